@@ -1,0 +1,58 @@
+# Every target sets up what it needs: the first call installs into .venv, the next start at once.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+PYTEST := $(BIN)/python -m pytest
+JOBS   ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help install demo test test-slow test-gpu lint format bench docs table1 clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+install: $(STAMP) ## set up .venv, if that has not been done
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "hf_mech needs Python 3.11 or newer, this is " \
+	  + sys.version.split()[0] + "; name another one: make PYTHON=python3.12")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet -c constraints.txt torch
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: $(STAMP) ## learn a hidden planning domain, save it, load it again, prove it right
+	$(BIN)/hf-mech demo
+
+test: $(STAMP) ## the quick test suite
+	$(PYTEST) -n $(JOBS) --dist loadfile
+
+test-slow: $(STAMP) ## the tests that take minutes
+	$(PYTEST) -n $(JOBS) --dist loadfile -m "slow and not gpu"
+
+test-gpu: $(STAMP) ## the tests that need a CUDA device
+	$(PYTEST) -m gpu
+
+lint: $(STAMP) ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(STAMP) ## mend what can be mended by itself
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(STAMP) ## speed and memory, as JSON in benchmarks/
+	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+
+docs: $(STAMP) ## run every Python block of the READMEs
+	$(PYTEST) tests/docs
+
+table1: $(STAMP) ## Table 1 of the STRIPS paper, all 28 cells
+	$(BIN)/python training/train_strips.py --domain all --sizes all
+
+clean: ## remove the environment and every cache
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,123 @@
+"""The command line: `hf-mech env | demo | card | push`.
+
+A wrong input ends with one message on stderr and exit code 1; a wrong command line with exit code 2.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+_PACKAGE = __name__.partition(".")[0]
+
+
+class _OneMessagePerError(TyperGroup):
+    """Prints an error of ours as one message; every other error keeps its traceback, because it is a bug."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            if type(error).__module__.partition(".")[0] != _PACKAGE:
+                raise
+            typer.echo(f"hf-mech: {error}", err=True)
+            raise typer.Exit(1) from error
+
+
+app = typer.Typer(
+    name="hf-mech",
+    cls=_OneMessagePerError,
+    help="Transformers that compute something exactly: train, show, push.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+_Folder = Annotated[Path, typer.Argument(exists=True, file_okay=False, show_default=False, metavar="FOLDER")]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from .hub.environment import hf_mech_version
+
+        typer.echo(f"hf_mech {hf_mech_version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    """Transformers that compute something exactly: train, show, push."""
+
+
+@app.command()
+def env() -> None:
+    """Print the versions and the machine, to be pasted into a bug report."""
+    from .hub.environment import describe_environment
+
+    for name, value in describe_environment().items():
+        typer.echo(f"- {name}: {value}")
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option(help="The folder for what the demo makes.")] = Path("demo"),
+) -> None:
+    """Learn a hidden planning domain, save it, load it again, and prove it right."""
+    from .demo import run_demo
+
+    run_demo(out)
+
+
+@app.command()
+def card(
+    folder: _Folder,
+    check: Annotated[bool, typer.Option("--check", help="Write nothing; fail if README.md is out of date.")] = False,
+) -> None:
+    """Render README.md in FOLDER from its card.yaml, results.json and pictures."""
+    from .hub.card import check_folder, render_folder
+
+    if check:
+        check_folder(folder)
+        typer.echo(f"{folder} agrees with its results.")
+    else:
+        typer.echo(f"Wrote {render_folder(folder)}")
+
+
+@app.command()
+def push(
+    folder: _Folder,
+    repo_id: Annotated[
+        str, typer.Argument(metavar="REPO_ID", help="The repository on the Hub, user/name.", show_default=False)
+    ],
+    card_folder: Annotated[
+        Path | None, typer.Option(exists=True, file_okay=False, help="The folder of the model's card.")
+    ] = None,
+    file: Annotated[
+        list[Path] | None, typer.Option(exists=True, dir_okay=False, help="A further file to upload; may be repeated.")
+    ] = None,
+    private: Annotated[bool, typer.Option("--private", help="Make a new repository private.")] = False,
+    message: Annotated[str, typer.Option(help="The commit's title.")] = "Upload model",
+) -> None:
+    """Upload the checkpoint in FOLDER with its code and card, in one commit."""
+    from .hub.checkpoint import load_checkpoint, load_processing_class
+    from .hub.push import push_checkpoint
+
+    commit = push_checkpoint(
+        load_checkpoint(folder),
+        repo_id,
+        processing_class=load_processing_class(folder),
+        card_folder=card_folder,
+        extra_files={path.name: path for path in file or []},
+        private=private or None,
+        commit_message=message,
+    )
+    typer.echo(commit.commit_url)
+
+
+if __name__ == "__main__":
+    app()

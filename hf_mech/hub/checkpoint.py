@@ -1,0 +1,208 @@
+"""A checkpoint folder that loads anywhere: weights, config and the code of every head, with the full `auto_map`."""
+
+import ast
+import inspect
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .errors import PushRefusedError
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig, PreTrainedModel
+
+
+def save_checkpoint(
+    model: "PreTrainedModel", folder: str | os.PathLike[str], *, processing_class: Any | None = None
+) -> None:
+    """Save `model` so that every Auto class it was registered under loads it with `trust_remote_code=True`.
+
+    transformers' own `save_pretrained` writes into `auto_map` only the class being saved, and copies only its code.
+    Here `auto_map` holds all heads registered for the model's config, and the code of all of them is copied.
+
+    Args:
+        model: any transformers model; one of transformers' own is saved as usual.
+        folder: where to save, made if need be.
+        processing_class: a tokenizer, processor or image processor to save beside it.
+
+    Raises:
+        PushRefusedError: if the model's code could not be loaded elsewhere: no Auto class knows it, it was defined in
+            `__main__`, or it imports more than its siblings, torch and transformers.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    heads = registered_heads(model.config)
+    _check_loadable(model, heads)
+    classes = [cls for cls in (type(model.config), *heads.values()) if heads and _is_custom(cls)]
+    _copy_code(folder, classes)
+    with _full_auto_map(model.config, heads):
+        model.save_pretrained(folder)
+    if processing_class is not None:
+        if _is_custom(type(processing_class)) and processing_class._auto_class is None:
+            type(processing_class).register_for_auto_class()
+        processing_class.save_pretrained(folder)
+    check_self_contained(folder, {_package_of(cls) for cls in classes})
+
+
+def load_checkpoint(folder: str | os.PathLike[str]) -> "PreTrainedModel":
+    """Load a local checkpoint as the class that saved it, which its config names under `architectures`.
+
+    Raises:
+        PushRefusedError: if no Auto class knows that class, or the folder lacks some of its weights.
+        OSError: if the folder holds no checkpoint, as `from_pretrained` raises it.
+    """
+    from transformers import AutoConfig
+
+    config = AutoConfig.from_pretrained(folder)
+    wanted = (getattr(config, "architectures", None) or [None])[0]
+    for _, candidates in _auto_model_classes(config):
+        for model_class in candidates:
+            if model_class.__name__ == wanted:
+                return _load_whole(model_class, folder)
+    raise PushRefusedError(
+        f"{folder} was saved by {wanted}, which no Auto class knows for {type(config).__name__}. Import the package "
+        "that registers it, or load the model yourself and call push_checkpoint(model, ...)."
+    )
+
+
+def load_processing_class(folder: str | os.PathLike[str]) -> Any | None:
+    """The processor or tokenizer that a checkpoint folder holds, or None."""
+    from transformers import AutoProcessor, AutoTokenizer
+
+    folder = Path(folder)
+    for name in ("processor_config.json", "preprocessor_config.json"):
+        if (folder / name).is_file():
+            return AutoProcessor.from_pretrained(folder)
+    if (folder / "tokenizer_config.json").is_file():
+        return AutoTokenizer.from_pretrained(folder)
+    return None
+
+
+def registered_heads(config: "PreTrainedConfig") -> dict[str, type]:
+    """Auto class name to model class, for all classes outside transformers registered for this config's type."""
+    return {
+        name: model_class
+        for name, candidates in _auto_model_classes(config)
+        for model_class in candidates[:1]
+        if _is_custom(model_class)
+    }
+
+
+def check_self_contained(folder: str | os.PathLike[str], absent: Iterable[str] = ()) -> None:
+    """Check that the Python files of a checkpoint import only each other, as `from .name import x`, and packages.
+
+    Args:
+        folder: the checkpoint.
+        absent: packages, besides hf_mech, that will not be there where the checkpoint is loaded.
+
+    Raises:
+        PushRefusedError: naming the file, the line and the import.
+    """
+    folder, absent = Path(folder), {_package_of(save_checkpoint), *absent}
+    for path in sorted(folder.glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), filename=str(path))):
+            if fault := _fault(node, folder, absent):
+                raise PushRefusedError(
+                    f"{path.name}, line {getattr(node, 'lineno', '?')}: {fault}. The checkpoint would not load where "
+                    "the model's package is not installed. Import siblings as `from .name import x`."
+                )
+
+
+def _fault(node: ast.AST, folder: Path, absent: set[str]) -> str | None:
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            if (package := alias.name.partition(".")[0]) in absent:
+                return f"`import {alias.name}` needs the package {package}"
+    if isinstance(node, ast.ImportFrom):
+        if node.level == 0 and (package := (node.module or "").partition(".")[0]) in absent:
+            return f"`from {node.module} import ...` needs the package {package}"
+        if node.level > 1 or (node.level == 1 and node.module is None):
+            return "a relative import must name a sibling file"
+        if node.level == 1 and not (folder / f"{node.module}.py").is_file():
+            return f"`from .{node.module} import ...` names a file that is not in the checkpoint"
+    return None
+
+
+def _load_whole(model_class: Any, folder: str | os.PathLike[str]) -> "PreTrainedModel":
+    model, loading = model_class.from_pretrained(folder, output_loading_info=True)
+    lacking = sorted(loading["missing_keys"]) + sorted(str(key) for key in loading["mismatched_keys"])
+    if lacking:
+        raise PushRefusedError(
+            f"{folder} lacks {len(lacking)} of the weights of {model_class.__name__}, which would be random: "
+            f"{', '.join(lacking[:5])}{', ...' if len(lacking) > 5 else ''}. Save the model again."
+        )
+    return model
+
+
+def _auto_model_classes(config: "PreTrainedConfig") -> Iterator[tuple[str, tuple[type, ...]]]:
+    """Every AutoModel... class of transformers that knows the config, with the model classes it would make."""
+    from transformers.models.auto import modeling_auto
+
+    for name, auto_class in vars(modeling_auto).items():
+        mapping = getattr(auto_class, "_model_mapping", None)
+        if name.startswith("Auto") and mapping is not None and type(config) in mapping:
+            found = mapping[type(config)]
+            candidates = found if isinstance(found, list | tuple) else [found]
+            yield name, tuple(inspect.unwrap(candidate) for candidate in candidates)  # a class may be a lazy proxy
+
+
+def _is_custom(cls: type) -> bool:
+    return _package_of(cls) != "transformers"
+
+
+def _package_of(thing: type | Callable[..., Any]) -> str:
+    return thing.__module__.partition(".")[0]
+
+
+def _check_loadable(model: "PreTrainedModel", heads: dict[str, type]) -> None:
+    model_class, config_class = type(model), type(model.config)
+    if not _is_custom(model_class):
+        return
+    if model_class not in heads.values():
+        raise PushRefusedError(
+            f"No Auto class knows {model_class.__name__} for {config_class.__name__}, so nobody could load it back. "
+            f"Register it first: AutoModel.register({config_class.__name__}, {model_class.__name__})."
+        )
+    for cls in (config_class, *heads.values()):
+        if cls.__module__ == "__main__":
+            raise PushRefusedError(
+                f"{cls.__name__} is defined in __main__, whose file cannot be uploaded. Move it into a module."
+            )
+
+
+@contextmanager
+def _full_auto_map(config: "PreTrainedConfig", heads: dict[str, type]) -> Iterator[None]:
+    """Preset `config.auto_map` while the model is saved: `{"AutoConfig": "file.Class", "AutoModel...": ...}`."""
+    if not heads:
+        yield
+        return
+    before = getattr(config, "auto_map", None)
+    classes = {"AutoConfig": type(config), **heads}
+    references = {name: f"{cls.__module__.rpartition('.')[2]}.{cls.__name__}" for name, cls in classes.items()}
+    config.auto_map = {**(before or {}), **references}
+    try:
+        yield
+    finally:
+        if before is None:
+            del config.auto_map
+        else:
+            config.auto_map = before
+
+
+def _copy_code(folder: Path, classes: list[type]) -> None:
+    """Copy the files of all `classes`, and the siblings that these import, flat into `folder`."""
+    from transformers.dynamic_module_utils import custom_object_save
+
+    for module, sample in {cls.__module__: cls for cls in classes}.items():
+        if sys.modules[module].__file__ is None:
+            raise PushRefusedError(f"{sample.__name__} comes from {module}, which has no file to upload.")
+        try:
+            custom_object_save(sample, folder)
+        except FileNotFoundError as error:
+            raise PushRefusedError(
+                f"{module} imports a file that cannot be copied beside the checkpoint ({error.filename}). The files of "
+                "a model lie flat in one folder and import each other as `from .name import x`."
+            ) from error

@@ -1,0 +1,135 @@
+"""Where a figure was made: the machine, the versions, the commit and the command."""
+
+import importlib.metadata
+import os
+import platform
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+RECORDED_PACKAGES = ("torch", "transformers", "datasets")
+"""The packages whose versions stand beside every figure, next to Python's own and hf_mech's."""
+
+REPORTED_PACKAGES = (
+    "torch",
+    "transformers",
+    "datasets",
+    "accelerate",
+    "huggingface_hub",
+    "tokenizers",
+    "safetensors",
+    "evaluate",
+    "numba",
+)
+"""The packages whose versions a bug report needs."""
+
+_SOURCES = ("*.py", "*.psl", "*.toml", "*.txt", "*.yaml")
+"""The files that can change a figure. What runs write (JSON, figures, cards) does not make a commit dirty."""
+
+
+def package_versions(packages: tuple[str, ...] = RECORDED_PACKAGES) -> dict[str, str]:
+    """The versions of Python, of those of `packages` that are installed, and of hf_mech, in this order."""
+    versions = {"python": platform.python_version()}
+    for package in packages:
+        version = _installed_version(package)
+        if version is not None:
+            versions[package] = version
+    versions["hf_mech"] = hf_mech_version()
+    return versions
+
+
+def describe_environment() -> dict[str, str]:
+    """What a bug report needs: hf_mech, its dependencies, the system, the processor and the device."""
+    versions = package_versions(REPORTED_PACKAGES)
+    machine = describe_machine()
+    report = {"hf_mech": versions.pop("hf_mech"), **versions}
+    report |= {name: "not installed" for name in REPORTED_PACKAGES if name not in versions}
+    report["platform"] = platform.platform()
+    report["cpu"] = f"{machine['cpu']}, {machine['cores']} cores"
+    report["device"] = _device(machine["gpu"])
+    return report
+
+
+def hf_mech_version() -> str:
+    """The version of the hf_mech that is imported, also where it runs from a source tree without being installed."""
+    import hf_mech
+
+    declared = getattr(hf_mech, "__version__", None)
+    return declared or _installed_version("hf_mech") or "unknown"
+
+
+def describe_machine() -> dict[str, str | int | None]:
+    """`{"cpu": model, "gpu": model or None, "cores": number that this process may use}`."""
+    import torch
+
+    gpu = torch.cuda.get_device_name(0) if torch.cuda.is_available() else None
+    return {"cpu": cpu_model(), "gpu": gpu, "cores": usable_cores()}
+
+
+def cpu_model() -> str:
+    """The processor's name as the system tells it, or at least its architecture."""
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() == "model name" and value.strip():
+                return value.strip()
+    return platform.processor() or platform.machine() or "unknown"
+
+
+def usable_cores() -> int:
+    """How many cores this process may run on, which in a container is fewer than the machine has."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def code_version(package_folder: str | os.PathLike[str] | None = None) -> str:
+    """The commit of the code that runs, with `-dirty` behind it if a source file differs from that commit.
+
+    Args:
+        package_folder: a folder of the code in question; hf_mech's own by default.
+
+    Returns:
+        The commit's 40 digits where the folder is tracked by git, else `hf_mech==<version>`, which names a released
+        package as exactly. A package installed inside somebody else's repository is not mistaken for part of it.
+    """
+    folder = Path(package_folder) if package_folder is not None else Path(__file__).resolve().parents[1]
+    tracked = _git(folder, "ls-files", "--error-unmatch", "__init__.py")
+    commit = _git(folder, "rev-parse", "--verify", "HEAD")
+    if tracked is None or commit is None:
+        return f"hf_mech=={hf_mech_version()}"
+    changed = _git(folder, "status", "--porcelain", "--", *(f":(top){pattern}" for pattern in _SOURCES))
+    return f"{commit}-dirty" if changed else commit
+
+
+def running_command() -> str:
+    """The command line of this process, to be copied and run again; the interpreter is written as `python`."""
+    return shlex.join(["python", *sys.orig_argv[1:]])
+
+
+def _device(gpu: str | int | None) -> str:
+    import torch
+
+    if gpu is not None:
+        return f"cuda ({gpu}, CUDA {torch.version.cuda})"
+    return "mps" if torch.backends.mps.is_available() else "cpu"
+
+
+def _installed_version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _git(folder: Path, *arguments: str) -> str | None:
+    """What git prints, or None where there is no git, no repository, or nothing by that name in it."""
+    try:
+        answer = subprocess.run(
+            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=False, timeout=60
+        )
+    except FileNotFoundError:
+        return None
+    return answer.stdout.strip() if answer.returncode == 0 else None

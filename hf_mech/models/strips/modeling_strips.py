@@ -1,0 +1,274 @@
+"""The STRIPS Transformer: one attention head a proposition, whose weights are a STRIPS domain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from torch import Tensor, nn
+from transformers import initialization as init
+from transformers.configuration_utils import PreTrainedConfig
+from transformers.modeling_utils import PreTrainedModel
+from transformers.utils import ModelOutput, can_return_tuple
+
+from .configuration_strips import StripsTransformerConfig
+from .strips_attention import advance, init_state, next_scores, strips_attention, strips_attention_reference
+from .strips_domain import StripsAction, StripsDomain
+from .strips_errors import CheckpointError, DomainError
+from .strips_inputs import check_labels, mask_padding
+from .strips_loss import strips_focal_loss
+
+
+@dataclass
+class StripsTransformerOutput(ModelOutput):
+    """What [`StripsTransformer`] returns.
+
+    Args:
+        loss (`Tensor` of shape `()`, when `labels` are given): Eq. 20-22, summed over the ensemble so that every
+            member gets the gradient it would get alone.
+        inapplicability (`Tensor` of shape `[batch, length, ensemble]`): y(i) of Eq. 17; 0 at padding.
+        trace_inapplicability (`Tensor` of shape `[batch, ensemble]`): f_theta(tau) of Eq. 18.
+        head_outputs (`Tensor` of shape `[batch, length, ensemble, num_propositions]`): y_p(i) of Eq. 16.
+        member_losses (`Tensor` of shape `[ensemble]`, when `labels` are given): the terms of `loss`.
+        attentions (one `Tensor` of shape `[batch, ensemble, num_propositions, length, length]` in a tuple, with
+            `output_attentions=True`): the stick-breaking scores S' of Eq. 15.
+    """
+
+    loss: Tensor | None = None
+    inapplicability: Tensor | None = None
+    trace_inapplicability: Tensor | None = None
+    head_outputs: Tensor | None = None
+    member_losses: Tensor | None = None
+    attentions: tuple[Tensor, ...] | None = None
+
+
+class StripsTransformer(PreTrainedModel):
+    r"""Learns a propositional STRIPS domain from action traces and hands it back as symbols.
+
+    Its one parameter is theta in [0, 1]^(ensemble x |F| x |A| x 3): for every proposition and action, whether the action
+    needs it (query), affects it (key), deletes it (value), Eq. 8-13. Training keeps theta in its range by projection
+    before every forward pass; inference clamps it.
+
+    Example:
+
+    ```python
+    >>> import torch
+    >>> from hf_mech.models.strips import StripsAction, StripsDomain, StripsTransformer
+
+    >>> lamp = StripsDomain(("dark",), (
+    ...     StripsAction("on", pre=frozenset({"dark"}), delete=frozenset({"dark"})),
+    ...     StripsAction("off", add=frozenset({"dark"})),
+    ... ))
+    >>> model = StripsTransformer.from_domain(lamp)
+    >>> model(torch.tensor([[0, 1, 0, 0]])).inapplicability[0, :, 0].tolist()
+    [0.0, 0.0, 0.0, 1.0]
+    >>> model.next_actions(["off", "on"])
+    ['off']
+
+    ```
+    """
+
+    config_class = StripsTransformerConfig
+    config: StripsTransformerConfig
+    base_model_prefix = "strips"
+    main_input_name = "input_ids"
+    _no_split_modules: list[str] = []
+    # Eq. 20 divides by the number of traces, not by Trainer's `num_items_in_batch`, which counts actions: Trainer has to
+    # average the parts of an accumulated batch itself.
+    accepts_loss_kwargs = False
+
+    def __init__(self, config: StripsTransformerConfig):
+        super().__init__(config)
+        self.theta = nn.Parameter(torch.empty(config.ensemble, config.num_propositions, config.num_actions, 3))
+        self.post_init()
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        if isinstance(module, StripsTransformer):
+            init.uniform_(module.theta, 0.0, 1.0)
+
+    def seed_members(self, seeds: Sequence[int]) -> StripsTransformer:
+        """Draws every member's theta anew from a generator of its own, so that a member does not depend on the others."""
+        if len(seeds) != self.config.ensemble:
+            raise DomainError(f"An ensemble of {self.config.ensemble} needs as many seeds, got {len(seeds)}.")
+        for theta, seed in zip(self.theta.data, seeds, strict=True):
+            theta.copy_(torch.rand(theta.shape, generator=torch.Generator().manual_seed(seed)))
+        return self
+
+    # ------------------------------------------------------------------------------------------------------- forward
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: Tensor,  # [batch, length]
+        attention_mask: Tensor | None = None,  # [batch, length]
+        labels: Tensor | None = None,  # [batch, length]
+        num_traces: int | Tensor | None = None,
+        output_attentions: bool | None = None,
+        **kwargs: Any,
+    ) -> StripsTransformerOutput:
+        """Scores every action of every trace.
+
+        Args:
+            input_ids: action indices, [batch, length]; `num_actions` is padding, on either side.
+            attention_mask: 0 at padding, [batch, length]; may be left out if padding has its own id.
+            labels: 1 where the action is inapplicable, 0 where it is applicable, -100 at padding, [batch, length].
+            num_traces: |T| of Eq. 20 if not the size of this batch, for exact gradient accumulation.
+            output_attentions: also return S' (Eq. 15); computed by the quadratic form.
+
+        Raises:
+            TraceError: ids out of range, an empty trace, or labels that do not fit.
+        """
+        ids = mask_padding(input_ids, attention_mask, self.config.num_actions)
+        if self.training:
+            self.theta.data.clamp_(0, 1)
+        theta = self.theta if self.training else self.theta.clamp(0, 1)
+
+        attentions = None
+        if output_attentions:
+            heads, scores, stick_breaking = strips_attention_reference(theta, ids)
+            attentions = (stick_breaking,)
+        else:
+            heads, scores = strips_attention(theta, ids)
+
+        loss = member_losses = None
+        if labels is not None:
+            check_labels(labels, ids)
+            member_losses = strips_focal_loss(
+                scores, labels, self.config.focal_alpha, self.config.focal_gamma, num_traces
+            )
+            loss = member_losses.sum()
+        return StripsTransformerOutput(
+            loss=loss,
+            inapplicability=scores,
+            trace_inapplicability=1 - (1 - scores).prod(1),  # Eq. 18
+            head_outputs=heads,
+            member_losses=member_losses,
+            attentions=attentions,
+        )
+
+    # ----------------------------------------------------------------------------------------------------- streaming
+
+    @torch.no_grad()
+    def step(self, actions: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Reads one more action of every trace and scores all possible next ones.
+
+        Time and memory are constant, however long the traces have become.
+
+        Args:
+            actions: the actions just taken, [batch]; `num_actions` (padding) changes nothing.
+            state: what the last call returned, [batch, ensemble, num_propositions, num_actions]; None at the start.
+
+        Returns:
+            The inapplicability (Eq. 17) that each action would have next, [batch, num_actions, ensemble], and the state.
+        """
+        ids = mask_padding(actions.unsqueeze(1), torch.ones_like(actions).unsqueeze(1), self.config.num_actions + 1)
+        ids = torch.where(ids == self.config.num_actions, -1, ids).squeeze(1)
+        theta = self.theta.clamp(0, 1)
+        state = advance(theta, init_state(theta, len(ids)) if state is None else state, ids)
+        return next_scores(state), state
+
+    def next_actions(self, trace: Sequence[str | int], member: int = 0) -> list[str]:
+        """The names of the actions that may follow a trace (of names or indices) in the learned domain."""
+        return self.to_domain(member).next_actions(trace)
+
+    # ------------------------------------------------------------------------------------------------ weights, symbols
+
+    @torch.no_grad()
+    def binarize(self) -> StripsTransformer:
+        """Rounds theta to {0, 1} in place (Eq. 19) and returns the model."""
+        self.theta.copy_((_finite(self.theta) >= 0.5).to(self.theta.dtype))
+        return self
+
+    def member(self, index: int) -> StripsTransformer:
+        """A model of its own holding one member of the ensemble."""
+        if not 0 <= index < self.config.ensemble:
+            raise DomainError(f"No member {index} in an ensemble of {self.config.ensemble} (counted from 0).")
+        config = type(self.config).from_dict({**self.config.to_dict(), "ensemble": 1})
+        single = type(self)(config).to(self.theta.device, self.theta.dtype)
+        single.theta.data.copy_(self.theta.data[index : index + 1])
+        return single.train(self.training)
+
+    def to_domain(self, member: int = 0, name: str = "learned") -> StripsDomain:
+        """The STRIPS domain M_theta of Definition 5, from the binarized weights (Eq. 19) of one member.
+
+        Raises:
+            CheckpointError: theta is not finite.
+            DomainError: there is no such member.
+        """
+        if not 0 <= member < self.config.ensemble:
+            raise DomainError(f"No member {member} in an ensemble of {self.config.ensemble} (counted from 0).")
+        pre, affected, deleted = (_finite(self.theta)[member] >= 0.5).unbind(-1)
+        propositions = self.config.propositions
+
+        def chosen(column: Tensor) -> frozenset[str]:
+            return frozenset(p for p, here in zip(propositions, column.tolist(), strict=True) if here)
+
+        actions = tuple(
+            StripsAction(
+                action, chosen(pre[:, m]), chosen(affected[:, m] & ~deleted[:, m]), chosen(affected[:, m] & deleted[:, m])
+            )
+            for m, action in enumerate(self.config.actions)
+        )
+        return StripsDomain(tuple(propositions), actions, name)
+
+    @classmethod
+    def from_domain(cls, domain: StripsDomain, **kwargs: Any) -> StripsTransformer:
+        """The transformer that computes f_M exactly (Theorem 4): theta by Eq. 8-10. `kwargs` go to the config."""
+        config = cls.config_class(actions=list(domain.action_names), propositions=list(domain.propositions), **kwargs)
+        model = cls(config)
+        for m, action in enumerate(domain.actions):
+            for p, proposition in enumerate(domain.propositions):
+                bits = (proposition in action.pre, proposition in action.add | action.delete, proposition in action.delete)
+                model.theta.data[:, p, m] = torch.tensor(bits, dtype=model.theta.dtype)
+        return model.eval()
+
+    # -------------------------------------------------------------------------------------------------------- loading
+
+    @classmethod
+    def from_pretrained(cls, pretrained_model_name_or_path, *model_args, config=None, **kwargs):
+        """As in transformers, and refuses what cannot be a STRIPS Transformer's checkpoint.
+
+        Raises:
+            CheckpointError: the checkpoint is of another model type, its safetensors file is truncated, weights are
+                missing, or weights are not finite.
+        """
+        where = f"Checkpoint {str(pretrained_model_name_or_path)!r}"
+        if config is None:
+            found, _ = PreTrainedConfig.get_config_dict(pretrained_model_name_or_path, **kwargs)
+            if found.get("model_type") != cls.config_class.model_type:
+                raise CheckpointError(
+                    f"{where} has model type {found.get('model_type')!r}, expected {cls.config_class.model_type!r}; "
+                    "load it with AutoModel, which picks the class that fits."
+                )
+        wanted_info = kwargs.pop("output_loading_info", False)
+        try:
+            model, info = super().from_pretrained(
+                pretrained_model_name_or_path, *model_args, config=config, output_loading_info=True, **kwargs
+            )
+        except SafetensorError as error:
+            raise CheckpointError(
+                f"{where} has a damaged safetensors file ({error}); download it again with force_download=True, or "
+                "save it again."
+            ) from error
+        if info["missing_keys"]:
+            raise CheckpointError(f"{where} lacks the weights {sorted(info['missing_keys'])}; save the model again.")
+        if not model.theta.is_meta:
+            _finite(model.theta, where)
+        return (model, info) if wanted_info else model
+
+
+def _finite(theta: Tensor, where: str = "The model") -> Tensor:
+    bad = int((~theta.detach().isfinite()).sum())
+    if bad:
+        raise CheckpointError(
+            f"{where}: {bad} of {theta.numel()} weights are not finite; training diverged or the file is damaged. "
+            "Go back to the last good checkpoint, or lower the learning rate."
+        )
+    return theta.detach()
+
+
+__all__ = ["StripsTransformer", "StripsTransformerOutput"]

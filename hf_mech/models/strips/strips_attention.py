@@ -1,0 +1,121 @@
+"""Stick-breaking attention of the STRIPS Transformer: the paper's quadratic form and an equal linear-time form.
+
+Equations are those of "From Next Token Prediction to (STRIPS) World Models". All functions take
+`theta` [members, heads, actions, 3] and `input_ids` [batch, length], negative at padding, and give the heads' outputs
+y_p (Eq. 16) as [batch, length, members, heads] and the inapplicability y (Eq. 17) as [batch, length, members].
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+
+def strips_attention_reference(theta: Tensor, input_ids: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Eq. 11-17 as they stand in the paper: O(length^2) time and memory.
+
+    Returns:
+        y_p [batch, length, members, heads], y [batch, length, members] and the stick-breaking scores S' of Eq. 15
+        [batch, members, heads, length, length].
+    """
+    real = (input_ids >= 0).to(theta.dtype)
+    qkv = theta[:, :, input_ids.clamp(min=0)] * real[..., None]  # [members, heads, batch, length, 3]
+    query, key, value = qkv.unbind(-1)  # Eq. 11-13
+    scores = (query.unsqueeze(-1) * key.unsqueeze(-2)).tril(-1)  # Eq. 14 and the strict future mask
+    later = (1 - scores).flip(-1).cumprod(-1).flip(-1)  # prod over k >= j of (1 - S(i, k))
+    later = torch.cat([later[..., 1:], torch.ones_like(later[..., :1])], -1)  # prod over k >= j + 1
+    attention = scores * later  # Eq. 15
+    heads = (attention @ value.unsqueeze(-1)).squeeze(-1)  # Eq. 16
+    heads = heads.permute(2, 3, 0, 1)
+    return heads, _any(heads), attention.permute(2, 0, 1, 3, 4)
+
+
+def strips_attention_linear(theta: Tensor, input_ids: Tensor) -> tuple[Tensor, Tensor]:
+    """The same values in O(length) time, in PyTorch: for every action m keep what y_p would be if m came next."""
+    state = init_state(theta, input_ids.shape[0])
+    outputs = []
+    for action in input_ids.unbind(1):
+        chosen = action.clamp(min=0)[:, None, None, None].expand(*state.shape[:3], 1)
+        outputs.append(state.gather(3, chosen).squeeze(3) * (action >= 0)[:, None, None])
+        state = advance(theta, state, action)
+    heads = torch.stack(outputs, 1)
+    return heads, _any(heads)
+
+
+def init_state(theta: Tensor, batch: int) -> Tensor:
+    """The state before any action, [batch, members, heads, actions]: no action is inapplicable yet."""
+    members, heads, actions, _ = theta.shape
+    return theta.new_zeros(batch, members, heads, actions)
+
+
+def advance(theta: Tensor, state: Tensor, action: Tensor) -> Tensor:
+    """The state [batch, members, heads, actions] after one more action [batch] (negative: padding, nothing changes).
+
+    `state[b, e, l, m]` is y_{p_l}(i) if a_i = m; unrolling Eq. 15-16 from the left gives
+    `r <- r * (1 - s) + s * v` with `s = theta(l, m, 1) * theta(l, a, 2)` and `v = theta(l, a, 3)`.
+    """
+    real = (action >= 0).to(theta.dtype)[:, None, None, None]
+    key, value = theta[:, :, action.clamp(min=0), 1:].permute(2, 0, 1, 3).unsqueeze(-1).unbind(-2)
+    share = theta[..., 0] * key * real
+    return state * (1 - share) + share * value
+
+
+def next_scores(state: Tensor) -> Tensor:
+    """Eq. 17 for every possible next action at once: state [batch, members, heads, actions] to [batch, actions, members]."""
+    return _any(state.permute(0, 3, 1, 2))
+
+
+def strips_attention(theta: Tensor, input_ids: Tensor) -> tuple[Tensor, Tensor]:
+    """The fast form: a compiled kernel on the CPU where numba is installed, else [`strips_attention_linear`].
+
+    Values and gradients equal the reference's to rounding. Half precision is computed in float32.
+    """
+    from .strips_kernel import available
+
+    if theta.device.type == "cpu" and available:
+        exact = theta if theta.dtype in (torch.float32, torch.float64) else theta.float()
+        heads, scores = _compiled(exact, input_ids)
+        return heads.to(theta.dtype), scores.to(theta.dtype)
+    return strips_attention_linear(theta, input_ids)
+
+
+@torch.compiler.disable
+def _compiled(theta: Tensor, input_ids: Tensor) -> tuple[Tensor, Tensor]:
+    return _CompiledAttention.apply(theta, input_ids)
+
+
+class _CompiledAttention(torch.autograd.Function):
+    """`strips_kernel` as an autograd function. Double backward is not implemented and is refused."""
+
+    @staticmethod
+    def forward(ctx, theta: Tensor, input_ids: Tensor) -> tuple[Tensor, Tensor]:
+        from .strips_kernel import forward
+
+        members, heads, actions, _ = theta.shape
+        table = theta.detach().permute(2, 3, 0, 1).reshape(actions, 3, members * heads).contiguous().numpy()
+        ids = input_ids.contiguous().numpy()
+        outputs, scores = forward(table, ids, members)
+        ctx.arrays = table, ids, outputs
+        ctx.shape = theta.shape
+        ctx.set_materialize_grads(False)
+        return torch.from_numpy(outputs).view(*input_ids.shape, members, heads), torch.from_numpy(scores)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, grad_heads: Tensor | None, grad_scores: Tensor | None):
+        from .strips_kernel import backward
+
+        table, ids, outputs = ctx.arrays
+        members, heads, actions, _ = ctx.shape
+        if grad_scores is None:
+            grad_scores = torch.zeros(*ids.shape, members, dtype=torch.from_numpy(table).dtype)
+        if grad_heads is not None:
+            grad_heads = grad_heads.contiguous().view(outputs.shape).numpy()
+        grad = backward(table, ids, outputs, grad_heads, grad_scores.contiguous().numpy())
+        return torch.from_numpy(grad).view(actions, 3, members, heads).permute(2, 3, 0, 1), None
+
+
+def _any(heads: Tensor) -> Tensor:
+    """Eq. 17, the real-valued OR over the last dimension."""
+    return 1 - (1 - heads).prod(-1)

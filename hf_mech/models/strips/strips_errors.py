@@ -1,0 +1,17 @@
+"""What can go wrong with STRIPS domains, traces and checkpoints; every class is a `ValueError` whose text says what to do."""
+
+
+class StripsError(ValueError):
+    """Base of all errors of the STRIPS family."""
+
+
+class DomainError(StripsError):
+    """A domain contradicts itself: a name used twice, an effect on a proposition that does not exist, ..."""
+
+
+class TraceError(StripsError):
+    """A trace that cannot be read: empty, an unknown action, an index out of range, labels that do not fit."""
+
+
+class CheckpointError(StripsError):
+    """A checkpoint that cannot be trusted: of another model type, truncated, or with weights that are not finite."""

@@ -1,0 +1,5 @@
+(define (problem ferry-1c)
+  (:domain ferry)
+  (:objects c1 - car l1 l2 - port)
+  (:init (at c1 l1) (at-ferry l1) (empty-ferry))
+  (:goal (at c1 l2)))

@@ -1,0 +1,5 @@
+(define (problem ferry-2c)
+  (:domain ferry)
+  (:objects c1 c2 - car l1 l2 - port)
+  (:init (at c1 l1) (at c2 l1) (at-ferry l1) (empty-ferry))
+  (:goal (and (at c1 l2) (at c2 l2))))

@@ -1,0 +1,4 @@
+(define (problem simple)
+  (:domain simple)
+  (:init (p) (r))
+  (:goal (and (q) (r))))

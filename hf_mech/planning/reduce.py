@@ -1,0 +1,187 @@
+"""Fewer propositions, same traces: what is left of a domain that was learned with more heads than it needs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..models.strips.strips_domain import StripsAction, StripsDomain
+from ..models.strips.strips_errors import StripsError
+
+
+class SearchBoundError(StripsError):
+    """A domain with more known-false sets than a search was allowed to store."""
+
+
+def reduce_propositions(domain: StripsDomain, max_states: int = 1_000_000) -> StripsDomain:
+    """Remove and merge propositions for as long as the accepted traces (Definition 1) stay exactly the same.
+
+    Greedy and deterministic. A proposition is removed where the others forbid all that it forbids, and merged into
+    another where that one may take over its preconditions. The result is minimal in that no further single removal or
+    merge is possible, not in that no smaller domain exists. The propositions that are left keep their names, order, add
+    and delete lists.
+
+    Three passes, each exact: propositions are compared in pairs, which costs nothing; they are then taken up one by
+    one, strongest first, unless those taken up already imply them; of what is left, every known-false set that a
+    positive trace can lead to is visited, and removals and merges are judged on all of them. (Neither changes what
+    becomes of the other propositions, so these sets are found once.)
+
+    Args:
+        max_states: the most known-false sets to store in a search.
+
+    Raises:
+        SearchBoundError: there are more.
+    """
+    domain = _drop_dominated(domain)
+    domain = _drop_implied(domain, max_states)
+    false = _as_booleans(known_false_states(domain, max_states), len(domain.propositions))  # [states, F]
+    required = _preconditions(domain)  # [F, A]
+    kept = list(range(len(domain.propositions)))
+    forbidden = _forbids(false, required)  # [states, A], which must not change
+    while (smaller := _remove_or_merge(false, required, kept, forbidden)) is not None:
+        kept, required = smaller
+    return _restrict(domain, kept, required)
+
+
+def known_false_states(domain: StripsDomain, max_states: int = 1_000_000) -> list[int]:
+    """Every set of known-false propositions, as a mask, that a positive trace leads to; breadth first from none.
+
+    Raises:
+        SearchBoundError: there are more than `max_states`.
+    """
+    states, seen = [0], {0}
+    for state in states:  # grows while we walk it
+        for action, pre in enumerate(domain.pre_masks):
+            if pre & state:
+                continue
+            successor = domain.advance(state, action)
+            if successor not in seen:
+                if len(states) >= max_states:
+                    raise _too_many(domain, max_states)
+                seen.add(successor)
+                states.append(successor)
+    return states
+
+
+def _too_many(domain: StripsDomain, max_states: int) -> SearchBoundError:
+    return SearchBoundError(
+        f"Domain {domain.name!r}, with {len(domain.propositions)} propositions, has more than "
+        f"max_states={max_states:,} sets of known-false propositions; raise max_states if there is memory for them."
+    )
+
+
+def _drop_dominated(domain: StripsDomain) -> StripsDomain:
+    """Without what single propositions, or pairs of them, show to be redundant.
+
+    Known-false p implies known-false q, after positive traces, if what deletes p deletes q, and what adds q either
+    needs q (and so cannot follow while q is false) or clears p, by adding or needing it.
+    """
+    names, actions = domain.propositions, domain.actions
+    pre = {p: {a.name for a in actions if p in a.pre} for p in names}
+    add = {p: {a.name for a in actions if p in a.add} for p in names}
+    delete = {p: {a.name for a in actions if p in a.delete} for p in names}
+
+    def implies(p: str, q: str) -> bool:
+        return delete[p] <= delete[q] and add[q] - pre[q] <= add[p] | pre[p]
+
+    kept = [p for p in names if pre[p] and delete[p]]  # others never make an action inapplicable
+    for p in reversed(kept.copy()):
+        for q in kept:
+            if p == q:
+                continue
+            if implies(p, q) and (pre[p] <= pre[q] or implies(q, p)):
+                kept.remove(p)
+                pre[q] |= pre[p]  # nothing new unless the two are the same
+                break
+    required = _matrix([[a.name in pre[p] for a in actions] for p in names], len(names), len(actions))
+    return _restrict(domain, [names.index(p) for p in kept], required)
+
+
+def _drop_implied(domain: StripsDomain, max_states: int) -> StripsDomain:
+    """Without propositions that forbid nothing which stronger ones, as far as taken up before them, allow."""
+    strength = [
+        sum(bool(mask >> p & 1) for masks in (domain.pre_masks, domain.delete_masks) for mask in masks)
+        for p in range(len(domain.propositions))
+    ]
+    taken = 0
+    for p in sorted(range(len(domain.propositions)), key=lambda p: -strength[p]):
+        if not _implied(domain, taken, 1 << p, max_states):
+            taken |= 1 << p
+    return _restrict(domain, [p for p in range(len(domain.propositions)) if taken >> p & 1], _preconditions(domain))
+
+
+def _implied(domain: StripsDomain, others: int, p: int, max_states: int) -> bool:
+    """Whether traces that the propositions `others` (a mask) find positive are so by proposition `p` (a mask) too."""
+    scope = others | p
+    rows = [
+        (pre & others, pre & p, ~add, delete & scope)
+        for pre, add, delete in zip(domain.pre_masks, domain.add_masks, domain.delete_masks, strict=True)
+    ]
+    states, seen = [0], {0}
+    for state in states:  # grows while we walk it
+        for pre_others, pre_p, keep, delete in rows:
+            if pre_others & state:
+                continue
+            if pre_p & state:
+                return False
+            successor = state & keep | delete
+            if successor not in seen:
+                if len(states) >= max_states:
+                    raise _too_many(domain, max_states)
+                seen.add(successor)
+                states.append(successor)
+    return True
+
+
+def _remove_or_merge(
+    false: np.ndarray, required: np.ndarray, kept: list[int], forbidden: np.ndarray
+) -> tuple[list[int], np.ndarray] | None:
+    """The first possible removal, else the first possible merge, last proposition first: (kept, required) after it."""
+    merge = None
+    for p in reversed(kept):
+        others = [q for q in kept if q != p]
+        without = _forbids(false[:, others], required[others])
+        if np.array_equal(without, forbidden):
+            return others, required
+        for q in others if merge is None else ():
+            if np.array_equal(without | (false[:, q, None] & required[p]), forbidden):
+                merged = required.copy()
+                merged[q] |= required[p]
+                merge = others, merged
+                break
+    return merge
+
+
+def _preconditions(domain: StripsDomain) -> np.ndarray:
+    """Which proposition is a precondition of which action, as booleans [F, A]."""
+    names, actions = domain.propositions, domain.actions
+    return _matrix([[p in a.pre for a in actions] for p in names], len(names), len(actions))
+
+
+def _as_booleans(states: list[int], count: int) -> np.ndarray:
+    """Masks as booleans [states, count]."""
+    return _matrix([[bool(state >> p & 1) for p in range(count)] for state in states], len(states), count)
+
+
+def _matrix(rows: list[list[bool]], height: int, width: int) -> np.ndarray:
+    """The rows as an array [height, width], either of which may be 0."""
+    return np.array(rows, dtype=bool).reshape(height, width)
+
+
+def _forbids(false: np.ndarray, required: np.ndarray) -> np.ndarray:
+    """Which action has a false precondition in which state: [states, F], [F, A] -> [states, A]."""
+    return (false.astype(np.float32) @ required.astype(np.float32)) > 0
+
+
+def _restrict(domain: StripsDomain, kept: list[int], required: np.ndarray) -> StripsDomain:
+    """The domain on the propositions `kept` (by index), with the preconditions `required` [F, A]."""
+    names = [domain.propositions[p] for p in kept]
+    actions = tuple(
+        StripsAction(
+            action.name,
+            frozenset(domain.propositions[p] for p in kept if required[p, a]),
+            action.add.intersection(names),
+            action.delete.intersection(names),
+        )
+        for a, action in enumerate(domain.actions)
+    )
+    return StripsDomain(tuple(names), actions, domain.name)

@@ -1,0 +1,44 @@
+"""What holds for every test: no network, one thread, caches of its own.
+
+The environment is set before any Hugging Face library is imported, because they read it while they are.
+"""
+
+import os
+import tempfile
+from pathlib import Path
+
+_CACHE = Path(tempfile.mkdtemp(prefix="hf-mech-tests-"))
+
+os.environ.update(
+    HF_HOME=str(_CACHE / "hf"),
+    HF_HUB_OFFLINE="1",
+    HF_HUB_DISABLE_TELEMETRY="1",
+    HF_HUB_DISABLE_UPDATE_CHECK="1",
+    HF_HUB_DISABLE_PROGRESS_BARS="1",
+    HF_DATASETS_DISABLE_PROGRESS_BARS="1",
+    MPLBACKEND="Agg",
+    OMP_NUM_THREADS="1",
+    TOKENIZERS_PARALLELISM="false",
+    CUBLAS_WORKSPACE_CONFIG=":4096:8",
+)
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_caches() -> Iterator[None]:
+    """Removes this session's Hugging Face caches at its end."""
+    yield
+    shutil.rmtree(_CACHE, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def _seeded() -> None:
+    """The same random numbers in every test, whatever ran before it."""
+    torch.manual_seed(0)

@@ -1,0 +1,91 @@
+"""What a family tells the contract suite about one of its models, and what the suite reads off the model's class."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers.configuration_utils import PreTrainedConfig
+from transformers.modeling_utils import PreTrainedModel
+from transformers.pytorch_utils import Conv1D
+from transformers.utils.generic import find_labels
+
+from .batches import Batch
+
+LORA_LAYERS = (nn.Linear, nn.Embedding, nn.Conv1d, nn.Conv2d, nn.Conv3d, Conv1D)
+
+
+@dataclass(frozen=True)
+class Formula:
+    """A fast function and the plain one that follows the paper; `arguments(seed)` are random ones for both.
+
+    Floating-point arguments are float64 and get gradients.
+    """
+
+    name: str
+    fast: Callable[..., Any]
+    reference: Callable[..., Any]
+    arguments: Callable[[int], tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class ContractCase:
+    """One registered model as the contract suite sees it. The configuration is tiny and without dropout.
+
+    Args:
+        model_class: the model.
+        config: makes a new tiny configuration.
+        inputs: `inputs(batch, length, seed)` are forward's keyword arguments, every tensor [batch, length, ...] and
+            unpadded, with an attention mask if the model takes one, and with labels that can be learned if it has any.
+        padding: the value of padding in each of them.
+        position_outputs: the output's fields that are [batch, length, ...].
+        learning_rate: AdamW's, with which 30 steps on 16 examples lower the loss by a tenth at least.
+        bf16_tolerance: how far the outputs in bfloat16 may be from those in float32, absolutely.
+        stream: `stream(model, inputs)` reads the inputs one position after the other and returns the position outputs
+            that it streams, by name; None if the model cannot.
+        formulas: each fast function of the family with its reference.
+        refuses_partial: the error that a checkpoint lacking a weight raises; None if such weights are drawn anew.
+        lacks: for every capability that the model does not have, the reason. Checked, not believed.
+    """
+
+    model_class: type[PreTrainedModel]
+    config: Callable[[], PreTrainedConfig]
+    inputs: Callable[[int, int, int], Batch]
+    padding: Mapping[str, float]
+    position_outputs: tuple[str, ...]
+    learning_rate: float = 1e-2
+    bf16_tolerance: float = 0.05
+    stream: Callable[[Any, Batch], Mapping[str, Tensor]] | None = None
+    formulas: tuple[Formula, ...] = ()
+    refuses_partial: type[Exception] | None = None
+    lacks: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.model_class.__name__
+
+    def model(self, seed: int = 0, **config: Any) -> PreTrainedModel:
+        """A model with weights drawn from the seed, ready for inference."""
+        torch.manual_seed(seed)
+        made = self.config()
+        for key, value in config.items():
+            setattr(made, key, value)
+        return self.model_class(made).eval()
+
+    def has(self, capability: str) -> bool:
+        return CAPABILITIES[capability](self)
+
+
+CAPABILITIES: dict[str, Callable[[ContractCase], bool]] = {
+    "loss": lambda case: bool(find_labels(case.model_class)),
+    "generation": lambda case: case.model_class.can_generate(),
+    "sdpa": lambda case: case.model_class._supports_sdpa,
+    "checkpointing": lambda case: case.model_class.supports_gradient_checkpointing,
+    "lora": lambda case: any(isinstance(module, LORA_LAYERS) for module in case.model().modules()),
+    "stream": lambda case: case.stream is not None,
+    "formulas": lambda case: bool(case.formulas),
+    "partial_checkpoints": lambda case: case.refuses_partial is None,
+}

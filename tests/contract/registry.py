@@ -1,0 +1,64 @@
+"""Which models there are: everything of ours that transformers' Auto classes know. No model is listed by hand."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from transformers.configuration_utils import PreTrainedConfig
+from transformers.modeling_utils import PreTrainedModel
+from transformers.models.auto import modeling_auto
+
+import hf_mech
+
+from .case import ContractCase
+
+AUTO_CLASSES: dict[str, Any] = {
+    name: auto
+    for name, auto in vars(modeling_auto).items()
+    if isinstance(auto, type) and getattr(auto, "_model_mapping", None)
+}
+
+
+def our_configs(base: type[PreTrainedConfig] = PreTrainedConfig) -> Iterator[type[PreTrainedConfig]]:
+    """Every configuration class that hf_mech defines."""
+    for config_class in base.__subclasses__():
+        if config_class.__module__.startswith(f"{hf_mech.__name__}."):
+            yield config_class
+        yield from our_configs(config_class)
+
+
+@cache
+def registered_models() -> dict[type[PreTrainedModel], tuple[str, ...]]:
+    """Every registered model of ours, with the names of the Auto classes that give it."""
+    models: dict[type[PreTrainedModel], tuple[str, ...]] = {}
+    for config_class in our_configs():
+        for name, auto in AUTO_CLASSES.items():
+            if config_class in auto._model_mapping:
+                proxy = auto._model_mapping[config_class]
+                model_class = getattr(proxy, "__wrapped__", proxy)
+                models[model_class] = (*models.get(model_class, ()), name)
+    return models
+
+
+def family(model_class: type[PreTrainedModel]) -> str:
+    """The folder that the model lives in: hf_mech.models.<family>."""
+    return model_class.__module__.split(".")[-2]
+
+
+@cache
+def contract_cases() -> tuple[ContractCase, ...]:
+    """The contract case of every registered model, from `tests/<family>/contract.py`."""
+    found = []
+    for model_class in registered_models():
+        module = importlib.import_module(f"tests.{family(model_class)}.contract")
+        cases = [case for case in module.CASES if case.model_class is model_class]
+        if len(cases) != 1:
+            raise LookupError(
+                f"{model_class.__name__} is registered, so `CASES` of tests/{family(model_class)}/contract.py must hold "
+                f"exactly one ContractCase for it; it holds {len(cases)}."
+            )
+        found += cases
+    return tuple(found)

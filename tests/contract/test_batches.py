@@ -1,0 +1,65 @@
+"""A row's outputs depend on that row alone: not on padding, not on its neighbours, not on how it is computed."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from .batches import cast, pad, row, without_labels
+from .case import ContractCase
+
+DOUBLE = torch.float64
+
+
+def run(case: ContractCase, batch: dict[str, torch.Tensor], **config: Any) -> Any:
+    model = case.model(**config).to(DOUBLE)
+    with torch.no_grad():
+        return model(**cast(batch, DOUBLE))
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_padding_changes_nothing(case: ContractCase, side: Literal["left", "right"]):
+    batch = case.inputs(3, 8, 0)
+    plain, padded = run(case, batch), run(case, pad(batch, 4, side, case.padding))
+    real = slice(4, None) if side == "left" else slice(None, 8)
+    for name in case.position_outputs:
+        assert_close(padded[name][:, real], plain[name])
+    if case.has("loss"):
+        assert_close(padded["loss"], plain["loss"])
+
+
+def test_a_batch_of_one_is_that_row_of_a_larger_batch(case: ContractCase):
+    batch = without_labels(case.inputs(4, 8, 0))
+    together = run(case, batch)
+    for index in range(4):
+        alone = run(case, row(batch, index))
+        for name in case.position_outputs:
+            assert_close(alone[name][0], together[name][index])
+
+
+@pytest.mark.needs("stream")
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_streaming_is_forward(case: ContractCase, side: Literal["left", "right"]):
+    assert case.stream is not None
+    batch = pad(without_labels(case.inputs(3, 8, 0)), 2, side, case.padding)
+    model = case.model().to(DOUBLE)
+    real = slice(2, None) if side == "left" else slice(None, 8)
+    with torch.no_grad():
+        outputs, streamed = model(**cast(batch, DOUBLE)), case.stream(model, cast(batch, DOUBLE))
+    assert streamed
+    for name, values in streamed.items():
+        assert_close(values[:, real], outputs[name][:, real], check_dtype=False)
+
+
+@pytest.mark.needs("sdpa")
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_eager_is_sdpa(case: ContractCase, side: Literal["left", "right"]):
+    batch = pad(case.inputs(3, 8, 0), 3, side, case.padding)
+    real = slice(3, None) if side == "left" else slice(None, 8)
+    eager = run(case, batch, _attn_implementation="eager")
+    sdpa = run(case, batch, _attn_implementation="sdpa")
+    for name in case.position_outputs:
+        assert_close(sdpa[name][:, real], eager[name][:, real])

@@ -1,0 +1,36 @@
+"""torch.compile computes the same as the plain model, forward and backward."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from .case import ContractCase
+from .test_gradients import batch_for, objective
+
+
+@pytest.fixture(autouse=True)
+def _fresh_compiler() -> Iterator[None]:
+    torch.compiler.reset()
+    yield
+    torch.compiler.reset()
+
+
+# Where the graph breaks, dynamo looks whether the tensors that cross have gradients, and hides the warning only on screen.
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf Tensor:UserWarning")
+@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
+def test_compiled_is_eager(case: ContractCase, backend: str):
+    plain, model = case.model().train(), case.model().train()
+    compiled = torch.compile(model, backend=backend)
+    batch = batch_for(case, 3, 8)
+    expected, outputs = plain(**batch), compiled(**batch)
+    for name in case.position_outputs:
+        assert_close(outputs[name], expected[name])
+    objective(case, expected).backward()
+    objective(case, outputs).backward()
+    for (name, ours), theirs in zip(model.named_parameters(), plain.parameters(), strict=True):
+        assert ours.grad is not None, name
+        assert_close(ours.grad, theirs.grad)

@@ -1,0 +1,49 @@
+"""Generation with the cache is generation without it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from .batches import pad, without_labels
+from .case import ContractCase
+
+pytestmark = pytest.mark.needs("generation")
+
+
+def generate(case: ContractCase, padding: int, side: Literal["left", "right"] = "left", **how: Any) -> Any:
+    batch = pad(without_labels(case.inputs(3, 6, 0)), padding, side, case.padding)
+    return case.model().generate(
+        **batch,
+        max_new_tokens=8,
+        min_new_tokens=8,
+        pad_token_id=int(case.padding["input_ids"]),
+        return_dict_in_generate=True,
+        output_logits=True,
+        **how,
+    )
+
+
+@pytest.mark.parametrize("padding", [0, 3])
+@pytest.mark.parametrize("beams", [1, 3])
+def test_cached_is_uncached(case: ContractCase, padding: int, beams: int):
+    cached = generate(case, padding, do_sample=False, num_beams=beams, use_cache=True)
+    uncached = generate(case, padding, do_sample=False, num_beams=beams, use_cache=False)
+    assert torch.equal(cached.sequences, uncached.sequences)
+    for ours, theirs in zip(cached.logits, uncached.logits, strict=True):
+        assert_close(ours, theirs, rtol=1e-4, atol=1e-4)
+
+
+def test_left_padding_changes_no_token(case: ContractCase):
+    plain, padded = generate(case, 0, do_sample=False), generate(case, 4, do_sample=False)
+    assert torch.equal(plain.sequences, padded.sequences[:, 4:])
+
+
+def test_sampling_is_a_function_of_the_seed(case: ContractCase):
+    torch.manual_seed(1)
+    first = generate(case, 0, do_sample=True)
+    torch.manual_seed(1)
+    assert torch.equal(first.sequences, generate(case, 0, do_sample=True).sequences)

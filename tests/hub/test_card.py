@@ -1,0 +1,84 @@
+"""Cards are rendered from results, and a card that is not is refused."""
+
+from pathlib import Path
+
+import pytest
+from huggingface_hub import ModelCard
+
+from hf_mech.hub import CardError, Results, UnbackedNumberError, check_folder, render_folder
+
+
+def test_the_metrics_stand_in_the_metadata(card_folder: Path) -> None:
+    card = ModelCard.load(card_folder / "README.md")
+    assert card.data.library_name == "transformers"
+    assert card.data.datasets == ["hf_mech/toy"]
+    (index,) = card.data.to_dict()["model-index"]
+    assert index["name"] == "toy"
+    first, second = index["results"][0]["metrics"]
+    assert first == {
+        "type": "accuracy",
+        "name": "accuracy",
+        "value": 0.75,
+        "args": {"std": 0.25, "n": 2, "setting": {"num_train": 5}},
+    }
+    assert second["value"] == 1.0
+
+
+def test_the_text_shows_figures_and_how_to_get_them_again(card_folder: Path) -> None:
+    text = (card_folder / "README.md").read_text()
+    row = "| hf_mech/toy | small | num_train=5 | accuracy | 0.75 ± 0.25 | 0.5 to 1 | 2 | 0.9 ± 0.1 (Table 1) |"
+    assert row in text.splitlines()
+    for expected in (
+        "python train_toy.py --seed 0 1",
+        "0123456789",
+        "an abacus",
+        "![The loss](loss.png)",
+        "@misc{toy}",
+    ):
+        assert expected in text
+
+
+def test_rendering_again_changes_nothing(card_folder: Path) -> None:
+    before = (card_folder / "README.md").read_bytes()
+    check_folder(card_folder)
+    render_folder(card_folder)
+    assert (card_folder / "README.md").read_bytes() == before
+    assert not list(card_folder.glob("*.tmp"))
+
+
+def test_a_number_edited_by_hand_is_refused(card_folder: Path) -> None:
+    path = card_folder / "README.md"
+    path.write_text(path.read_text().replace("0.75 ± 0.25", "0.99 ± 0.01"))
+    with pytest.raises(UnbackedNumberError, match=r"line \d+, is not what the results render to.*0.99 ± 0.01"):
+        check_folder(card_folder)
+
+
+def test_a_card_older_than_its_results_is_refused(card_folder: Path, results: Results) -> None:
+    results.seconds = 99.0
+    results.save(card_folder / "results.json")
+    with pytest.raises(UnbackedNumberError, match="Render it again: hf-mech card"):
+        check_folder(card_folder)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "error", "message"),
+    [
+        ("card.yaml", None, CardError, "card.yaml does not exist"),
+        ("card.yaml", "title: x", CardError, "lacks model_class, summary"),
+        ("card.yaml", "{title: x, model_class: y, summary: z, tilte: x}", CardError, "unknown keys tilte"),
+        ("card.yaml", "{title: 3, model_class: y, summary: z}", CardError, "title must be a str, got 3"),
+        ("card.yaml", "{title: x, model_class: y, summary: z, captions: {no.png: x}}", CardError, "captions no.png"),
+        ("card.yaml", "{", CardError, "is not YAML"),
+        ("results.json", None, CardError, "results.json does not exist"),
+        ("README.md", None, UnbackedNumberError, "README.md does not exist"),
+    ],
+)
+def test_a_faulty_folder_is_refused(
+    card_folder: Path, file: str, text: str | None, error: type[Exception], message: str
+) -> None:
+    if text is None:
+        (card_folder / file).unlink()
+    else:
+        (card_folder / file).write_text(text)
+    with pytest.raises(error, match=message):
+        check_folder(card_folder)

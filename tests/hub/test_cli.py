@@ -1,0 +1,67 @@
+"""The command line: what it prints, and with which code it ends."""
+
+from pathlib import Path
+
+import pytest
+from huggingface_hub import HfApi
+from typer.testing import CliRunner
+
+import hf_mech.hub.push
+from hf_mech import __version__
+from hf_mech.cli import app
+from hf_mech.hub.checkpoint import save_checkpoint
+from tests.hub.local_hub import LocalHub
+from tests.hub.toy import ToyConfig, ToyForCausalLM
+
+runner = CliRunner()
+
+
+def test_version() -> None:
+    assert runner.invoke(app, ["--version"]).output == f"hf_mech {__version__}\n"
+
+
+def test_env_names_everything_that_a_bug_report_needs() -> None:
+    answer = runner.invoke(app, ["env"])
+    assert answer.exit_code == 0
+    names = [line.removeprefix("- ").partition(":")[0] for line in answer.output.splitlines()]
+    assert names[0] == "hf_mech"
+    assert {"python", "torch", "transformers", "datasets", "accelerate", "huggingface_hub", "tokenizers"} < set(names)
+    assert {"safetensors", "evaluate", "numba", "platform", "cpu", "device"} < set(names)
+
+
+def test_card_renders_and_checks(card_folder: Path) -> None:
+    (card_folder / "README.md").unlink()
+    assert runner.invoke(app, ["card", str(card_folder), "--check"]).exit_code == 1
+    assert runner.invoke(app, ["card", str(card_folder)]).exit_code == 0
+    assert runner.invoke(app, ["card", str(card_folder), "--check"]).exit_code == 0
+
+
+def test_an_error_of_ours_is_one_message_on_stderr(card_folder: Path) -> None:
+    (card_folder / "card.yaml").unlink()
+    answer = runner.invoke(app, ["card", str(card_folder)])
+    assert (answer.exit_code, answer.stdout) == (1, "")
+    assert answer.stderr.startswith("hf-mech: ")
+    assert "card.yaml does not exist" in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+@pytest.mark.parametrize("arguments", [["nonsense"], ["card"], ["card", "/no/such/folder"], ["push", "."]])
+def test_a_wrong_command_line_ends_with_2(arguments: list[str]) -> None:
+    assert runner.invoke(app, arguments).exit_code == 2
+
+
+def test_push_sends_a_saved_checkpoint(
+    hub: LocalHub, api: HfApi, card_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hf_mech.hub.push, "HfApi", lambda token: api)
+    save_checkpoint(ToyForCausalLM(ToyConfig()), tmp_path / "checkpoint")
+    extra = tmp_path / "domain.json"
+    extra.write_text("{}")
+    arguments = ["push", str(tmp_path / "checkpoint"), "tester/toy", "--private", "--file", str(extra)]
+    answer = runner.invoke(app, [*arguments, "--card-folder", str(card_folder)], catch_exceptions=False)
+    assert (answer.exit_code, answer.stderr) == (0, "")
+    repository = hub.repository("tester/toy")
+    head = repository.history()[0]
+    assert repository.private
+    assert answer.stdout.strip() == f"{hub.url}/tester/toy/commit/{head.sha}"
+    assert {"README.md", "domain.json", "model.safetensors", "modeling_toy.py"} < head.files.keys()

@@ -1,0 +1,14 @@
+"""The toy family's configuration."""
+
+from huggingface_hub.dataclasses import strict
+from transformers.configuration_utils import PreTrainedConfig
+
+
+@strict
+class ToyConfig(PreTrainedConfig):
+    """Two sizes."""
+
+    model_type = "toy"
+
+    vocab_size: int = 11
+    hidden_size: int = 4

@@ -1,0 +1,83 @@
+"""`import hf_mech` registers names and loads nothing heavy; an error in one of our own files is never swallowed."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import hf_mech
+
+HEAVY = (
+    "transformers.modeling_utils",
+    "transformers.trainer",
+    "accelerate",
+    "datasets",
+    "evaluate",
+    "matplotlib",
+    "numba",
+    "pandas",
+    "pyarrow",
+    "rich",
+    "typer",
+    "unified_planning",
+)
+
+LOADED = """
+import json, sys
+import torch
+from transformers import AutoModel
+{imports}
+print(json.dumps(sorted(sys.modules)))
+"""
+
+
+def python(code: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """Runs code in a new interpreter that imports what `cwd` holds before anything that is installed."""
+    environment = {**os.environ, "PYTHONPATH": str(cwd or Path(hf_mech.__path__[0]).parent)}
+    return subprocess.run([sys.executable, "-c", code], cwd=cwd, env=environment, capture_output=True, text=True)
+
+
+def loaded_modules(imports: str) -> set[str]:
+    done = python(LOADED.format(imports=imports))
+    assert done.returncode == 0, done.stderr
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+def test_import_loads_nothing_heavy():
+    without, ours = loaded_modules(""), loaded_modules("import hf_mech")
+    assert "hf_mech" in ours
+    assert [name for name in HEAVY if name in ours - without] == []
+
+
+def test_import_prints_and_warns_nothing():
+    done = python("import warnings; warnings.simplefilter('error', UserWarning); import hf_mech")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_an_import_error_of_a_family_is_not_swallowed(tmp_path: Path):
+    copy = tmp_path / "hf_mech"
+    shutil.copytree(hf_mech.__path__[0], copy, ignore=shutil.ignore_patterns("__pycache__"))
+    broken = copy / "models" / "broken"
+    broken.mkdir()
+    (broken / "__init__.py").write_text("import a_package_that_nobody_has\n")
+
+    done = python("import hf_mech", cwd=tmp_path)
+
+    assert done.returncode != 0
+    assert "ModuleNotFoundError: No module named 'a_package_that_nobody_has'" in done.stderr
+    assert str(broken) in done.stderr
+
+
+def test_every_public_name_of_every_family_can_be_imported():
+    code = """
+import importlib, pkgutil
+from hf_mech import models
+for family in pkgutil.iter_modules(models.__path__):
+    module = importlib.import_module(f"hf_mech.models.{family.name}")
+    missing = [name for name in dir(module) if getattr(module, name, None) is None]
+    assert not missing, (family.name, missing)
+"""
+    done = python(code)
+    assert done.returncode == 0, done.stderr
