@@ -172,7 +172,7 @@ class PositionWise(Vector):
 
 @dataclass(frozen=True)
 class Attention(Vector):
-    """P(i) := value(i, j) at the leftmost or rightmost j with mask and score, or default(i) if there is none (Eq. 1)."""
+    """P(i) := value(i, j) at the leftmost or rightmost j with mask and score; default(i) if there is none (Eq. 1)."""
 
     name: str
     direction: Direction

@@ -32,7 +32,9 @@ def encode_name(name: str, taken: frozenset[str] | set[str] = frozenset()) -> st
     """The PDDL name of a proposition or action; `decode_name` is its inverse. Never one of `taken` nor a keyword."""
     parts = re.split(r"[(,]", name[:-1]) if _GROUND.fullmatch(name) else [name]
     encoded = "--".join(_encode_part(part) for part in parts)
-    if not encoded[:1].isalpha() or encoded.startswith(MARK) or encoded in KEYWORDS:
+    if encoded.startswith(MARK):
+        encoded = "__78" + encoded.removeprefix("x")
+    if not encoded[:1].isalpha() or encoded in KEYWORDS:
         encoded = MARK + encoded
     while encoded in taken:
         encoded = MARK + encoded
@@ -41,7 +43,7 @@ def encode_name(name: str, taken: frozenset[str] | set[str] = frozenset()) -> st
 
 def decode_name(encoded: str) -> str:
     """The name that `encode_name` wrote; PDDL names written by others come back as they are, bar `--` and `__`."""
-    while encoded.startswith(MARK):
+    while encoded.startswith(MARK) and encoded != MARK:
         encoded = encoded.removeprefix(MARK)
     pieces = [""]
     for token in _ESCAPED.findall(encoded):

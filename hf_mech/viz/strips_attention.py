@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 Floats = NDArray[np.floating]
 
 _GRID, _INK, _BAD = "#c8c8c8", "#1a1a1a", "#d1242f"
+_LETTER = 0.19
+"""The width of a letter, in cells."""
+
 _MOST_LETTERS = 4
 """Longer action names stand upright over the columns."""
 
@@ -61,7 +64,8 @@ def attention_figure(
     longest = max(len(a) for a in actions)
     tall = longest > _MOST_LETTERS
     cell = 0.34
-    panel = (n + 1.6 + 0.24 * max(longest, 2) + 0.6, n + 1.9 + (0.24 * longest if tall else 1))  # in cells
+    margin = _LETTER * max(longest, 2) + 0.5
+    panel = (margin + n + 1.9, n + 1.7 + (_LETTER * longest if tall else 0.6))  # in cells
     top = 1.0 if title else 0.1
     figure = Figure(figsize=(columns * panel[0] * cell, (rows * panel[1] + top) * cell))
     width, height = figure.get_size_inches() / cell
@@ -69,32 +73,22 @@ def attention_figure(
         row, column = divmod(head, columns)
         left, bottom = column * panel[0], height - top - (row + 1) * panel[1]
         axes = figure.add_axes((left / width, bottom / height, panel[0] / width, panel[1] / height))
-        _draw_head(axes, panel, actions, name, scores[head], sticks[head], outputs[head], tall)
+        above = panel[1] - n - 0.3
+        axes.set(xlim=(-margin, panel[0] - margin), ylim=(n + 0.3, -above))
+        axes.axis("off")
+        axes.text(n / 2, 0.45 - above, f"head {name}", size=9, weight="bold", ha="center", va="center", color=_INK)
+        _draw_head(axes, actions, scores[head], sticks[head], outputs[head], tall)
     if title:
         figure.text(0.3 / width, 1 - 0.65 / height, title, size=10, weight="bold", color=_INK, parse_math=False)
     return figure
 
 
-def _draw_head(
-    axes: Axes,
-    panel: tuple[float, float],
-    actions: Sequence[str],
-    name: str,
-    scores: Floats,
-    sticks: Floats,
-    outputs: Floats,
-    tall: bool,
-) -> None:
+def _draw_head(axes: Axes, actions: Sequence[str], scores: Floats, sticks: Floats, outputs: Floats, tall: bool) -> None:
     """One panel, in units of cells: the matrix has its upper left corner at (0, 0), y grows downwards."""
     n = len(actions)
-    margin = 0.24 * max(max(map(len, actions)), 2) + 0.3
-    above = panel[1] - n - 0.3
-    axes.set(xlim=(-margin, panel[0] - margin), ylim=(n + 0.3, -above))
-    axes.axis("off")
-    axes.text(n / 2, 0.45 - above, f"head {name}", size=9, weight="bold", ha="center", va="center", color=_INK)
     for i in range(n):
         for j in range(n):
-            shade = 1 - 0.45 * float(sticks[i, j])
+            shade = 1 - 0.35 * float(sticks[i, j])
             axes.add_patch(Rectangle((j, i), 1, 1, facecolor=(shade,) * 3, edgecolor=_GRID, linewidth=0.6))
             if j < i:
                 _number(axes, j, i, scores[i, j], _INK)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 from typing import Literal
@@ -21,7 +20,7 @@ COLOURS: dict[Status, str] = {"same": "#1a1a1a", "excess": "#d1242f", "missing":
 """As in the paper: red for what the learned domain has too much of, grey for what it lacks."""
 
 _SIZE = 9.0  # points
-_WIDE, _HIGH = 0.602 * _SIZE / 72, 1.42 * _SIZE / 72  # inches that a character of DejaVu Sans Mono takes
+_WIDE, _HIGH = 0.64 * _SIZE / 72, 1.42 * _SIZE / 72  # inches that a character takes, pixels rounded up
 
 
 @dataclass(frozen=True)
@@ -110,24 +109,28 @@ def domains_figure(
     hidden: StripsDomain, learned: StripsDomain, *, title_hidden: str = "Hidden domain", title_learned: str = "Learned"
 ) -> Figure:
     """Figure 2: the hidden domain on the left, the learned one, its propositions renamed to match, on the right."""
-    columns = [(title_hidden, compare(hidden, hidden)), (title_learned, compare(rename_like(learned, hidden), hidden))]
+    columns = [
+        (title, [piece for line in lines for piece in _wrap(line)])
+        for title, lines in (
+            (title_hidden, compare(hidden, hidden)),
+            (title_learned, compare(rename_like(learned, hidden), hidden)),
+        )
+    ]
     widths = [max(len(title) + 2, *(_length(line) for line in lines)) for title, lines in columns]
-    height = (max(len(lines) for _, lines in columns) + 3) * _HIGH + 0.3
-    width = (sum(widths) + 4) * _WIDE + 0.5
-    figure = Figure(figsize=(width, height))
-    left = 0.25
+    legend: Line = [("red: learned, not hidden", "excess"), ("   ", "same"), ("grey: hidden, not learned", "missing")]
+    figure = Figure(
+        figsize=(
+            max(sum(widths) + 4, _length(legend)) * _WIDE + 0.5,
+            (max(len(lines) for _, lines in columns) + 3) * _HIGH + 0.3,
+        )
+    )
+    left, top = 0.25, figure.get_figheight() - 0.3
     for (title, lines), wide in zip(columns, widths, strict=True):
-        _write(figure, left, height - 0.3, title, "same", bold=True)
+        _write(figure, left, top, [(title, "same")], bold=True)
         for number, line in enumerate(lines):
-            x = left
-            for text, status in line:
-                _write(figure, x, height - 0.3 - (number + 1.5) * _HIGH, text, status)
-                x += len(text) * _WIDE
+            _write(figure, left, top - (number + 1.5) * _HIGH, line)
         left += (wide + 4) * _WIDE
-    x, y = 0.25, 0.12
-    for label, status in _legend():
-        _write(figure, x, y, label, status)
-        x += (len(label) + 3) * _WIDE
+    _write(figure, 0.25, 0.12, legend)
     return figure
 
 
@@ -149,25 +152,36 @@ def domains_text(
     return Columns(columns, padding=(0, 4))
 
 
-def _legend() -> Iterator[Segment]:
-    yield "red: learned, not hidden", "excess"
-    yield "grey: hidden, not learned", "missing"
-
-
 def _length(line: Line) -> int:
     return sum(len(text) for text, _ in line)
 
 
-def _write(figure: Figure, x: float, y: float, text: str, status: Status, bold: bool = False) -> None:
-    """Text with its left baseline at (x, y) inches from the lower left corner."""
+def _wrap(line: Line, most: int = 60) -> list[Line]:
+    """The line, broken after commas where it would be longer than `most` characters; what follows is indented."""
+    lines: list[Line] = [[]]
+    for text, status in line:
+        if lines[-1] and _length(lines[-1]) + len(text) > most and text not in (", ", "]"):
+            lines.append([(" " * len(line[0][0]), "same")])
+        lines[-1].append((text, status))
+    return lines
+
+
+def _write(figure: Figure, x: float, y: float, line: Line, bold: bool = False) -> None:
+    """A line with its left baseline at (x, y) inches from the lower left corner.
+
+    Each colour is one text with blanks in place of the others, so that rounding to pixels moves all of them alike.
+    """
     width, height = figure.get_size_inches()
-    figure.text(
-        x / width,
-        y / height,
-        text,
-        color=COLOURS[status],
-        family="DejaVu Sans Mono",
-        size=_SIZE,
-        weight="bold" if bold else "normal",
-        parse_math=False,
-    )
+    for status, colour in COLOURS.items():
+        text = "".join(piece if piece_status == status else " " * len(piece) for piece, piece_status in line)
+        if text.strip():
+            figure.text(
+                x / width,
+                y / height,
+                text.rstrip(),
+                color=colour,
+                family="DejaVu Sans Mono",
+                size=_SIZE,
+                weight="bold" if bold else "normal",
+                parse_math=False,
+            )

@@ -57,8 +57,8 @@ def contract_cases() -> tuple[ContractCase, ...]:
         cases = [case for case in module.CASES if case.model_class is model_class]
         if len(cases) != 1:
             raise LookupError(
-                f"{model_class.__name__} is registered, so `CASES` of tests/{family(model_class)}/contract.py must hold "
-                f"exactly one ContractCase for it; it holds {len(cases)}."
+                f"{model_class.__name__} is registered, so CASES of {module.__file__} must hold exactly one "
+                f"ContractCase for it; it holds {len(cases)}."
             )
         found += cases
     return tuple(found)

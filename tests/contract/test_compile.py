@@ -19,8 +19,10 @@ def _fresh_compiler() -> Iterator[None]:
     torch.compiler.reset()
 
 
-# Where the graph breaks, dynamo looks whether the tensors that cross have gradients, and hides the warning only on screen.
+# Where the graph breaks, dynamo looks at `.grad` of the tensors that cross, and hides the warning from the screen only.
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf Tensor:UserWarning")
+# inductor's own modules still use torch.jit.
+@pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning")
 @pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
 def test_compiled_is_eager(case: ContractCase, backend: str):
     plain, model = case.model().train(), case.model().train()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 import torch
@@ -14,8 +14,8 @@ from .case import ContractCase
 pytestmark = pytest.mark.needs("generation")
 
 
-def generate(case: ContractCase, padding: int, side: Literal["left", "right"] = "left", **how: Any) -> Any:
-    batch = pad(without_labels(case.inputs(3, 6, 0)), padding, side, case.padding)
+def generate(case: ContractCase, padding: int, **how: Any) -> Any:
+    batch = pad(without_labels(case.inputs(3, 6, 0)), padding, "left", case.padding)
     return case.model().generate(
         **batch,
         max_new_tokens=8,

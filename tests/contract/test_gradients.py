@@ -13,6 +13,7 @@ from transformers.modeling_utils import PreTrainedModel
 from .batches import Batch, cast, without_labels
 from .case import ContractCase, Formula
 from .checkpointing import enable_checkpointing
+from .compare import named
 
 
 def objective(case: ContractCase, outputs: Any) -> Tensor:
@@ -20,7 +21,7 @@ def objective(case: ContractCase, outputs: Any) -> Tensor:
     if case.has("loss"):
         return outputs.loss
     parts = [outputs[name] for name in case.position_outputs]
-    return sum((part * torch.linspace(-1, 1, part.numel()).view_as(part)).sum() for part in parts)  # type: ignore[return-value]
+    return sum((part * torch.linspace(-1, 1, part.numel()).view_as(part)).sum() for part in parts)
 
 
 def gradients(case: ContractCase, model: PreTrainedModel, batch: Batch) -> dict[str, Tensor | None]:
@@ -50,7 +51,7 @@ def test_checkpointing_changes_nothing(case: ContractCase):
     enable_checkpointing(model)
     recomputed, plain = gradients(case, model, batch), gradients(case, case.model(), batch)
     for name, gradient in plain.items():
-        assert_close(recomputed[name], gradient, msg=name)
+        assert_close(recomputed[name], gradient, msg=named(name))
 
 
 @pytest.mark.needs("formulas")
@@ -61,7 +62,7 @@ def test_fast_is_reference_in_value_and_gradient(case: ContractCase, seed: int):
         reference = value_and_gradients(formula, formula.reference, seed)
         assert len(fast) == len(reference)
         for ours, papers in zip(fast, reference, strict=True):
-            assert_close(ours, papers, rtol=1e-10, atol=1e-12, msg=lambda text, name=formula.name: f"{name}: {text}")
+            assert_close(ours, papers, rtol=1e-10, atol=1e-12, msg=named(formula.name))
 
 
 def value_and_gradients(formula: Formula, function: Any, seed: int) -> list[Tensor]:

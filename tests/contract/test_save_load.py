@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -85,7 +84,7 @@ for folder in map(Path, sys.argv[1:]):
 
 
 @pytest.fixture(scope="module")
-def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
+def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """A checkpoint with its code for every model, loaded and run once where hf_mech cannot be imported."""
     root = tmp_path_factory.mktemp("elsewhere")
     folders = {case.name: root / case.name for case in contract_cases()}
@@ -101,7 +100,7 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, 
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    yield folders
+    return folders
 
 
 def save_with_code(case: ContractCase, folder: Path, patch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,7 @@ from transformers.modeling_utils import PreTrainedModel
 
 from .batches import Batch, pad, rows, stack
 from .case import ContractCase
+from .compare import named
 from .test_save_load import assert_same
 
 pytestmark = pytest.mark.needs("loss")
@@ -46,8 +47,8 @@ def trainer(case: ContractCase, folder: Path, model: PreTrainedModel, **argument
     return Trainer(
         model=model,
         args=TrainingArguments(output_dir=str(folder), **{**settings, **arguments}),
-        train_dataset=data,  # type: ignore[arg-type]
-        eval_dataset=data,  # type: ignore[arg-type]
+        train_dataset=data,
+        eval_dataset=data,
         callbacks=callbacks,
     )
 
@@ -82,7 +83,7 @@ def test_accumulation_is_exact(case: ContractCase, tmp_path: Path):
 
     start, whole, parts = case.model().to(torch.float64), trained(8, 1), trained(1, 8)
     for (name, first), second in zip(whole.named_parameters(), parts.parameters(), strict=True):
-        assert_close(first, second, rtol=1e-9, atol=1e-11, msg=lambda text, name=name: f"{name}: {text}")
+        assert_close(first, second, rtol=1e-9, atol=1e-11, msg=named(name))
     assert any(
         not torch.equal(ours, theirs) for ours, theirs in zip(whole.parameters(), start.parameters(), strict=True)
     )

@@ -48,9 +48,9 @@ class StripsTransformerOutput(ModelOutput):
 class StripsTransformer(PreTrainedModel):
     r"""Learns a propositional STRIPS domain from action traces and hands it back as symbols.
 
-    Its one parameter is theta in [0, 1]^(ensemble x |F| x |A| x 3): for every proposition and action, whether the action
-    needs it (query), affects it (key), deletes it (value), Eq. 8-13. Training keeps theta in its range by projection
-    before every forward pass; inference clamps it.
+    Its one parameter is theta in [0, 1]^(ensemble x |F| x |A| x 3): for every proposition and action, whether the
+    action needs it (query), affects it (key), deletes it (value), Eq. 8-13. Training keeps theta in its range by
+    projection before every forward pass; inference clamps it.
 
     Example:
 
@@ -72,17 +72,17 @@ class StripsTransformer(PreTrainedModel):
     """
 
     config_class = StripsTransformerConfig
-    config: StripsTransformerConfig
     base_model_prefix = "strips"
     main_input_name = "input_ids"
     _no_split_modules: list[str] = []
-    # Eq. 20 divides by the number of traces, not by Trainer's `num_items_in_batch`, which counts actions: Trainer has to
-    # average the parts of an accumulated batch itself.
+    # Eq. 20 divides by the number of traces, not by Trainer's `num_items_in_batch`, which counts actions: Trainer has
+    # to average the parts of an accumulated batch itself.
     accepts_loss_kwargs = False
 
     def __init__(self, config: StripsTransformerConfig):
         super().__init__(config)
-        self.theta = nn.Parameter(torch.empty(config.ensemble, config.num_propositions, config.num_actions, 3))
+        sizes = self.config.ensemble, self.config.num_propositions, self.config.num_actions
+        self.theta = nn.Parameter(torch.empty(*sizes, 3))
         self.post_init()
 
     @torch.no_grad()
@@ -91,7 +91,7 @@ class StripsTransformer(PreTrainedModel):
             init.uniform_(module.theta, 0.0, 1.0)
 
     def seed_members(self, seeds: Sequence[int]) -> StripsTransformer:
-        """Draws every member's theta anew from a generator of its own, so that a member does not depend on the others."""
+        """Draws every member's theta anew from a generator of its own: no member depends on the others."""
         if len(seeds) != self.config.ensemble:
             raise DomainError(f"An ensemble of {self.config.ensemble} needs as many seeds, got {len(seeds)}.")
         for theta, seed in zip(self.theta.data, seeds, strict=True):
@@ -124,7 +124,8 @@ class StripsTransformer(PreTrainedModel):
         """
         ids = mask_padding(input_ids, attention_mask, self.config.num_actions)
         if self.training:
-            self.theta.data.clamp_(0, 1)
+            margin = self.config.theta_margin
+            self.theta.data.clamp_(margin, 1 - margin)
         theta = self.theta if self.training else self.theta.clamp(0, 1)
 
         attentions = None
@@ -163,7 +164,7 @@ class StripsTransformer(PreTrainedModel):
             state: what the last call returned, [batch, ensemble, num_propositions, num_actions]; None at the start.
 
         Returns:
-            The inapplicability (Eq. 17) that each action would have next, [batch, num_actions, ensemble], and the state.
+            The inapplicability (Eq. 17) that each action would have next, [batch, num_actions, ensemble]; the state.
         """
         ids = mask_padding(actions.unsqueeze(1), torch.ones_like(actions).unsqueeze(1), self.config.num_actions + 1)
         ids = torch.where(ids == self.config.num_actions, -1, ids).squeeze(1)
@@ -207,10 +208,9 @@ class StripsTransformer(PreTrainedModel):
         def chosen(column: Tensor) -> frozenset[str]:
             return frozenset(p for p, here in zip(propositions, column.tolist(), strict=True) if here)
 
+        add, delete = affected & ~deleted, affected & deleted
         actions = tuple(
-            StripsAction(
-                action, chosen(pre[:, m]), chosen(affected[:, m] & ~deleted[:, m]), chosen(affected[:, m] & deleted[:, m])
-            )
+            StripsAction(action, chosen(pre[:, m]), chosen(add[:, m]), chosen(delete[:, m]))
             for m, action in enumerate(self.config.actions)
         )
         return StripsDomain(tuple(propositions), actions, name)
@@ -222,7 +222,8 @@ class StripsTransformer(PreTrainedModel):
         model = cls(config)
         for m, action in enumerate(domain.actions):
             for p, proposition in enumerate(domain.propositions):
-                bits = (proposition in action.pre, proposition in action.add | action.delete, proposition in action.delete)
+                needed, deleted = proposition in action.pre, proposition in action.delete
+                bits = [needed, deleted or proposition in action.add, deleted]
                 model.theta.data[:, p, m] = torch.tensor(bits, dtype=model.theta.dtype)
         return model.eval()
 

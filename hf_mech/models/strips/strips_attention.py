@@ -62,7 +62,7 @@ def advance(theta: Tensor, state: Tensor, action: Tensor) -> Tensor:
 
 
 def next_scores(state: Tensor) -> Tensor:
-    """Eq. 17 for every possible next action at once: state [batch, members, heads, actions] to [batch, actions, members]."""
+    """Eq. 17 of every possible next action: state [batch, members, heads, actions] to [batch, actions, members]."""
     return _any(state.permute(0, 3, 1, 2))
 
 
@@ -110,9 +110,8 @@ class _CompiledAttention(torch.autograd.Function):
         members, heads, actions, _ = ctx.shape
         if grad_scores is None:
             grad_scores = torch.zeros(*ids.shape, members, dtype=torch.from_numpy(table).dtype)
-        if grad_heads is not None:
-            grad_heads = grad_heads.contiguous().view(outputs.shape).numpy()
-        grad = backward(table, ids, outputs, grad_heads, grad_scores.contiguous().numpy())
+        from_heads = None if grad_heads is None else grad_heads.contiguous().view(outputs.shape).numpy()
+        grad = backward(table, ids, outputs, from_heads, grad_scores.contiguous().numpy())
         return torch.from_numpy(grad).view(actions, 3, members, heads).permute(2, 3, 0, 1), None
 
 

@@ -1,4 +1,4 @@
-"""Propositional STRIPS domains M = <F, A> and the validity of action traces (STRIPS Transformer paper, "Background")."""
+"""Propositional STRIPS domains M = <F, A> and the validity of action traces (the paper's "Background")."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ class StripsDomain:
         return not any(self.labels(trace))
 
     def next_actions(self, trace: Sequence[str | int]) -> list[str]:
-        """The names of the possible next actions b, f_M(trace, b) = 0, of a positive trace; none after a negative one."""
+        """The names of the possible next actions b, f_M(trace, b) = 0; none after a negative trace."""
         if not self.is_positive(trace):
             return []
         state = self.falsified(trace)
@@ -197,7 +197,7 @@ class StripsDomain:
             )
             return cls(tuple(data["propositions"]), actions, data.get("name", "domain"))
         except KeyError as error:
-            raise DomainError(f"A domain needs 'propositions' and 'actions' (name, pre, add, del); no {error}.") from None
+            raise DomainError(f"A domain needs propositions and actions (name, pre, add, del); no {error}.") from None
 
     def _sorted(self, propositions: frozenset[str]) -> list[str]:
         return [p for p in self.propositions if p in propositions]

@@ -1,4 +1,4 @@
-"""What can go wrong with STRIPS domains, traces and checkpoints; every class is a `ValueError` whose text says what to do."""
+"""What can go wrong with STRIPS domains, traces and checkpoints: `ValueError`s whose text says what to do."""
 
 
 class StripsError(ValueError):

@@ -22,7 +22,7 @@ def mask_padding(input_ids: Tensor, attention_mask: Tensor | None, num_actions: 
         )
     if attention_mask is not None and attention_mask.shape != input_ids.shape:
         raise TraceError(
-            f"attention_mask must have the shape of input_ids, {list(input_ids.shape)}, got {list(attention_mask.shape)}."
+            f"attention_mask must have input_ids' shape, {list(input_ids.shape)}, got {list(attention_mask.shape)}."
         )
     real = input_ids != num_actions
     if attention_mask is not None:

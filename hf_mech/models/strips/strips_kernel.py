@@ -58,7 +58,7 @@ def _forward(table, ids, members, heads, scores):
 
 
 def _backward(table, ids, heads, grad_heads, grad_scores, grad_table):
-    """Adds to `grad_table` [actions, 3, lanes] what `grad_heads` and `grad_scores` send back; overwrites `grad_heads`."""
+    """Adds to `grad_table` [actions, 3, lanes] what `grad_heads` and `grad_scores` send back; spoils `grad_heads`."""
     batch, length = ids.shape
     actions, _, lanes = table.shape
     members = grad_scores.shape[2]

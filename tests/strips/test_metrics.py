@@ -1,0 +1,65 @@
+"""The two STRIPS metrics, as evaluate modules."""
+
+import pytest
+
+from hf_mech.metrics import METRICS, load
+from hf_mech.models.strips.strips_domain import StripsAction, StripsDomain
+from hf_mech.planning.bundled import load_bundled
+
+LOOSE = StripsDomain((), tuple(StripsAction(name) for name in "abc"), "loose")
+
+
+def test_a_trace_counts_only_if_every_position_is_right():
+    metric = load("strips_trace_accuracy")
+    metric.add_batch(predictions=[[0, 0, 1], [0, 1, 0]], references=[[0, 0, 1], [0, 0, -100]])
+    metric.add_batch(predictions=[[0, 1, 1, 1], [0]], references=[[0, 0, 1, -100], [0, -100]])
+    assert metric.compute() == {
+        "trace_accuracy": 2 / 4,
+        "positive_accuracy": 1 / 2,
+        "negative_accuracy": 1 / 2,
+        "position_accuracy": 7 / 9,
+    }
+
+
+def test_a_class_without_traces_has_no_accuracy():
+    found = load("strips_trace_accuracy").compute(predictions=[[0]], references=[[0]])
+    assert (found["positive_accuracy"], found["negative_accuracy"]) == (1.0, None)
+
+
+@pytest.mark.parametrize(
+    ("prediction", "reference", "says"),
+    [
+        ([0], [-100], "no labelled position"),
+        ([0], [0, 1], "1 predictions"),
+        ([2], [0], "prediction 2"),
+        ([0], [-1], "reference -1"),
+    ],
+)
+def test_what_are_no_labels_is_refused(prediction, reference, says):
+    with pytest.raises(ValueError, match=says):
+        load("strips_trace_accuracy").compute(predictions=[prediction], references=[reference])
+
+
+def test_equivalence_of_domains_in_every_form():
+    simple = load_bundled("simple").domain
+    metric = load("strips_domain_equivalence")
+    found = metric.compute(predictions=[simple, simple.to_dict(), LOOSE], references=[simple, simple, simple])
+    assert found["equivalent"] == pytest.approx(2 / 3)
+    assert found["undecided"] == 0
+    assert found["distinguishing_traces"] == [None, None, ["a", "a"]]
+
+
+def test_equivalence_adds_up_and_gives_up():
+    simple = load_bundled("simple").domain
+    metric = load("strips_domain_equivalence")
+    metric.add(prediction=simple, reference=simple)
+    metric.add_batch(predictions=[simple], references=[LOOSE])
+    assert metric.compute(max_pairs=2)["undecided"] >= 1
+    with pytest.raises(ValueError, match="JSON"):
+        metric.compute(predictions=["zork"], references=[simple])
+
+
+def test_a_metric_that_does_not_exist_is_refused():
+    assert METRICS == ("strips_domain_equivalence", "strips_trace_accuracy")
+    with pytest.raises(ValueError, match="strips_trace_accuracy"):
+        load("zork")

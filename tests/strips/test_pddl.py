@@ -1,0 +1,252 @@
+"""PDDL in and out: bundled files, round trips, errors that say where."""
+
+import contextlib
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hf_mech.models.strips.strips_domain import StripsAction, StripsDomain
+from hf_mech.models.strips.strips_errors import StripsError
+from hf_mech.planning import bundled
+from hf_mech.planning.bundled import BUNDLED, load_bundled
+from hf_mech.planning.equivalence import find_distinguishing_trace
+from hf_mech.planning.pddl import read_pddl, write_pddl
+from hf_mech.planning.pddl_errors import GroundingError, PddlError, UnsupportedPddlError
+from hf_mech.planning.pddl_names import decode_name, encode_name
+from hf_mech.planning.problem import StripsProblem, reachable_states
+from tests.strips.strategies import domains
+
+DOMAIN = """(define (domain d)
+  (:requirements :adl)
+  (:predicates (p) (q) (r ?x))
+  {})"""
+PROBLEM = "(define (problem d) (:domain d) (:objects o1 o2) (:init (p)) (:goal (p)))"
+
+
+def action(effect="(q)", precondition="(p)", parameters=""):
+    return f"(:action a :parameters ({parameters}) :precondition {precondition} :effect {effect})"
+
+
+def read(text, **kwargs):
+    return read_pddl(DOMAIN.format(text), PROBLEM, **kwargs)
+
+
+# -------------------------------------------------------------------------------------------------- bundled domains
+
+
+@pytest.mark.parametrize(
+    ("name", "propositions", "actions", "states"),
+    [
+        ("simple", 3, 3, 4),
+        ("blocksworld-2b", 9, 8, 5),
+        ("blocksworld-3b", 16, 18, 22),
+        ("ferry-1c", 6, 6, 6),
+        ("ferry-2c", 9, 10, 16),
+    ],
+)
+def test_bundled_domains_have_the_paper_s_size(name, propositions, actions, states):
+    problem = load_bundled(name)
+    assert (len(problem.domain.propositions), len(problem.domain.actions)) == (propositions, actions)
+    assert len(reachable_states(problem)) == states
+    assert problem.domain.name == name
+
+
+def test_bundled_names():
+    assert set(BUNDLED) == {"simple", "blocksworld-2b", "blocksworld-3b", "ferry-1c", "ferry-2c"}
+    with pytest.raises(StripsError, match="blocksworld-2b"):
+        load_bundled("blocksworld-9b")
+    assert bundled.reachable_states is reachable_states
+
+
+FIGURE_1 = """Domain simple
+Atoms: p, q, r
+Actions:
+  a:
+    pre(a) = [p, r]
+    add(a) = [q]
+    del(a) = [p, r]
+  b:
+    pre(b) = [q, r]
+    add(b) = [p]
+    del(b) = [q, r]
+  c:
+    pre(c) = []
+    add(c) = [r]
+    del(c) = []"""
+
+
+def test_simple_is_figure_1():
+    assert str(load_bundled("simple").domain) == FIGURE_1
+
+
+# ------------------------------------------------------------------------------------------------------- round trips
+
+
+@pytest.mark.parametrize("name", BUNDLED)
+def test_bundled_problems_survive_writing(name):
+    problem = load_bundled(name)
+    assert read_pddl(*write_pddl(problem)) == problem
+
+
+def test_files_are_read_and_named_in_errors(tmp_path):
+    domain, problem = tmp_path / "domain.pddl", tmp_path / "problem.pddl"
+    texts = write_pddl(load_bundled("simple"))
+    domain.write_text(texts[0])
+    problem.write_text(texts[1])
+    assert read_pddl(domain, str(problem)) == load_bundled("simple")
+    problem.write_text("(define")
+    with pytest.raises(PddlError, match=r"problem\.pddl, line 1"):
+        read_pddl(domain, problem)
+
+
+@settings(max_examples=10)
+@given(domains())
+def test_domains_come_back(domain):
+    assert read_pddl(*write_pddl(domain), prune=False).domain == domain
+    assert find_distinguishing_trace(read_pddl(*write_pddl(domain)).domain, domain).equivalent
+
+
+@settings(max_examples=10)
+@given(domains(), st.data())
+def test_problems_come_back(domain, data):
+    some = st.sets(st.sampled_from(domain.propositions)) if domain.propositions else st.just(set())
+    problem = StripsProblem(domain, frozenset(data.draw(some)), frozenset(data.draw(some)))
+    assert read_pddl(*write_pddl(problem), prune=False) == problem
+
+
+names = (
+    st.text(min_size=1)
+    | st.text("x\0_-a", min_size=1)
+    | st.from_regex(r"[a-z-]{1,4}\([a-z_-]{1,3}(,[a-z0-9]{1,3})?\)", fullmatch=True)
+)
+
+
+@given(names, st.sets(st.just("a")))
+def test_any_name_has_a_pddl_name_and_comes_back(name, taken):
+    encoded = encode_name(name, taken)
+    assert decode_name(encoded) == name
+    assert encoded not in taken
+    assert encoded.isascii()
+    assert encoded == encoded.lower()
+    assert encoded[0].isalpha()
+    assert encoded.replace("-", "").replace("_", "").isalnum()
+
+
+@given(st.text("abx_-0123cf", min_size=1))
+def test_decoding_takes_any_pddl_name(name):
+    assert decode_name(name)
+
+
+def test_names_of_every_kind_survive_files():
+    names = ("on(a,b)", "Handempty", "and", "a", "2nd", "hand empty", "über", "x__00a", "f()", "a--b")
+    domain = StripsDomain(
+        names, tuple(StripsAction(n, frozenset({n}), frozenset(), frozenset({n})) for n in names), "D 1"
+    )
+    assert "stack--a--b" in write_pddl(load_bundled("blocksworld-2b"))[0]
+    assert read_pddl(*write_pddl(domain)).domain == domain
+
+
+# --------------------------------------------------------------------------------------------- meaning, and pruning
+
+
+def test_an_atom_added_and_deleted_stays_added():
+    domain = read(action("(and (r ?x) (not (r ?y)))", parameters="?x ?y")).domain
+    assert [(a.name, set(a.add), set(a.delete)) for a in domain.actions] == [
+        ("a(o1,o1)", {"r(o1)"}, set()),
+        ("a(o1,o2)", {"r(o1)"}, {"r(o2)"}),
+        ("a(o2,o1)", {"r(o2)"}, {"r(o1)"}),
+        ("a(o2,o2)", {"r(o2)"}, set()),
+    ]
+    (both,) = read(action("(and (q) (not (q)))")).domain.actions
+    assert (both.add, both.delete) == ({"q"}, set())
+
+
+def test_static_predicates_are_dropped_with_the_actions_they_forbid():
+    texts = action("(q)", "(and (p) (r ?x))", "?x")
+    problem = PROBLEM.replace("(p))", "(p) (r o2))", 1)
+    pruned = read_pddl(DOMAIN.format(texts), problem)
+    assert pruned.domain.propositions == ("q",)
+    assert [(a.name, set(a.pre)) for a in pruned.domain.actions] == [("a(o2)", set())]
+    assert pruned.goal == frozenset()
+    whole = read_pddl(DOMAIN.format(texts), problem, prune=False)
+    assert whole.domain.propositions == ("p", "q", "r(o1)", "r(o2)")
+    assert len(whole.domain.actions) == 2
+
+
+def test_a_goal_that_nothing_reaches_is_kept():
+    problem = read_pddl(DOMAIN.format(action()), PROBLEM.replace("(:goal (p))", "(:goal (r o1))"))
+    assert problem.goal == {"r(o1)"}
+    assert "r(o1)" in problem.domain.propositions
+
+
+# ------------------------------------------------------------------------------------------------------------ errors
+
+
+@pytest.mark.parametrize(
+    ("text", "feature"),
+    [
+        (action(precondition="(not (q))"), "a negative condition"),
+        (action(precondition="(or (p) (q))", effect="(and (p) (q))"), "a disjunction"),
+        (action(precondition="(imply (p) (q))", effect="(and (p) (q))"), "an implication|a disjunction"),
+        (action(precondition="(forall (?x) (r ?x))", effect="(and (r o1))"), "a forall condition"),
+        (action(precondition="(exists (?x) (r ?x))", effect="(and (r o1))"), "an exists condition"),
+        (action("(when (p) (q))"), "a conditional effect"),
+    ],
+)
+def test_what_is_not_strips_is_named(text, feature):
+    text = text.replace("(r o1)", "(r ?y)").replace(":parameters ()", ":parameters (?y)")
+    with pytest.raises(UnsupportedPddlError, match=feature) as error:
+        read(text)
+    assert "'a" in error.value.where
+
+
+def test_durations_are_refused():
+    conditions = ":duration (= ?duration 3) :condition (at start (p)) :effect (at end (q))"
+    with pytest.raises(UnsupportedPddlError, match="durations"):
+        read(f"(:durative-action a :parameters () {conditions})")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column"),
+    [
+        ("(:action a :parameters ( :precondition (p) :effect (q))", 4, 28),
+        ("(:action a :parameters () :precondition (s) :effect (q))", 4, 44),
+        ("(:action a :parameters () :precondition (p) :effect (zork q))", 4, 55),
+    ],
+)
+def test_what_does_not_parse_is_located(text, line, column):
+    with pytest.raises(PddlError) as error:
+        read(text)
+    assert (error.value.source, error.value.line, error.value.column) == ("domain", line, column)
+    assert text in str(error.value)
+
+
+def test_the_problem_is_blamed_for_its_own_mistakes():
+    with pytest.raises(PddlError) as error:
+        read_pddl(DOMAIN.format(action()), PROBLEM.replace("(p)", "(zork)"))
+    assert error.value.source == "problem"
+
+
+def test_what_is_too_large_is_refused_before_grounding():
+    variables = " ".join(f"?v{i}" for i in range(18))
+    with pytest.raises(GroundingError, match="max_ground=262144") as error:
+        read(action(parameters=variables))
+    assert error.value.size == 2**18
+    with pytest.raises(GroundingError, match="ground atoms"):
+        read(action(), max_ground=3)
+
+
+@settings(max_examples=20)
+@given(
+    st.sampled_from(["domain", "problem"]),
+    st.integers(0, 10**6),
+    st.integers(0, 12),
+    st.text("()?:-ab ;=0", max_size=3),
+)
+def test_mutated_pddl_gives_a_problem_or_a_typed_error(which, where, length, instead):
+    texts = dict(zip(("domain", "problem"), write_pddl(load_bundled("simple")), strict=True))
+    start = where % len(texts[which])
+    texts[which] = texts[which][:start] + instead + texts[which][start + length :]
+    with contextlib.suppress(StripsError):
+        assert isinstance(read_pddl(texts["domain"], texts["problem"]), StripsProblem)

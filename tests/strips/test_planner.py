@@ -1,0 +1,47 @@
+"""Plans reach their goals."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hf_mech.models.strips.strips_errors import DomainError
+from hf_mech.planning.bundled import BUNDLED, load_bundled
+from hf_mech.planning.planner import PlannerError, plan
+from hf_mech.planning.problem import StripsProblem, reachable_states
+from tests.strips.strategies import domains
+
+
+def reaches(domain, trace, initial, goal):
+    state = domain.mask(initial)
+    for action in domain.encode(trace):
+        assert action in domain.applicable(state)
+        state = domain.apply(state, action)
+    return domain.mask(goal) & ~state == 0
+
+
+@pytest.mark.parametrize("name", BUNDLED)
+def test_bundled_problems_are_solved(name):
+    problem = load_bundled(name)
+    found = plan(problem.domain, problem.initial, problem.goal)
+    assert found
+    assert reaches(problem.domain, found, problem.initial, problem.goal)
+
+
+@settings(max_examples=25)
+@given(domains(most_propositions=3, most_actions=3), st.data())
+def test_there_is_a_plan_exactly_if_a_goal_state_is_reachable(domain, data):
+    some = st.sets(st.sampled_from(domain.propositions)) if domain.propositions else st.just(set())
+    initial, goal = data.draw(some), data.draw(some)
+    wanted = domain.mask(goal)
+    reachable = any(wanted & ~state == 0 for state in reachable_states(StripsProblem(domain, frozenset(initial))))
+    found = plan(domain, initial, goal)
+    assert (found is not None) == reachable
+    assert found is None or reaches(domain, found, initial, goal)
+
+
+def test_what_is_missing_is_named():
+    domain = load_bundled("simple").domain
+    with pytest.raises(PlannerError, match=r"pip install hf_mech\[plan\]"):
+        plan(domain, [], ["q"], planner="no-such-planner")
+    with pytest.raises(DomainError, match="zork"):
+        plan(domain, ["zork"], ["q"])

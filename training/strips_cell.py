@@ -1,0 +1,282 @@
+"""One cell of Table 1: an ensemble of seeds trained on one training set of one domain, and what came of it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import datasets
+import torch
+from accelerate import Accelerator
+from accelerate.utils import DataLoaderConfiguration
+from datasets import load_dataset, load_dataset_builder
+from torch import Tensor
+from torch.utils.data import DataLoader, TensorDataset
+from tqdm.auto import tqdm
+
+import hf_mech  # noqa: F401  (registers the data set's name)
+from hf_mech.hub.files import write_text_atomically
+from hf_mech.models.strips import StripsDomain, StripsTransformer, StripsTransformerConfig, strips_attention
+from hf_mech.planning.equivalence import find_distinguishing_trace
+from hf_mech.planning.reduce import reduce_propositions
+
+DATASET = "hf_mech/strips_traces"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What to train: a domain (a configuration of the data set), a size, and how.
+
+    Args:
+        domain: the data set's configuration.
+        num_train: training traces.
+        head_factor: heads for every true proposition; 1 is the paper's setting, where their number is known.
+        seeds: how many seeds, trained at once.
+        data_seed: of the traces.
+        max_steps: the paper's 100,000; training stops before when every seed has settled.
+        eval_steps: how often training accuracy is measured.
+        patience: a seed has settled when it is perfect in training and its symbols have not changed between two
+            measurements, or when they have not changed for this many steps.
+        learning_rate, batch_size: the paper's 0.02 and 8.
+        num_test: test traces, half of them positive; the paper's 10,000.
+        checkpoint_steps: how often the state is saved, for a killed run to go on from.
+    """
+
+    domain: str
+    num_train: int
+    head_factor: float = 1.0
+    seeds: int = 10
+    data_seed: int = 0
+    max_steps: int = 100_000
+    eval_steps: int = 1_000
+    patience: int = 20_000
+    learning_rate: float = 0.02
+    batch_size: int = 8
+    num_test: int = 10_000
+    checkpoint_steps: int = 10_000
+
+    @property
+    def name(self) -> str:
+        heads = "" if self.head_factor == 1 else f"-heads-x{self.head_factor:g}"
+        return f"{self.domain}-{self.num_train}{heads}"
+
+
+@dataclass
+class Outcome:
+    """What came of a cell; lists hold one entry a seed. Written as `outcome.json` beside the model."""
+
+    cell: dict[str, Any]
+    steps: int
+    seconds: float
+    train_trace_accuracy: list[float]
+    test_trace_accuracy: list[float]
+    settled_at: list[int | None]
+    equivalent: list[bool | None]  # None: the search hit its bound
+    distinguishing_traces: list[list[str] | None]
+    propositions_found: list[int]  # after removing and merging what is redundant
+    propositions_hidden: int
+    propositions_needed: int  # what the hidden domain itself keeps under the same reduction
+    domains: list[dict[str, Any]]
+
+    def save(self, folder: Path) -> None:
+        write_text_atomically(folder / "outcome.json", json.dumps(asdict(self), indent=1) + "\n")
+
+    @classmethod
+    def load(cls, folder: Path) -> Outcome:
+        return cls(**json.loads((folder / "outcome.json").read_text()))
+
+    @property
+    def best(self) -> int:
+        """The seed with the best training accuracy, the first if there are several."""
+        return self.train_trace_accuracy.index(max(self.train_trace_accuracy))
+
+
+@dataclass
+class Progress:
+    """How far training has come; accelerate saves and restores it with the model and the optimizer."""
+
+    step: int = 0
+    epoch: int = 0
+    seconds: float = 0.0
+    settled_at: list[int | None] = field(default_factory=list)
+    changed_at: list[int] = field(default_factory=list)
+    symbols: Tensor | None = None  # the binarized theta of the last measurement
+
+    def state_dict(self) -> dict[str, Any]:
+        return dict(vars(self))
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+
+    def update(self, theta: Tensor, accuracy: Tensor, patience: int) -> bool:
+        """Takes note of a measurement; True when every seed has settled."""
+        symbols = theta.detach() >= 0.5
+        same = [False] * len(accuracy) if self.symbols is None else (symbols == self.symbols).flatten(1).all(1).tolist()
+        self.symbols = symbols
+        self.settled_at = self.settled_at or [None] * len(same)
+        self.changed_at = self.changed_at or [self.step] * len(same)
+        for seed, unchanged in enumerate(same):
+            if not unchanged:
+                self.changed_at[seed], self.settled_at[seed] = self.step, None
+            elif self.settled_at[seed] is None and (
+                accuracy[seed] == 1 or self.step - self.changed_at[seed] >= patience
+            ):
+                self.settled_at[seed] = self.step
+        return None not in self.settled_at
+
+
+def train_cell(cell: Cell, folder: Path, position: int = 0, stop_at: int | None = None) -> Outcome | None:
+    """Trains a cell, or goes on where a killed run stopped, or returns what an earlier run found.
+
+    Args:
+        cell: what to train.
+        folder: `outcome.json`, `model/` and, while it trains, `checkpoint-*/` go there.
+        position: the progress bar's line.
+        stop_at: leave after this many steps as if killed, and return None (for tests of resuming).
+    """
+    if (folder / "outcome.json").exists():
+        outcome = Outcome.load(folder)
+        if outcome.cell != asdict(cell):
+            raise FileExistsError(
+                f"{folder} holds the outcome of other settings, {outcome.cell}; asked for {asdict(cell)}. Remove the "
+                "folder or choose another --output_dir."
+            )
+        return outcome
+    folder.mkdir(parents=True, exist_ok=True)
+    accelerator = Accelerator(
+        mixed_precision="no", dataloader_config=DataLoaderConfiguration(split_batches=True, use_seedable_sampler=True)
+    )
+    with accelerator.main_process_first():
+        traces, hidden = load_traces(cell)
+    train, test = traces["train"], traces["test"]
+
+    heads = round(len(hidden.propositions) * cell.head_factor)
+    config = StripsTransformerConfig(actions=list(hidden.action_names), num_propositions=heads, ensemble=cell.seeds)
+    model = StripsTransformer(config).seed_members(range(cell.seeds)).train()
+    loader = DataLoader(TensorDataset(*train), batch_size=cell.batch_size, shuffle=True)
+    prepared, loader = accelerator.prepare(model, loader)
+    model = accelerator.unwrap_model(prepared)
+    # Not prepared: accelerate's wrapper costs as much as the step itself, and does nothing in full precision.
+    optimizer = torch.optim.RAdam(model.parameters(), lr=cell.learning_rate)
+    progress = Progress()
+    accelerator.register_for_checkpointing(optimizer, progress)
+    if checkpoint := _last_checkpoint(folder):
+        accelerator.load_state(str(checkpoint))
+
+    bar = tqdm(
+        total=cell.max_steps,
+        initial=progress.step,
+        desc=cell.name,
+        position=position,
+        leave=False,
+        disable=not accelerator.is_local_main_process,
+        mininterval=1.0,
+    )
+    settled, saved, began = False, progress.step, time.perf_counter()
+    while progress.step < cell.max_steps and not settled:
+        loader.set_epoch(progress.epoch)
+        for input_ids, labels in loader:
+            longest = int((labels >= 0).sum(1).max())
+            loss = prepared(input_ids[:, :longest], labels=labels[:, :longest]).loss
+            accelerator.backward(loss)
+            optimizer.step()
+            optimizer.zero_grad()
+            progress.step += 1
+            bar.update()
+            if progress.step % cell.eval_steps == 0:
+                accuracy = trace_accuracy(model.theta, *train)
+                settled = progress.update(model.theta, accuracy, cell.patience)
+                bar.set_postfix_str(f"loss {float(loss.detach()):.2g}, {int((accuracy == 1).sum())}/{cell.seeds} perfect")
+            if settled or progress.step == cell.max_steps:
+                break
+        progress.epoch += 1
+        if progress.step // cell.checkpoint_steps > saved // cell.checkpoint_steps:
+            progress.seconds += time.perf_counter() - began
+            began, saved = time.perf_counter(), progress.step
+            _save_checkpoint(accelerator, folder, progress.step)
+        if stop_at is not None and progress.step >= stop_at:
+            bar.close()
+            return None
+    bar.close()
+    progress.seconds += time.perf_counter() - began
+
+    outcome = _outcome(cell, model, hidden, progress, train, test)
+    if accelerator.is_main_process:
+        model.cpu().eval().save_pretrained(folder / "model")
+        outcome.save(folder)
+        for leftover in folder.glob("checkpoint-*"):
+            shutil.rmtree(leftover)
+    accelerator.wait_for_everyone()
+    return outcome
+
+
+def load_traces(cell: Cell) -> tuple[dict[str, tuple[Tensor, Tensor]], StripsDomain]:
+    """The splits as padded `input_ids` and `labels`, [traces, longest], and the hidden domain."""
+    datasets.disable_progress_bars()
+    settings = {"seed": cell.data_seed, "num_train": cell.num_train, "num_test": cell.num_test}
+    splits = load_dataset(DATASET, cell.domain, **settings)
+    hidden = load_dataset_builder(DATASET, cell.domain, **settings).problem.domain
+    padding = len(hidden.actions)
+    return {name: (pad(rows["input_ids"], padding), pad(rows["labels"], -100)) for name, rows in splits.items()}, hidden
+
+
+def pad(rows: Any, value: int) -> Tensor:
+    """Lists of whole numbers as one tensor, [rows, longest], filled up on the right."""
+    return torch.nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=value)
+
+
+@torch.no_grad()
+def trace_accuracy(theta: Tensor, input_ids: Tensor, labels: Tensor, batch_size: int = 1_000) -> Tensor:
+    """The share of traces with every position right, by the binarized theta (Eq. 19), [members]."""
+    symbols = (theta.detach().cpu() >= 0.5).float()
+    right = torch.zeros(len(symbols))
+    for ids, target in zip(input_ids.split(batch_size), labels.split(batch_size), strict=True):
+        _, scores = strips_attention(symbols, torch.where(target >= 0, ids, -1))
+        right += ((scores >= 0.5) == (target == 1).unsqueeze(-1)).all(1).float().sum(0)
+    return right / len(input_ids)
+
+
+def _outcome(
+    cell: Cell,
+    model: StripsTransformer,
+    hidden: StripsDomain,
+    progress: Progress,
+    train: tuple[Tensor, Tensor],
+    test: tuple[Tensor, Tensor],
+) -> Outcome:
+    learned = [model.to_domain(seed, name=f"{cell.domain} learned, seed {seed}") for seed in range(cell.seeds)]
+    verdicts = [find_distinguishing_trace(domain, hidden) for domain in learned]
+    return Outcome(
+        cell=asdict(cell),
+        steps=progress.step,
+        seconds=progress.seconds,
+        train_trace_accuracy=trace_accuracy(model.theta, *train).tolist(),
+        test_trace_accuracy=trace_accuracy(model.theta, *test).tolist(),
+        settled_at=progress.settled_at or [None] * cell.seeds,
+        equivalent=[v.equivalent for v in verdicts],
+        distinguishing_traces=[v.trace for v in verdicts],
+        propositions_found=[len(reduce_propositions(domain).propositions) for domain in learned],
+        propositions_hidden=len(hidden.propositions),
+        propositions_needed=len(reduce_propositions(hidden).propositions),
+        domains=[domain.to_dict() for domain in learned],
+    )
+
+
+def _save_checkpoint(accelerator: Accelerator, folder: Path, step: int) -> None:
+    """Saves whole or not at all: written aside, then renamed, and only then are older ones removed."""
+    older = list(folder.glob("checkpoint-*"))
+    aside = folder / "saving"
+    accelerator.save_state(str(aside))
+    if accelerator.is_main_process:
+        aside.rename(folder / f"checkpoint-{step}")
+        for checkpoint in older:
+            shutil.rmtree(checkpoint)
+    accelerator.wait_for_everyone()
+
+
+def _last_checkpoint(folder: Path) -> Path | None:
+    return max(folder.glob("checkpoint-*"), key=lambda path: int(path.name.split("-")[1]), default=None)

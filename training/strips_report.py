@@ -1,0 +1,239 @@
+"""From the outcomes of `train_strips.py` to results.json, figures, learned domains as PDDL, a card, and Table 1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+from datasets import load_dataset, load_dataset_builder
+from rich.console import Console
+from rich.table import Table
+from strips_cell import DATASET, Outcome
+
+from hf_mech.hub import Measurement, PaperFigure, Results, measurement, render_folder
+from hf_mech.hub.files import write_text_atomically
+from hf_mech.models.strips import StripsDomain, StripsTransformer
+from hf_mech.planning.pddl_write import write_pddl
+from hf_mech.viz.strips_attention import attention_arrays, attention_figure
+from hf_mech.viz.strips_curves import curves_figure, curves_from_results
+from hf_mech.viz.strips_domains import domains_figure
+
+_TITLE = "STRIPS Transformer: {domain}"
+_SUMMARY = """\
+A transformer that was shown only action traces of the hidden planning domain `{domain}`, and whether each action was
+possible, and that hands the domain back as symbols: `model.to_domain()`. One attention head a proposition; {actions}
+actions, {propositions} propositions. This checkpoint is the seed with the best training accuracy of {seeds}, trained on
+{num_train} traces of `load_dataset("hf_mech/strips_traces", "{domain}")`; it was **{proof}** the hidden domain by an
+exact search over pairs of states. Its domain stands in `learned_domain.pddl`.
+
+Method: *From Next Token Prediction to (STRIPS) World Models* (Núñez-Molina, Gómez, Geffner), Eq. 8-22. In the table,
+`proved_equivalent` is 1 for a seed whose domain accepts exactly the hidden domain's traces, and `{best}` is the test
+accuracy of the seed that was best in training, the paper's figure in parentheses.
+"""
+_USAGE = """\
+```python
+from transformers import AutoModel
+
+model = AutoModel.from_pretrained("{name}", trust_remote_code=True)  # or a local folder
+print(model.to_domain())
+print(model.next_actions([{first!r}]))  # what may follow this action
+```
+"""
+_LIMITATIONS = """\
+Propositional: every ground action is a token, and a new object needs a new model. Propositions have no names of their
+own. Nothing is known of the initial state, so an action is called possible as long as the trace does not contradict it
+(Definition 1).
+"""
+_CITATION = """\
+@article{nunezmolina2025strips,
+  title  = {From Next Token Prediction to (STRIPS) World Models -- Preliminary Results},
+  author = {Núñez-Molina, Carlos and Gómez, Vicenç and Geffner, Hector},
+  year   = {2025}
+}"""
+_BEST = "test_trace_accuracy_of_best_training_seed"
+_TRACES_SHOWN = 7  # the longest trace in the picture of the attention heads
+
+
+def write_card(
+    domain: str,
+    outcomes: Sequence[Outcome],
+    chosen: Outcome,
+    model: StripsTransformer,
+    paper: dict[str, Any],
+    cards_dir: Path,
+    seconds: float,
+    commit: str,
+) -> Path:
+    """Writes `cards_dir/strips-<domain>/` whole: figures, results.json, PDDL, card.yaml, README.md.
+
+    Args:
+        domain: the data set's configuration.
+        outcomes: all of its cells.
+        chosen: the cell whose best member is the checkpoint.
+        model: that member.
+        paper: the paper's table, `strips_table1_paper.json`.
+        cards_dir: the folder of all cards.
+        seconds: how long the whole run took.
+        commit: the code's commit when it began.
+    """
+    folder = cards_dir / f"strips-{domain}"
+    folder.mkdir(parents=True, exist_ok=True)
+    builder = load_dataset_builder(DATASET, domain, num_train=chosen.cell["num_train"])
+    hidden: StripsDomain = builder.problem.domain
+    learned = model.to_domain(name=f"{domain}-learned")
+
+    measured = [m for outcome in sorted(outcomes, key=_order) for m in _measurements(outcome, paper)]
+    results = Results.collect(folder.name, seconds=seconds, results=measured, commit=commit)
+    results.save(folder / "results.json")
+    write_text_atomically(folder / "learned_domain.pddl", write_pddl(learned)[0])
+    captions = _figures(folder, domain, outcomes, chosen, hidden, learned, model, measured)
+    text = {
+        "title": _TITLE.format(domain=domain),
+        "model_class": "StripsTransformer",
+        "summary": _SUMMARY.format(
+            domain=domain,
+            actions=len(hidden.actions),
+            propositions=len(hidden.propositions),
+            seeds=chosen.cell["seeds"],
+            num_train=chosen.cell["num_train"],
+            proof={True: "proved equivalent to", False: "proved different from", None: "not decided against"}[
+                chosen.equivalent[chosen.best]
+            ],
+            best=_BEST,
+        ),
+        "usage": _USAGE.format(name=folder.name, first=hidden.action_names[0]),
+        "limitations": _LIMITATIONS,
+        "citation": _CITATION,
+        "tags": ["hf_mech", "strips", "planning", "world-model", "interpretability"],
+        "task": "token-classification",
+        "captions": captions,
+    }
+    write_text_atomically(folder / "card.yaml", yaml.safe_dump(text, sort_keys=False, allow_unicode=True, width=116))
+    render_folder(folder)
+    return folder
+
+
+def _order(outcome: Outcome) -> tuple[float, int]:
+    return outcome.cell["head_factor"], outcome.cell["num_train"]
+
+
+def _measurements(outcome: Outcome, paper: dict[str, Any]) -> list[Measurement]:
+    cell = outcome.cell
+    paper_cell = paper["cells"].get(cell["domain"], {}).get(str(cell["num_train"]))
+    if cell["head_factor"] != 1:
+        paper_cell = None
+    setting = {
+        "num_train": cell["num_train"],
+        "head_factor": cell["head_factor"],
+        "max_steps": cell["max_steps"],
+        "preset": "paper" if cell["head_factor"] == 1 else "more heads than propositions",
+    }
+
+    def measure(metric: str, values: Sequence[float | bool | None], figure: tuple[float, float | None] | None = None):
+        published = PaperFigure(*figure, where=paper["where"]) if figure else None
+        return measurement(DATASET, cell["domain"], setting, metric, [float(v or 0) for v in values], published)
+
+    train, test, best = (paper_cell[:2], paper_cell[3:5], (paper_cell[5], None)) if paper_cell else (None, None, None)
+    measured = [
+        measure("train_trace_accuracy", outcome.train_trace_accuracy, train),
+        measure("test_trace_accuracy", outcome.test_trace_accuracy, test),
+        measure(_BEST, [outcome.test_trace_accuracy[outcome.best]], best),
+        measure("proved_equivalent", outcome.equivalent),
+        measure("steps", [outcome.steps]),
+        measure("seconds", [outcome.seconds]),
+    ]
+    if cell["head_factor"] != 1:
+        measured += [
+            measure("propositions_found", outcome.propositions_found),
+            measure("propositions_hidden", [outcome.propositions_hidden]),
+            measure("propositions_needed", [outcome.propositions_needed]),
+        ]
+    return measured
+
+
+def _figures(
+    folder: Path,
+    domain: str,
+    outcomes: Sequence[Outcome],
+    chosen: Outcome,
+    hidden: StripsDomain,
+    learned: StripsDomain,
+    model: StripsTransformer,
+    measured: Sequence[Measurement],
+) -> dict[str, str]:
+    """Draws the pictures and returns their captions."""
+    captions = {}
+    for old in folder.glob("*.png"):
+        old.unlink()
+
+    def save(figure: Any, name: str, caption: str) -> None:
+        figure.savefig(folder / name, dpi=110)
+        captions[name] = caption
+
+    size = chosen.cell["num_train"]
+    correct = sum(v is True for v in chosen.equivalent)
+    save(
+        domains_figure(hidden, learned, title_learned=f"Learned from {size} traces, seed {chosen.best}"),
+        "figure2_learned_domain.png",
+        f"Figure 2 of the paper for {domain}: the hidden domain, and the one this checkpoint learned "
+        f"({correct} of {len(chosen.equivalent)} seeds are proved equivalent at this size)",
+    )
+    wrong = [
+        (outcome, seed)
+        for outcome in sorted(outcomes, key=_order, reverse=True)
+        for seed, verdict in enumerate(outcome.equivalent)
+        if verdict is False and outcome.cell["head_factor"] == 1
+    ]
+    if wrong:
+        outcome, seed = max(wrong, key=lambda w: w[0].test_trace_accuracy[w[1]])
+        size = outcome.cell["num_train"]
+        save(
+            domains_figure(
+                hidden, StripsDomain.from_dict(outcome.domains[seed]), title_learned=f"Learned from {size}, seed {seed}"
+            ),
+            "figure2_wrong_domain.png",
+            f"The most accurate of the wrong domains: seed {seed} on {size} traces, test accuracy "
+            f"{outcome.test_trace_accuracy[seed]:.4f}; told apart by "
+            f"{', '.join(outcome.distinguishing_traces[seed] or [])}",
+        )
+    test = load_dataset(DATASET, domain, num_train=chosen.cell["num_train"], split="test")
+    for valid, kind in ((True, "valid"), (False, "invalid")):
+        trace = next(
+            row["input_ids"] for row in test if row["valid"] is valid and 5 <= len(row["input_ids"]) <= _TRACES_SHOWN
+        )
+        with torch.no_grad():
+            arrays = attention_arrays(model.theta[0].numpy(), trace)
+        save(
+            attention_figure([hidden.action_names[a] for a in trace], list(learned.propositions), *arrays),
+            f"figure3_{kind}_trace.png",
+            f"Figure 3 of the paper on a test trace that is {kind}: for each head the scores S, the stick-breaking "
+            "scores S' as shade, and the output y",
+        )
+    rows = [vars(m) | {"paper": vars(m.paper) if m.paper else None} for m in measured if m.setting["head_factor"] == 1]
+    save(curves_figure(curves_from_results(rows)), "test_accuracy.png", "Test accuracy against the number of traces")
+    return captions
+
+
+def print_table(outcomes: Sequence[Outcome], paper: dict[str, Any]) -> None:
+    """Table 1 in the terminal: ours beside the paper's."""
+    table = Table(title="STRIPS Transformer, mean ± std over seeds (that of the best training seed)")
+    for column in ("domain", "traces", "heads", "train", "test", "paper's test", "proved equivalent", "steps", "time"):
+        table.add_column(column, justify="left" if column == "domain" else "right")
+    for outcome in sorted(outcomes, key=lambda o: (o.cell["domain"], *_order(o))):
+        train, test = torch.tensor(outcome.train_trace_accuracy), torch.tensor(outcome.test_trace_accuracy)
+        published = paper["cells"].get(outcome.cell["domain"], {}).get(str(outcome.cell["num_train"]))
+        table.add_row(
+            outcome.cell["domain"],
+            str(outcome.cell["num_train"]),
+            f"x{outcome.cell['head_factor']:g}",
+            f"{train.mean():.3f} ± {train.std(correction=0):.3f} ({train[outcome.best]:.3f})",
+            f"{test.mean():.3f} ± {test.std(correction=0):.3f} ({test[outcome.best]:.3f})",
+            f"{published[3]:.3f} ± {published[4]:.3f} ({published[5]:.3f})" if published else "",
+            f"{sum(v is True for v in outcome.equivalent)} of {len(outcome.equivalent)}",
+            f"{outcome.steps:,}",
+            f"{outcome.seconds:.0f} s",
+        )
+    Console(width=140).print(table)

@@ -1,0 +1,124 @@
+"""Trains the STRIPS Transformer on the action traces of a hidden domain, ten seeds at once.
+
+    python training/train_strips.py --domain simple --sizes 200
+    python training/train_strips.py --domain all --sizes all              # Table 1 of the paper, 28 cells
+    python training/train_strips.py --domain blocksworld-2b --sizes 2000 --head_factor 2
+    accelerate launch training/train_strips.py --domain ferry-1c --sizes 500 --push_to_hub --hub_user me
+
+Every cell (a domain and a size) leaves its model and outcome under --output_dir; a cell that is there is not trained
+again, and one that was killed goes on from its last checkpoint, bit for bit. At the end the outcomes are written to
+--cards_dir as results.json, figures and a model card for each domain.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import time
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from strips_cell import DATASET, Cell, Outcome, train_cell
+from strips_report import print_table, write_card
+from tqdm.auto import tqdm
+from transformers import HfArgumentParser
+
+from hf_mech.hub import push_checkpoint
+from hf_mech.hub.environment import code_version
+from hf_mech.models.strips import StripsTransformer
+
+PAPER = Path(__file__).with_name("strips_table1_paper.json")
+
+
+@dataclass
+class Arguments:
+    domain: list[str] = field(metadata={"help": "configurations of hf_mech/strips_traces, or 'all': those of Table 1"})
+    sizes: list[str] = field(default_factory=lambda: ["all"], metadata={"help": "training traces, or 'all': Table 1's"})
+    head_factor: list[float] = field(
+        default_factory=lambda: [1.0], metadata={"help": "heads per true proposition; 1: their number is known, as in the paper"}
+    )
+    seeds: int = field(default=10, metadata={"help": "how many seeds, trained at once"})
+    data_seed: int = field(default=0, metadata={"help": "of the traces and their initial states"})
+    max_steps: int = field(default=100_000, metadata={"help": "stops before when every seed has settled"})
+    num_test: int = field(default=10_000, metadata={"help": "test traces, half of them positive"})
+    checkpoint_steps: int = field(default=10_000, metadata={"help": "how often the state is saved"})
+    output_dir: str = field(default="runs/strips", metadata={"help": "where models and outcomes go"})
+    cards_dir: str = field(default="model_cards", metadata={"help": "where results, figures and cards go"})
+    jobs: int = field(default=0, metadata={"help": "cells trained side by side; 0: one for each core"})
+    push_to_hub: bool = field(default=False, metadata={"help": "push each domain's best member and its card"})
+    hub_user: str | None = field(default=None, metadata={"help": "user or organization to push to"})
+
+
+def cells_of(args: Arguments) -> list[Cell]:
+    """What the arguments ask for, the longest cells first so that no core waits for the last one."""
+    table = json.loads(PAPER.read_text())["cells"]
+    cells = [
+        Cell(
+            domain=domain,
+            num_train=int(size),
+            head_factor=factor,
+            seeds=args.seeds,
+            data_seed=args.data_seed,
+            max_steps=args.max_steps,
+            num_test=args.num_test,
+            checkpoint_steps=args.checkpoint_steps,
+        )
+        for domain in (table if args.domain == ["all"] else args.domain)
+        for size in (table.get(domain, [500]) if args.sizes == ["all"] else args.sizes)
+        for factor in args.head_factor
+    ]
+    return sorted(cells, key=lambda cell: (cell.domain, cell.num_train), reverse=True)
+
+
+def train_all(cells: list[Cell], output_dir: Path, jobs: int) -> list[Outcome]:
+    """The cells' outcomes, trained `jobs` at a time, each on a core of its own."""
+    if jobs == 1 or len(cells) == 1:
+        return [train_cell(cell, output_dir / cell.name) for cell in cells]
+    context = multiprocessing.get_context("spawn")
+    lines = context.Queue()
+    for line in range(1, jobs + 1):
+        lines.put(line)
+    outcomes = {}
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_one_core, initargs=(lines,)) as pool:
+        futures = {pool.submit(_train_on_line, cell, output_dir / cell.name): cell for cell in cells}
+        for future in tqdm(as_completed(futures), total=len(futures), desc="cells", position=0, smoothing=0):
+            outcomes[futures[future]] = future.result()
+    return [outcomes[cell] for cell in cells]
+
+
+def _one_core(lines) -> None:
+    torch.set_num_threads(1)
+    globals()["_LINE"] = lines.get()
+
+
+def _train_on_line(cell: Cell, folder: Path) -> Outcome:
+    return train_cell(cell, folder, position=globals()["_LINE"])
+
+
+def main() -> None:
+    (args,) = HfArgumentParser(Arguments).parse_args_into_dataclasses()
+    if args.push_to_hub and not args.hub_user:
+        raise SystemExit("--push_to_hub needs --hub_user: the user or organization to push to.")
+    output_dir, began, commit = Path(args.output_dir), time.time(), code_version()
+    launched = int(os.environ.get("WORLD_SIZE", 1)) > 1  # by accelerate: the processes share each cell
+    jobs = 1 if launched else args.jobs or os.cpu_count() or 1
+    outcomes = train_all(cells_of(args), output_dir, jobs)
+    if int(os.environ.get("RANK", 0)) != 0:
+        return
+    paper = json.loads(PAPER.read_text())
+    for domain in sorted({outcome.cell["domain"] for outcome in outcomes}):
+        own = [outcome for outcome in outcomes if outcome.cell["domain"] == domain]
+        largest = max((o for o in own if o.cell["head_factor"] == 1), key=lambda o: o.cell["num_train"], default=own[0])
+        model = StripsTransformer.from_pretrained(output_dir / Cell(**largest.cell).name / "model").member(largest.best)
+        model.save_pretrained(output_dir / f"strips-{domain}")
+        card = write_card(domain, own, largest, model, paper, Path(args.cards_dir), time.time() - began, commit)
+        if args.push_to_hub:
+            push_checkpoint(model, f"{args.hub_user}/{card.name}", card_folder=card)
+    print_table(outcomes, paper)
+
+
+if __name__ == "__main__":
+    main()
