@@ -15,5 +15,6 @@ __getattr__, __dir__, _ = lazy_loader.attach(
         "strips_domain": ["StripsAction", "StripsDomain"],
         "strips_errors": ["CheckpointError", "DomainError", "StripsError", "TraceError"],
         "strips_loss": ["strips_focal_loss"],
+        "tokenization_strips": ["strips_tokenizer"],
     },
 )

@@ -44,6 +44,7 @@ class StripsTransformerConfig(PreTrainedConfig):
     """
 
     model_type = "strips_transformer"
+    _auto_class = "AutoConfig"  # a saved checkpoint carries this code and loads without the package
     attribute_map = {"num_attention_heads": "num_propositions"}
 
     num_actions: int | None = None

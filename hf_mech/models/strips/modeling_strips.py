@@ -74,6 +74,7 @@ class StripsTransformer(PreTrainedModel):
     config_class = StripsTransformerConfig
     base_model_prefix = "strips"
     main_input_name = "input_ids"
+    _auto_class = "AutoModel"  # a saved checkpoint carries this code and loads without the package
     _no_split_modules: list[str] = []
     # Eq. 20 divides by the number of traces, not by Trainer's `num_items_in_batch`, which counts actions: Trainer has
     # to average the parts of an accumulated batch itself.

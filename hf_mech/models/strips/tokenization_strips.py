@@ -1,0 +1,44 @@
+"""Action names as tokens, so that transformers' own collators, pipelines and `AutoTokenizer` fit the STRIPS Transformer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import WhitespaceSplit
+from transformers.tokenization_utils_tokenizers import PreTrainedTokenizerFast
+
+from .strips_errors import DomainError
+
+PADDING = "[PAD]"
+
+
+def strips_tokenizer(actions: Sequence[str]) -> PreTrainedTokenizerFast:
+    """A tokenizer whose ids are the actions' indices; a text is action names with white space between them.
+
+    Args:
+        actions: the actions' names, `config.actions`; the next id pads.
+
+    Raises:
+        DomainError: a name holds white space, or is the padding's.
+
+    Example:
+
+    ```python
+    >>> tokenizer = strips_tokenizer(["a", "b", "c"])
+    >>> tokenizer(["c a b", "a"], padding=True)["input_ids"]
+    [[2, 0, 1], [0, 3, 3]]
+
+    ```
+    """
+    odd = [name for name in actions if name.split() != [name] or name == PADDING]
+    if odd:
+        raise DomainError(f"Action names must be one word each and not {PADDING}, got {odd}; rename them.")
+    vocabulary = {name: index for index, name in enumerate([*actions, PADDING])}
+    tokenizer = Tokenizer(WordLevel(vocabulary))
+    tokenizer.pre_tokenizer = WhitespaceSplit()
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token=PADDING)
+
+
+__all__ = ["strips_tokenizer"]
