@@ -147,6 +147,7 @@ def train_cell(cell: Cell, folder: Path, position: int = 0, stop_at: int | None 
             )
         return outcome
     folder.mkdir(parents=True, exist_ok=True)
+    torch.set_flush_denormal(True)  # a nearly binary theta makes gradients so small that they cost twice the time
     accelerator = Accelerator(
         mixed_precision="no", dataloader_config=DataLoaderConfiguration(split_batches=True, use_seedable_sampler=True)
     )

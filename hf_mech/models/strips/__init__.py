@@ -7,7 +7,7 @@ from .configuration_strips import StripsTransformerConfig
 
 register(StripsTransformerConfig, {"AutoModel": "hf_mech.models.strips.modeling_strips:StripsTransformer"})
 
-__getattr__, __dir__, _ = lazy_loader.attach(
+__getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "modeling_strips": ["StripsTransformer", "StripsTransformerOutput"],
@@ -18,3 +18,5 @@ __getattr__, __dir__, _ = lazy_loader.attach(
         "tokenization_strips": ["strips_tokenizer"],
     },
 )
+
+__all__ += ["StripsTransformerConfig"]

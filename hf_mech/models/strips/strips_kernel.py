@@ -66,6 +66,8 @@ def _backward(table, ids, heads, grad_heads, grad_scores, grad_table):
     last = np.empty(actions, np.int64)
     history = np.empty((length + 1, lanes), table.dtype)
     grad = np.empty(lanes, table.dtype)
+    grad_query = np.empty(lanes, table.dtype)
+    scratch = np.empty(lanes, table.dtype)
     for b in range(batch):
         # Eq. 17: dy/dy_p is the product of (1 - y_p') over the other heads, kept exact when a factor is zero.
         for t in range(length):
@@ -99,20 +101,29 @@ def _backward(table, ids, heads, grad_heads, grad_scores, grad_table):
                         history[t + 1, n] = history[t, n] + share * (table[x, 2, n] - history[t, n])
             for n in range(lanes):
                 grad[n] = grad_heads[b, last[m], n]
+                grad_query[n] = 0
             for t in range(last[m] - 1, -1, -1):
                 x = ids[b, t]
                 if x < 0:
                     continue
+                # One array written in each loop: with more, the compiler gives up proving them apart and vectorises none.
                 for n in range(lanes):
-                    share = table[m, 0, n] * table[x, 1, n]
-                    grad_share = grad[n] * (table[x, 2, n] - history[t, n])
-                    grad_table[m, 0, n] += grad_share * table[x, 1, n]
-                    grad_table[x, 1, n] += grad_share * table[m, 0, n]
-                    grad_table[x, 2, n] += grad[n] * share
-                    grad[n] *= 1 - share
+                    scratch[n] = grad[n] * (table[x, 2, n] - history[t, n])  # the gradient of `share`
+                for n in range(lanes):
+                    grad_query[n] += scratch[n] * table[x, 1, n]
+                for n in range(lanes):
+                    grad_table[x, 1, n] += scratch[n] * table[m, 0, n]
+                for n in range(lanes):
+                    scratch[n] = table[m, 0, n] * table[x, 1, n]  # `share`
+                for n in range(lanes):
+                    grad_table[x, 2, n] += grad[n] * scratch[n]
+                for n in range(lanes):
+                    grad[n] *= 1 - scratch[n]
                 if x == m:
                     for n in range(lanes):
                         grad[n] += grad_heads[b, t, n]
+            for n in range(lanes):
+                grad_table[m, 0, n] += grad_query[n]
 
 
 if available:
