@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import torch
 from accelerate import Accelerator
 from accelerate.utils import DataLoaderConfiguration
 from datasets import load_dataset, load_dataset_builder
+from strips_progress import Progress
 from torch import Tensor
 from torch.utils.data import DataLoader, TensorDataset
 from tqdm.auto import tqdm
@@ -22,7 +23,7 @@ import hf_mech  # noqa: F401  (registers the data set's name)
 from hf_mech.hub.files import write_text_atomically
 from hf_mech.models.strips import StripsDomain, StripsTransformer, StripsTransformerConfig, strips_attention
 from hf_mech.planning.equivalence import find_distinguishing_trace
-from hf_mech.planning.reduce import reduce_propositions
+from hf_mech.planning.reduce import SearchBoundError, reduce_propositions
 
 DATASET = "hf_mech/strips_traces"
 
@@ -41,6 +42,10 @@ class Cell:
         eval_steps: how often training accuracy is measured.
         patience: a seed has settled when it is perfect in training and its symbols have not changed between two
             measurements, or when they have not changed for this many steps.
+        redraw_after: a seed whose best training accuracy has not improved for this many steps goes back to its best
+            theta with one head drawn anew, and never settles before it is perfect; None, the paper: never.
+        beta2: RAdam's second coefficient. Rare gradients, an action seen in one batch of a hundred, take steps of
+            lr / sqrt(1 - beta2): with torch's 0.999 they undo what was learnt.
         learning_rate, batch_size: the paper's 0.02 and 8.
         num_test: test traces, half of them positive; the paper's 10,000.
         checkpoint_steps: how often the state is saved, for a killed run to go on from.
@@ -54,15 +59,22 @@ class Cell:
     max_steps: int = 100_000
     eval_steps: int = 1_000
     patience: int = 20_000
+    redraw_after: int | None = 5_000
+    beta2: float = 0.99
     learning_rate: float = 0.02
     batch_size: int = 8
     num_test: int = 10_000
     checkpoint_steps: int = 10_000
 
     @property
+    def preset(self) -> str:
+        """`paper`: nothing beyond the paper; `redraw`: seeds that do not get on have a head drawn anew."""
+        return "paper" if self.redraw_after is None else "redraw"
+
+    @property
     def name(self) -> str:
         heads = "" if self.head_factor == 1 else f"-heads-x{self.head_factor:g}"
-        return f"{self.domain}-{self.num_train}{heads}"
+        return f"{self.domain}-{self.num_train}{heads}-{self.preset}"
 
 
 @dataclass
@@ -75,9 +87,10 @@ class Outcome:
     train_trace_accuracy: list[float]
     test_trace_accuracy: list[float]
     settled_at: list[int | None]
+    redraws: list[int]
     equivalent: list[bool | None]  # None: the search hit its bound
     distinguishing_traces: list[list[str] | None]
-    propositions_found: list[int]  # after removing and merging what is redundant
+    propositions_found: list[int | None]  # after removing and merging what is redundant; None: too many states
     propositions_hidden: int
     propositions_needed: int  # what the hidden domain itself keeps under the same reduction
     domains: list[dict[str, Any]]
@@ -93,40 +106,6 @@ class Outcome:
     def best(self) -> int:
         """The seed with the best training accuracy, the first if there are several."""
         return self.train_trace_accuracy.index(max(self.train_trace_accuracy))
-
-
-@dataclass
-class Progress:
-    """How far training has come; accelerate saves and restores it with the model and the optimizer."""
-
-    step: int = 0
-    epoch: int = 0
-    seconds: float = 0.0
-    settled_at: list[int | None] = field(default_factory=list)
-    changed_at: list[int] = field(default_factory=list)
-    symbols: Tensor | None = None  # the binarized theta of the last measurement
-
-    def state_dict(self) -> dict[str, Any]:
-        return dict(vars(self))
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-
-    def update(self, theta: Tensor, accuracy: Tensor, patience: int) -> bool:
-        """Takes note of a measurement; True when every seed has settled."""
-        symbols = theta.detach() >= 0.5
-        same = [False] * len(accuracy) if self.symbols is None else (symbols == self.symbols).flatten(1).all(1).tolist()
-        self.symbols = symbols
-        self.settled_at = self.settled_at or [None] * len(same)
-        self.changed_at = self.changed_at or [self.step] * len(same)
-        for seed, unchanged in enumerate(same):
-            if not unchanged:
-                self.changed_at[seed], self.settled_at[seed] = self.step, None
-            elif self.settled_at[seed] is None and (
-                accuracy[seed] == 1 or self.step - self.changed_at[seed] >= patience
-            ):
-                self.settled_at[seed] = self.step
-        return None not in self.settled_at
 
 
 def train_cell(cell: Cell, folder: Path, position: int = 0, stop_at: int | None = None) -> Outcome | None:
@@ -162,8 +141,8 @@ def train_cell(cell: Cell, folder: Path, position: int = 0, stop_at: int | None 
     prepared, loader = accelerator.prepare(model, loader)
     model = accelerator.unwrap_model(prepared)
     # Not prepared: accelerate's wrapper costs as much as the step itself, and does nothing in full precision.
-    optimizer = torch.optim.RAdam(model.parameters(), lr=cell.learning_rate)
-    progress = Progress()
+    optimizer = torch.optim.RAdam(model.parameters(), lr=cell.learning_rate, betas=(0.9, cell.beta2))
+    progress = Progress.of(cell.seeds)
     accelerator.register_for_checkpointing(optimizer, progress)
     if checkpoint := _last_checkpoint(folder):
         accelerator.load_state(str(checkpoint))
@@ -190,8 +169,12 @@ def train_cell(cell: Cell, folder: Path, position: int = 0, stop_at: int | None 
             bar.update()
             if progress.step % cell.eval_steps == 0:
                 accuracy = trace_accuracy(model.theta, *train)
-                settled = progress.update(model.theta, accuracy, cell.patience)
-                bar.set_postfix_str(f"loss {float(loss.detach()):.2g}, {int((accuracy == 1).sum())}/{cell.seeds} perfect")
+                settled = progress.update(model.theta, accuracy, cell.patience if cell.redraw_after is None else None)
+                if cell.redraw_after is not None:
+                    progress.redraw(model.theta, optimizer, cell.redraw_after)
+                bar.set_postfix_str(
+                    f"loss {float(loss.detach()):.2g}, {int((accuracy == 1).sum())}/{cell.seeds} perfect"
+                )
             if settled or progress.step == cell.max_steps:
                 break
         progress.epoch += 1
@@ -204,6 +187,8 @@ def train_cell(cell: Cell, folder: Path, position: int = 0, stop_at: int | None 
             return None
     bar.close()
     progress.seconds += time.perf_counter() - began
+    if cell.redraw_after is not None:
+        model.theta.data.copy_(progress.best_theta)
 
     outcome = _outcome(cell, model, hidden, progress, train, test)
     if accelerator.is_main_process:
@@ -250,21 +235,33 @@ def _outcome(
     test: tuple[Tensor, Tensor],
 ) -> Outcome:
     learned = [model.to_domain(seed, name=f"{cell.domain} learned, seed {seed}") for seed in range(cell.seeds)]
-    verdicts = [find_distinguishing_trace(domain, hidden) for domain in learned]
+    reduced = [_reduced(domain) for domain in learned]
+    verdicts = [
+        find_distinguishing_trace(small or domain, hidden) for small, domain in zip(reduced, learned, strict=True)
+    ]
     return Outcome(
         cell=asdict(cell),
         steps=progress.step,
         seconds=progress.seconds,
         train_trace_accuracy=trace_accuracy(model.theta, *train).tolist(),
         test_trace_accuracy=trace_accuracy(model.theta, *test).tolist(),
-        settled_at=progress.settled_at or [None] * cell.seeds,
+        settled_at=progress.settled_at,
+        redraws=progress.redraws,
         equivalent=[v.equivalent for v in verdicts],
         distinguishing_traces=[v.trace for v in verdicts],
-        propositions_found=[len(reduce_propositions(domain).propositions) for domain in learned],
+        propositions_found=[None if domain is None else len(domain.propositions) for domain in reduced],
         propositions_hidden=len(hidden.propositions),
         propositions_needed=len(reduce_propositions(hidden).propositions),
         domains=[domain.to_dict() for domain in learned],
     )
+
+
+def _reduced(domain: StripsDomain) -> StripsDomain | None:
+    """The domain without redundant propositions, or None if it has too many states to be sure."""
+    try:
+        return reduce_propositions(domain, max_states=200_000)
+    except SearchBoundError:
+        return None
 
 
 def _save_checkpoint(accelerator: Accelerator, folder: Path, step: int) -> None:

@@ -11,7 +11,7 @@ import yaml
 from datasets import load_dataset, load_dataset_builder
 from rich.console import Console
 from rich.table import Table
-from strips_cell import DATASET, Outcome
+from strips_cell import DATASET, Cell, Outcome
 
 from hf_mech.hub import Measurement, PaperFigure, Results, measurement, render_folder
 from hf_mech.hub.files import write_text_atomically
@@ -129,7 +129,7 @@ def _measurements(outcome: Outcome, paper: dict[str, Any]) -> list[Measurement]:
         "num_train": cell["num_train"],
         "head_factor": cell["head_factor"],
         "max_steps": cell["max_steps"],
-        "preset": "paper" if cell["head_factor"] == 1 else "more heads than propositions",
+        "preset": Cell(**cell).preset,
     }
 
     def measure(metric: str, values: Sequence[float | bool | None], figure: tuple[float, float | None] | None = None):
@@ -142,12 +142,14 @@ def _measurements(outcome: Outcome, paper: dict[str, Any]) -> list[Measurement]:
         measure("test_trace_accuracy", outcome.test_trace_accuracy, test),
         measure(_BEST, [outcome.test_trace_accuracy[outcome.best]], best),
         measure("proved_equivalent", outcome.equivalent),
+        measure("redraws", outcome.redraws),
         measure("steps", [outcome.steps]),
         measure("seconds", [outcome.seconds]),
     ]
     if cell["head_factor"] != 1:
+        found = [count for count in outcome.propositions_found if count is not None]
         measured += [
-            measure("propositions_found", outcome.propositions_found),
+            measure("propositions_found", found),
             measure("propositions_hidden", [outcome.propositions_hidden]),
             measure("propositions_needed", [outcome.propositions_needed]),
         ]
@@ -212,7 +214,12 @@ def _figures(
             f"Figure 3 of the paper on a test trace that is {kind}: for each head the scores S, the stick-breaking "
             "scores S' as shade, and the output y",
         )
-    rows = [vars(m) | {"paper": vars(m.paper) if m.paper else None} for m in measured if m.setting["head_factor"] == 1]
+    chosen_preset = Cell(**chosen.cell).preset
+    rows = [
+        vars(m) | {"paper": vars(m.paper) if m.paper else None}
+        for m in measured
+        if m.setting["head_factor"] == 1 and m.setting["preset"] == chosen_preset
+    ]
     save(curves_figure(curves_from_results(rows)), "test_accuracy.png", "Test accuracy against the number of traces")
     return captions
 
@@ -220,7 +227,18 @@ def _figures(
 def print_table(outcomes: Sequence[Outcome], paper: dict[str, Any]) -> None:
     """Table 1 in the terminal: ours beside the paper's."""
     table = Table(title="STRIPS Transformer, mean ± std over seeds (that of the best training seed)")
-    for column in ("domain", "traces", "heads", "train", "test", "paper's test", "proved equivalent", "steps", "time"):
+    for column in (
+        "domain",
+        "traces",
+        "heads",
+        "preset",
+        "train",
+        "test",
+        "paper's test",
+        "proved equivalent",
+        "steps",
+        "time",
+    ):
         table.add_column(column, justify="left" if column == "domain" else "right")
     for outcome in sorted(outcomes, key=lambda o: (o.cell["domain"], *_order(o))):
         train, test = torch.tensor(outcome.train_trace_accuracy), torch.tensor(outcome.test_trace_accuracy)
@@ -229,6 +247,7 @@ def print_table(outcomes: Sequence[Outcome], paper: dict[str, Any]) -> None:
             outcome.cell["domain"],
             str(outcome.cell["num_train"]),
             f"x{outcome.cell['head_factor']:g}",
+            Cell(**outcome.cell).preset,
             f"{train.mean():.3f} ± {train.std(correction=0):.3f} ({train[outcome.best]:.3f})",
             f"{test.mean():.3f} ± {test.std(correction=0):.3f} ({test[outcome.best]:.3f})",
             f"{published[3]:.3f} ± {published[4]:.3f} ({published[5]:.3f})" if published else "",

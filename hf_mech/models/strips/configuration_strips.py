@@ -23,9 +23,6 @@ class StripsTransformerConfig(PreTrainedConfig):
             traces and never each other, so one run trains as many seeds.
         focal_alpha (`float`, *optional*, defaults to 0.9): weight of the inapplicable class in the loss, Eq. 21-22.
         focal_gamma (`float`, *optional*, defaults to 3.0): focusing exponent of the focal loss, Eq. 21-22.
-        theta_margin (`float`, *optional*, defaults to 0.005): training keeps theta in [margin, 1 - margin] by projection.
-            The paper asks for [0, 1] and does not say how. At exactly 0 a query and its key receive no gradient and
-            stay dead; this margin left fewer seeds stuck than 0 (figures in the family's README).
         pad_token_id (`int`, *optional*): the id of padding, |A|; any other value is refused.
 
     Raises:
@@ -54,7 +51,6 @@ class StripsTransformerConfig(PreTrainedConfig):
     ensemble: int = 1
     focal_alpha: float = 0.9
     focal_gamma: float = 3.0
-    theta_margin: float = 0.005
     pad_token_id: int | None = None
 
     def __post_init__(self, **kwargs):
@@ -75,8 +71,6 @@ class StripsTransformerConfig(PreTrainedConfig):
             raise DomainError(f"focal_alpha must lie strictly between 0 and 1, got {self.focal_alpha}.")
         if self.focal_gamma < 0.0:
             raise DomainError(f"focal_gamma must not be negative, got {self.focal_gamma}.")
-        if not 0.0 <= self.theta_margin < 0.5:
-            raise DomainError(f"theta_margin must be at least 0 and less than 0.5, got {self.theta_margin}.")
         if self.pad_token_id != self.num_actions:
             raise DomainError(
                 f"pad_token_id must be num_actions = {self.num_actions}, the first id that is no action, "

@@ -125,8 +125,7 @@ class StripsTransformer(PreTrainedModel):
         """
         ids = mask_padding(input_ids, attention_mask, self.config.num_actions)
         if self.training:
-            margin = self.config.theta_margin
-            self.theta.data.clamp_(margin, 1 - margin)
+            self.theta.data.clamp_(0, 1)
         theta = self.theta if self.training else self.theta.clamp(0, 1)
 
         attentions = None
