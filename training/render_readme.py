@@ -1,0 +1,70 @@
+"""Puts Table 1 into README.md, from model_cards/strips-*/results.json; `--check` only says whether it is up to date."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from hf_mech.hub import Measurement, Results
+from hf_mech.hub.files import write_text_atomically
+
+ROOT = Path(__file__).parents[1]
+BEGIN = "<!-- table 1: rendered by training/render_readme.py from model_cards/strips-*/results.json -->"
+END = "<!-- end of table 1 -->"
+
+
+def table1(cards: Path) -> str:
+    """The table in Markdown: a row a cell, ours beside the paper's."""
+    lines = [
+        "| domain | traces | train | test | paper's train | paper's test | proved | steps |",
+        "|---|---:|---|---|---|---|---:|---:|",
+    ]
+    for file in sorted(cards.glob("strips-*/results.json")):
+        cells: dict[tuple[str, int], dict[str, Measurement]] = {}
+        for entry in Results.load(file).results:
+            if entry.setting["preset"] == "redraw" and entry.setting["head_factor"] == 1:
+                cells.setdefault((entry.config or "", entry.setting["num_train"]), {})[entry.metric] = entry
+        lines += [_row(domain, size, cell) for (domain, size), cell in sorted(cells.items())]
+    return "\n".join(lines)
+
+
+def _row(domain: str, size: int, cell: dict[str, Measurement]) -> str:
+    train, test = cell["train_trace_accuracy"], cell["test_trace_accuracy"]
+    best, proved = cell["test_trace_accuracy_of_best_training_seed"], cell["proved_equivalent"]
+    figures = [
+        domain,
+        str(size),
+        f"{train.mean:.3f} ± {train.std:.3f}",
+        f"{test.mean:.3f} ± {test.std:.3f} ({best.mean:.3f})",
+        f"{train.paper.mean:.3f} ± {train.paper.std:.3f}" if train.paper else "",
+        f"{test.paper.mean:.3f} ± {test.paper.std:.3f} ({best.paper.mean:.3f})" if test.paper and best.paper else "",
+        f"{sum(proved.values):.0f} of {proved.n}",
+        f"{cell['steps'].mean:,.0f}",
+    ]
+    return f"| {' | '.join(figures)} |"
+
+
+def render(text: str, table: str) -> str:
+    """The README with the table between its marks. Raises ValueError if the marks are not there."""
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"README.md must hold the lines {BEGIN!r} and {END!r}; put them where the table belongs.")
+    return f"{before}{begin}\n{table}\n{end}{after}"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if README.md is out of date")
+    check = parser.parse_args().check
+    readme = ROOT / "README.md"
+    text = readme.read_text(encoding="utf-8")
+    rendered = render(text, table1(ROOT / "model_cards"))
+    if not check:
+        write_text_atomically(readme, rendered)
+    return int(check and text != rendered)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
