@@ -64,7 +64,6 @@ def write_card(
     model: StripsTransformer,
     paper: dict[str, Any],
     cards_dir: Path,
-    seconds: float,
     commit: str,
 ) -> Path:
     """Writes `cards_dir/strips-<domain>/` whole: figures, results.json, PDDL, card.yaml, README.md.
@@ -76,7 +75,6 @@ def write_card(
         model: that member.
         paper: the paper's table, `strips_table1_paper.json`.
         cards_dir: the folder of all cards.
-        seconds: how long the whole run took.
         commit: the code's commit when it began.
     """
     folder = cards_dir / f"strips-{domain}"
@@ -86,6 +84,7 @@ def write_card(
     learned = model.to_domain(name=f"{domain}-learned")
 
     measured = [m for outcome in sorted(outcomes, key=_order) for m in _measurements(outcome, paper)]
+    seconds = sum(outcome.seconds for outcome in outcomes)  # of training, on one core each
     results = Results.collect(folder.name, seconds=seconds, results=measured, commit=commit)
     results.save(folder / "results.json")
     write_text_atomically(folder / "learned_domain.pddl", write_pddl(learned)[0])

@@ -2,6 +2,7 @@
 
     python training/train_strips.py --domain simple --sizes 200
     python training/train_strips.py --domain all --sizes all              # Table 1 of the paper, 28 cells
+    python training/train_strips.py --domain all --head_factor_at_largest 2   # and with twice the heads needed
     python training/train_strips.py --domain blocksworld-2b --sizes 2000 --head_factor 2
     accelerate launch training/train_strips.py --domain ferry-1c --sizes 500 --push_to_hub --hub_user me
 
@@ -15,7 +16,6 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,8 +27,9 @@ from tqdm.auto import tqdm
 from transformers import HfArgumentParser
 
 from hf_mech.hub import push_checkpoint
+from hf_mech.hub.checkpoint import save_checkpoint
 from hf_mech.hub.environment import code_version
-from hf_mech.models.strips import StripsTransformer
+from hf_mech.models.strips import StripsTransformer, strips_tokenizer
 
 PRESETS = {"paper": {"redraw_after": None, "beta2": 0.999}, "redraw": {}}
 PAPER = Path(__file__).with_name("strips_table1_paper.json")
@@ -41,6 +42,10 @@ class Arguments:
     head_factor: list[float] = field(
         default_factory=lambda: [1.0],
         metadata={"help": "heads per true proposition; 1: their number is known, as in the paper"},
+    )
+    head_factor_at_largest: float | None = field(
+        default=None,
+        metadata={"help": "besides, each domain's largest size with this many heads per true proposition"},
     )
     preset: list[str] = field(
         default_factory=lambda: ["redraw"],
@@ -62,26 +67,30 @@ class Arguments:
 
 
 def cells_of(args: Arguments) -> list[Cell]:
-    """What the arguments ask for, the longest cells first so that no core waits for the last one."""
+    """What the arguments ask for, large training sets first, so that no core waits long for the last cell."""
     table = json.loads(PAPER.read_text())["cells"]
-    cells = [
-        Cell(
-            domain=domain,
-            num_train=int(size),
-            head_factor=factor,
-            seeds=args.seeds,
-            data_seed=args.data_seed,
-            max_steps=args.max_steps,
-            num_test=args.num_test,
-            checkpoint_steps=args.checkpoint_steps,
-            **PRESETS[preset],
-        )
-        for domain in (table if args.domain == ["all"] else args.domain)
-        for size in (table.get(domain, [500]) if args.sizes == ["all"] else args.sizes)
-        for factor in args.head_factor
-        for preset in args.preset
-    ]
-    return sorted(cells, key=lambda cell: (cell.domain, cell.num_train), reverse=True)
+    cells = []
+    for domain in table if args.domain == ["all"] else args.domain:
+        sizes = [int(size) for size in (table.get(domain, [500]) if args.sizes == ["all"] else args.sizes)]
+        factors = [(size, factor) for size in sizes for factor in args.head_factor]
+        if args.head_factor_at_largest is not None:
+            factors.append((max(sizes), args.head_factor_at_largest))
+        cells += [
+            Cell(
+                domain=domain,
+                num_train=size,
+                head_factor=factor,
+                seeds=args.seeds,
+                data_seed=args.data_seed,
+                max_steps=args.max_steps,
+                num_test=args.num_test,
+                checkpoint_steps=args.checkpoint_steps,
+                **PRESETS[preset],
+            )
+            for size, factor in factors
+            for preset in args.preset
+        ]
+    return sorted(cells, key=lambda cell: cell.num_train, reverse=True)
 
 
 def train_all(cells: list[Cell], output_dir: Path, jobs: int) -> list[Outcome]:
@@ -113,7 +122,7 @@ def main() -> None:
     (args,) = HfArgumentParser(Arguments).parse_args_into_dataclasses()
     if args.push_to_hub and not args.hub_user:
         raise SystemExit("--push_to_hub needs --hub_user: the user or organization to push to.")
-    output_dir, began, commit = Path(args.output_dir), time.time(), code_version()
+    output_dir, commit = Path(args.output_dir), code_version()
     launched = int(os.environ.get("WORLD_SIZE", 1)) > 1  # by accelerate: the processes share each cell
     jobs = 1 if launched else args.jobs or os.cpu_count() or 1
     outcomes = train_all(cells_of(args), output_dir, jobs)
@@ -124,10 +133,11 @@ def main() -> None:
         own = [outcome for outcome in outcomes if outcome.cell["domain"] == domain]
         largest = max(own, key=lambda o: (o.cell["head_factor"] == 1, o.cell["num_train"], max(o.train_trace_accuracy)))
         model = StripsTransformer.from_pretrained(output_dir / Cell(**largest.cell).name / "model").member(largest.best)
-        model.save_pretrained(output_dir / f"strips-{domain}")
-        card = write_card(domain, own, largest, model, paper, Path(args.cards_dir), time.time() - began, commit)
+        tokenizer = strips_tokenizer(model.config.actions)
+        save_checkpoint(model, output_dir / f"strips-{domain}", processing_class=tokenizer)
+        card = write_card(domain, own, largest, model, paper, Path(args.cards_dir), commit)
         if args.push_to_hub:
-            push_checkpoint(model, f"{args.hub_user}/{card.name}", card_folder=card)
+            push_checkpoint(model, f"{args.hub_user}/{card.name}", processing_class=tokenizer, card_folder=card)
     print_table(outcomes, paper)
 
 
