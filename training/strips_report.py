@@ -16,7 +16,9 @@ from strips_cell import DATASET, Cell, Outcome
 from hf_mech.hub import Measurement, PaperFigure, Results, measurement, render_folder
 from hf_mech.hub.files import write_text_atomically
 from hf_mech.models.strips import StripsDomain, StripsTransformer
+from hf_mech.planning.equivalence import Equivalence, find_distinguishing_trace
 from hf_mech.planning.pddl_write import write_pddl
+from hf_mech.planning.problem import StripsProblem, reachable_states
 from hf_mech.viz.strips_attention import attention_arrays, attention_figure
 from hf_mech.viz.strips_curves import curves_figure, curves_from_results
 from hf_mech.viz.strips_domains import domains_figure
@@ -26,12 +28,14 @@ _SUMMARY = """\
 A transformer that was shown only action traces of the hidden planning domain `{domain}`, and whether each action was
 possible, and that hands the domain back as symbols: `model.to_domain()`. One attention head a proposition; {actions}
 actions, {propositions} propositions. This checkpoint is the seed with the best training accuracy of {seeds}, trained on
-{num_train} traces of `load_dataset("hf_mech/strips_traces", "{domain}")`; it was **{proof}** the hidden domain by an
-exact search over pairs of states. Its domain stands in `learned_domain.pddl`.
+{num_train} traces of `load_dataset("hf_mech/strips_traces", "{domain}")`. An exact search **{proof}** the hidden domain on
+all traces that its instances can show. What it learned stands in `learned_domain.pddl`.
 
 Method: *From Next Token Prediction to (STRIPS) World Models* (Núñez-Molina, Gómez, Geffner), Eq. 8-22. In the table,
-`proved_equivalent` is 1 for a seed whose domain accepts exactly the hidden domain's traces, and `{best}` is the test
-accuracy of the seed that was best in training, the paper's figure in parentheses.
+`proved_on_instances` is 1 for a seed whose domain agrees with the hidden one on every trace that begins in one of its
+reachable states, whatever its length; `proved_on_all_sequences` asks for agreement on every action sequence, also those
+that begin in no state, of which the training traces show nothing. `{best}` is the
+test accuracy of the seed that was best in training, the paper's figure in parentheses.
 """
 _USAGE = """\
 ```python
@@ -79,16 +83,17 @@ def write_card(
     """
     folder = cards_dir / f"strips-{domain}"
     folder.mkdir(parents=True, exist_ok=True)
-    builder = load_dataset_builder(DATASET, domain, num_train=chosen.cell["num_train"])
-    hidden: StripsDomain = builder.problem.domain
+    problem: StripsProblem = load_dataset_builder(DATASET, domain, num_train=chosen.cell["num_train"]).problem
+    hidden = problem.domain
     learned = model.to_domain(name=f"{domain}-learned")
 
-    measured = [m for outcome in sorted(outcomes, key=_order) for m in _measurements(outcome, paper)]
+    measured = [m for outcome in sorted(outcomes, key=_order) for m in _measurements(outcome, problem, paper)]
     seconds = sum(outcome.seconds for outcome in outcomes)  # of training, on one core each
     results = Results.collect(folder.name, seconds=seconds, results=measured, commit=commit)
     results.save(folder / "results.json")
     write_text_atomically(folder / "learned_domain.pddl", write_pddl(learned)[0])
-    captions = _figures(folder, domain, outcomes, chosen, hidden, learned, model, measured)
+    captions = _figures(folder, domain, outcomes, chosen, problem, learned, model, measured)
+    verdict = find_distinguishing_trace(learned, hidden, initial_states=reachable_states(problem)).equivalent
     text = {
         "title": _TITLE.format(domain=domain),
         "model_class": "StripsTransformer",
@@ -98,8 +103,8 @@ def write_card(
             propositions=len(hidden.propositions),
             seeds=chosen.cell["seeds"],
             num_train=chosen.cell["num_train"],
-            proof={True: "proved equivalent to", False: "proved different from", None: "not decided against"}[
-                chosen.equivalent[chosen.best]
+            proof={True: "proved it equal to", False: "proved it different from", None: "did not decide it against"}[
+                verdict
             ],
             best=_BEST,
         ),
@@ -119,7 +124,14 @@ def _order(outcome: Outcome) -> tuple[float, int]:
     return outcome.cell["head_factor"], outcome.cell["num_train"]
 
 
-def _measurements(outcome: Outcome, paper: dict[str, Any]) -> list[Measurement]:
+def _on_instances(outcome: Outcome, problem: StripsProblem) -> list[Equivalence]:
+    """Each seed's domain against the hidden one, on the traces of the hidden domain's instances."""
+    states = reachable_states(problem)
+    learned = [StripsDomain.from_dict(domain) for domain in outcome.domains]
+    return [find_distinguishing_trace(domain, problem.domain, initial_states=states) for domain in learned]
+
+
+def _measurements(outcome: Outcome, problem: StripsProblem, paper: dict[str, Any]) -> list[Measurement]:
     cell = outcome.cell
     paper_cell = paper["cells"].get(cell["domain"], {}).get(str(cell["num_train"]))
     if cell["head_factor"] != 1:
@@ -140,7 +152,8 @@ def _measurements(outcome: Outcome, paper: dict[str, Any]) -> list[Measurement]:
         measure("train_trace_accuracy", outcome.train_trace_accuracy, train),
         measure("test_trace_accuracy", outcome.test_trace_accuracy, test),
         measure(_BEST, [outcome.test_trace_accuracy[outcome.best]], best),
-        measure("proved_equivalent", outcome.equivalent),
+        measure("proved_on_instances", [verdict.equivalent for verdict in _on_instances(outcome, problem)]),
+        measure("proved_on_all_sequences", outcome.equivalent),
         measure("redraws", outcome.redraws),
         measure("steps", [outcome.steps]),
         measure("seconds", [outcome.seconds]),
@@ -160,7 +173,7 @@ def _figures(
     domain: str,
     outcomes: Sequence[Outcome],
     chosen: Outcome,
-    hidden: StripsDomain,
+    problem: StripsProblem,
     learned: StripsDomain,
     model: StripsTransformer,
     measured: Sequence[Measurement],
@@ -174,31 +187,28 @@ def _figures(
         figure.savefig(folder / name, dpi=110)
         captions[name] = caption
 
-    size = chosen.cell["num_train"]
-    correct = sum(v is True for v in chosen.equivalent)
+    hidden, size = problem.domain, chosen.cell["num_train"]
     save(
         domains_figure(hidden, learned, title_learned=f"Learned from {size} traces, seed {chosen.best}"),
         "figure2_learned_domain.png",
-        f"Figure 2 of the paper for {domain}: the hidden domain, and the one this checkpoint learned "
-        f"({correct} of {len(chosen.equivalent)} seeds are proved equivalent at this size)",
+        f"Figure 2 of the paper for {domain}: the hidden domain, and the one this checkpoint learned",
     )
     wrong = [
-        (outcome, seed)
-        for outcome in sorted(outcomes, key=_order, reverse=True)
-        for seed, verdict in enumerate(outcome.equivalent)
-        if verdict is False and outcome.cell["head_factor"] == 1
+        (outcome.test_trace_accuracy[seed], seed, outcome, verdict)
+        for outcome in outcomes
+        if outcome.cell["head_factor"] == 1
+        for seed, verdict in enumerate(_on_instances(outcome, problem))
+        if verdict.equivalent is False
     ]
     if wrong:
-        outcome, seed = max(wrong, key=lambda w: w[0].test_trace_accuracy[w[1]])
+        accuracy, seed, outcome, verdict = max(wrong, key=lambda found: found[:2])
         size = outcome.cell["num_train"]
+        other = StripsDomain.from_dict(outcome.domains[seed])
         save(
-            domains_figure(
-                hidden, StripsDomain.from_dict(outcome.domains[seed]), title_learned=f"Learned from {size}, seed {seed}"
-            ),
+            domains_figure(hidden, other, title_learned=f"Learned from {size} traces, seed {seed}"),
             "figure2_wrong_domain.png",
-            f"The most accurate of the wrong domains: seed {seed} on {size} traces, test accuracy "
-            f"{outcome.test_trace_accuracy[seed]:.4f}; told apart by "
-            f"{', '.join(outcome.distinguishing_traces[seed] or [])}",
+            f"The most accurate of the wrong domains: seed {seed} on {size} traces, test accuracy {accuracy:.4f}; told "
+            f"apart by {', '.join(verdict.trace or [])}",
         )
     test = load_dataset(DATASET, domain, num_train=chosen.cell["num_train"], split="test")
     for valid, kind in ((True, "valid"), (False, "invalid")):

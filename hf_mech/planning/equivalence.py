@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..models.strips.strips_domain import StripsDomain
@@ -32,50 +33,66 @@ class Equivalence:
         return f"told apart by {', '.join(self.trace or [])} ({self.pairs:,} pairs of states)"
 
 
-def find_distinguishing_trace(a: StripsDomain, b: StripsDomain, max_pairs: int = 1_000_000) -> Equivalence:
+_Node = tuple[int, int, int | None]
+
+
+def find_distinguishing_trace(
+    a: StripsDomain, b: StripsDomain, max_pairs: int = 1_000_000, initial_states: Iterable[int] | None = None
+) -> Equivalence:
     """Decide whether `a` and `b` have the same positive traces (Definition 1), or find a shortest trace that differs.
 
     All that Definition 1 remembers of a trace is which propositions are known to be false, so a domain is a
     deterministic automaton over such sets. The two automata are walked together, breadth first; a trace that is
     negative in both stays so and is not followed.
 
+    Over all action sequences a domain says more than its instances ever show: a sequence may contradict nothing and yet
+    begin in no state. Action traces drawn from instances cannot tell domains apart that differ in such sequences alone.
+    With `initial_states` the question is put for the traces that instances of `b` can show: action sequences applicable
+    from one of the states, each followed by one more action that is applicable or negative.
+
     Args:
         a, b: domains with the same action names, in any order. Their propositions need have nothing in common.
         max_pairs: give up, with `equivalent=None`, rather than store more pairs than this.
+        initial_states: masks of `b`'s true propositions, as `reachable_states` gives them; None: all sequences.
 
     Raises:
         DomainError: one domain has actions that the other lacks.
     """
     _same_actions(a, b)
+    order = b.encode(a.action_names)
     rows = [
-        (i, a.pre_masks[i], ~a.add_masks[i], a.delete_masks[i], b.pre_masks[j], ~b.add_masks[j], b.delete_masks[j])
-        for i, j in enumerate(b.encode(a.action_names))
+        (i, j, a.pre_masks[i], ~a.add_masks[i], a.delete_masks[i], b.pre_masks[j], ~b.add_masks[j], b.delete_masks[j])
+        for i, j in enumerate(order)
     ]
-    start = (0, 0)
-    came_from: dict[tuple[int, int], tuple[tuple[int, int], int] | None] = {start: None}
-    queue = [start]
-    for pair in queue:  # grows while we walk it
-        false_a, false_b = pair
-        for action, pre_a, keep_a, delete_a, pre_b, keep_b, delete_b in rows:
+    # The third part is the state of an instance of b; None where any sequence is asked for.
+    starts: list[_Node] = [(0, 0, None)] if initial_states is None else [(0, 0, state) for state in initial_states]
+    came_from: dict[_Node, tuple[_Node, int] | None] = dict.fromkeys(starts)
+    queue = list(came_from)
+    for node in queue:  # grows while we walk it
+        false_a, false_b, state = node
+        for action, other, pre_a, keep_a, delete_a, pre_b, keep_b, delete_b in rows:
             negative_a, negative_b = pre_a & false_a, pre_b & false_b
             if negative_a and negative_b:
                 continue
+            if state is not None and not negative_b and pre_b & ~state:
+                continue  # the instance does not allow it, and its trace does not say why
             if negative_a or negative_b:
-                return Equivalence(False, a.decode([*_path(came_from, pair), action]), len(came_from))
-            successor = (false_a & keep_a | delete_a, false_b & keep_b | delete_b)
+                return Equivalence(False, a.decode([*_path(came_from, node), action]), len(came_from))
+            after = None if state is None else b.apply(state, other)
+            successor = (false_a & keep_a | delete_a, false_b & keep_b | delete_b, after)
             if successor not in came_from:
                 if len(came_from) >= max_pairs:
                     return Equivalence(None, None, len(came_from))
-                came_from[successor] = (pair, action)
+                came_from[successor] = (node, action)
                 queue.append(successor)
     return Equivalence(True, None, len(came_from))
 
 
-def _path(came_from: dict[tuple[int, int], tuple[tuple[int, int], int] | None], pair: tuple[int, int]) -> list[int]:
-    """The actions that lead from the beginning to the pair."""
+def _path(came_from: dict[_Node, tuple[_Node, int] | None], node: _Node) -> list[int]:
+    """The actions that lead from the beginning to the node."""
     actions = []
-    while (step := came_from[pair]) is not None:
-        pair, action = step
+    while (step := came_from[node]) is not None:
+        node, action = step
         actions.append(action)
     return actions[::-1]
 

@@ -1,0 +1,132 @@
+"""Ten seeds in one tensor are ten runs: no member knows of the others."""
+
+from __future__ import annotations
+
+from random import Random
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.testing import assert_close
+
+from hf_mech.metrics import load
+from hf_mech.models.strips.configuration_strips import StripsTransformerConfig
+from hf_mech.models.strips.modeling_strips import StripsTransformer
+from hf_mech.models.strips.strips_attention import strips_attention
+from hf_mech.models.strips.strips_loss import strips_focal_loss
+from hf_mech.planning.bundled import load_bundled
+
+SIMPLE = load_bundled("simple").domain
+SEEDS = (0, 1, 2)
+_DICE = 1_000_003  # what a seed's dice are apart in `Progress.redraw`
+
+
+def traces(count: int, longest: int = 8) -> tuple[Tensor, Tensor]:
+    """Random traces of `simple`, padded: ids and labels, [count, longest]."""
+    random = Random(0)
+    ids, labels = torch.full((count, longest), 3), torch.full((count, longest), -100)
+    for row in range(count):
+        trace: list[Any] = random.choices(range(3), k=random.randint(2, longest))
+        ids[row, : len(trace)], labels[row, : len(trace)] = torch.tensor(trace), torch.tensor(SIMPLE.labels(trace))
+    return ids, labels
+
+
+def trained(strips_cell: ModuleType, seeds: tuple[int, ...], steps: int = 400) -> tuple[StripsTransformer, Any]:
+    """The loop of `train_cell`, in float64: what only rounds differently does not tell the runs apart."""
+    progress_class: Any = strips_cell.Progress
+    ids, labels = traces(40)
+    config = StripsTransformerConfig(actions=list(SIMPLE.action_names), num_propositions=3, ensemble=len(seeds))
+    model = StripsTransformer(config).double().seed_members(seeds).train()
+    optimizer = torch.optim.RAdam(model.parameters(), lr=0.02, betas=(0.9, 0.99))
+    progress = progress_class.of(len(seeds))
+    if len(seeds) == 1:
+        progress.redraws = [_DICE * seeds[0]]  # alone, a seed stands in the first place: give it its own dice
+    while progress.step < steps:
+        part = slice(8 * (progress.step % 5), 8 * (progress.step % 5) + 8)
+        model(ids[part], labels=labels[part]).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        progress.step += 1
+        if progress.step % 40 == 0:
+            progress.update(model.theta, strips_cell.trace_accuracy(model.theta, ids, labels), None)
+            progress.redraw(model.theta, optimizer, 80)
+    return model, progress
+
+
+def test_an_ensemble_is_its_members_alone(strips_cell: ModuleType):
+    together, progress = trained(strips_cell, SEEDS)
+    assert any(progress.redraws)
+    for index, seed in enumerate(SEEDS):
+        alone, own = trained(strips_cell, (seed,))
+        assert_close(together.theta[index], alone.theta[0], rtol=0, atol=1e-10)
+        assert own.redraws[0] - _DICE * seed == progress.redraws[index]
+        for name in ("settled_at", "changed_at", "best_at", "best_accuracy"):
+            assert getattr(own, name)[0] == getattr(progress, name)[index], name
+        assert torch.equal(own.symbols[0], progress.symbols[index])
+        assert_close(progress.best_theta[index], own.best_theta[0], rtol=0, atol=1e-10)
+
+
+def test_a_member_does_not_know_the_others(strips_cell: ModuleType):
+    """Whatever stands beside it: here the redraws are its own without further ado."""
+    first, _ = trained(strips_cell, SEEDS, steps=200)
+    second, _ = trained(strips_cell, (7, 1, 8), steps=200)
+    assert_close(first.theta[1], second.theta[1], rtol=0, atol=1e-10)
+    assert not torch.allclose(first.theta[0], second.theta[0])
+
+
+def test_member_gives_that_member(strips_cell: ModuleType):
+    model, _ = trained(strips_cell, SEEDS, steps=20)
+    ids, _ = traces(10)
+    with torch.no_grad():
+        whole = model.eval()(ids)
+        for index in range(len(SEEDS)):
+            single = model.member(index)
+            assert_close(single(ids).inapplicability[..., 0], whole.inapplicability[..., index])
+            assert single.to_domain() == model.to_domain(index)
+
+
+@pytest.mark.parametrize("sizes", [(8, 8), (1,) * 16, (3, 5, 7, 1)])
+def test_accumulated_parts_are_the_whole_batch(sizes: tuple[int, ...]):
+    ids, labels = traces(16)
+    ids = torch.where(ids == 3, -1, ids)
+
+    def loss_and_gradient(parts: list[slice]) -> tuple[Tensor, Tensor]:
+        theta = torch.rand(3, 4, 3, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+        theta.requires_grad_()
+        total = torch.zeros(3, dtype=torch.float64)
+        for part in parts:
+            loss = strips_focal_loss(strips_attention(theta, ids[part])[1], labels[part], num_traces=16)
+            loss.sum().backward()
+            total += loss.detach()
+        assert theta.grad is not None
+        return total, theta.grad
+
+    ends = torch.tensor(sizes).cumsum(0).tolist()
+    parts = [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
+    for ours, whole in zip(loss_and_gradient(parts), loss_and_gradient([slice(0, 16)]), strict=True):
+        assert_close(ours, whole, rtol=1e-12, atol=1e-14)
+    assert_close(
+        strips_focal_loss(torch.full((16, 8, 1), 0.3), labels),
+        strips_focal_loss(torch.full((16, 8, 1), 0.3), labels, num_traces=torch.tensor(16)),
+    )
+
+
+@torch.no_grad()
+def test_trace_accuracy_is_the_metrics(strips_cell: ModuleType):
+    ids, labels = traces(60)
+    hidden = StripsTransformer.from_domain(SIMPLE).theta
+    theta = torch.cat([hidden, hidden, torch.rand(4, 3, 3, 3)])
+    theta[1, 0, 0, 0] = 1 - theta[1, 0, 0, 0]
+    found = strips_cell.trace_accuracy(theta, ids, labels, batch_size=13)
+    assert found[0] == 1
+    assert len(set(found.tolist())) > 2
+    for member, accuracy in enumerate(found.tolist()):
+        config = StripsTransformerConfig(actions=list(SIMPLE.action_names), num_propositions=3)
+        model = StripsTransformer(config).eval()
+        model.theta.data.copy_(theta[member : member + 1])
+        predicted = (model.binarize()(ids).inapplicability[..., 0] >= 0.5).long()
+        metric = load("strips_trace_accuracy")
+        expected = metric.compute(predictions=predicted.tolist(), references=labels.tolist())
+        assert accuracy == pytest.approx(expected["trace_accuracy"], abs=1e-6)

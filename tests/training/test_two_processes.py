@@ -1,0 +1,60 @@
+"""Two processes share each batch, and are one run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from tests.training.conftest import TRAINING, theta_of
+
+SETTINGS = "--domain simple --sizes 50 --seeds 3 --num_test 100 --max_steps 60 --checkpoint_steps 20 --jobs 1".split()
+
+# The script, which also notes what each process ends with.
+NOTING = """
+import os, runpy, sys
+import strips_cell, torch
+torch.manual_seed(0)  # the order of the traces
+outcome = strips_cell._outcome
+def noting(cell, model, *rest):
+    torch.save(model.theta.detach(), f"{sys.argv[0]}.{os.environ.get('RANK', 0)}.pt")
+    return outcome(cell, model, *rest)
+strips_cell._outcome = noting
+runpy.run_path(os.environ["SCRIPT"], run_name="__main__")
+"""
+
+
+@pytest.mark.slow
+def test_two_processes_are_one_run(tmp_path: Path):
+    script = tmp_path / "noting.py"
+    script.write_text(NOTING)
+
+    def launch(name: str, *launcher: str) -> Path:
+        folders = ["--output_dir", str(tmp_path / name), "--cards_dir", str(tmp_path / name / "cards")]
+        done = subprocess.run(
+            [sys.executable, *launcher, str(script), *SETTINGS, *folders],
+            env={
+                **os.environ,
+                "ACCELERATE_USE_CPU": "true",
+                "PYTHONPATH": str(TRAINING),
+                "SCRIPT": str(TRAINING / "train_strips.py"),
+            },
+            capture_output=True,
+            text=True,
+            timeout=600,
+        )
+        assert done.returncode == 0, done.stderr[-6000:]
+        assert done.stdout.count("STRIPS Transformer, mean") == 1  # one table
+        return tmp_path / name / "simple-50-redraw"
+
+    together = launch("two", "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2")
+    first, second = (torch.load(f"{script}.{rank}.pt") for rank in (0, 1))
+    assert torch.equal(first, second)
+    assert torch.equal(theta_of(together), first)
+    assert {path.name for path in together.iterdir()} == {"outcome.json", "model"}
+    assert_close(theta_of(launch("one")), first, rtol=0, atol=1e-4)
