@@ -151,7 +151,7 @@ def _show_plan(console: Console, learned: StripsDomain, hidden: StripsDomain) ->
 def _draw(
     out: Path, hidden: StripsDomain, learned: StripsDomain, model: StripsTransformer, rows: Any
 ) -> tuple[Path, Path]:
-    trace = next(row["input_ids"] for row in rows if not row["valid"] and 5 <= len(row["input_ids"]) <= 7)
+    trace = min((row["input_ids"] for row in rows if not row["valid"]), key=lambda ids: abs(len(ids) - 6))
     arrays = attention_arrays(model.theta[0].detach().numpy(), trace)
     names = [hidden.action_names[action] for action in trace]
     pictures = {

@@ -20,6 +20,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from tqdm.auto import tqdm
 
 import hf_mech  # noqa: F401  (registers the data set's name)
+from hf_mech.hub.environment import code_version, describe_machine, package_versions, running_command
 from hf_mech.hub.files import write_text_atomically
 from hf_mech.models.strips import StripsDomain, StripsTransformer, StripsTransformerConfig, strips_attention
 from hf_mech.planning.equivalence import find_distinguishing_trace
@@ -49,6 +50,7 @@ class Cell:
         learning_rate, batch_size: the paper's 0.02 and 8.
         num_test: test traces, half of them positive; the paper's 10,000.
         checkpoint_steps: how often the state is saved, for a killed run to go on from.
+        domain_file, problem_file: PDDL, if `domain` is "pddl".
     """
 
     domain: str
@@ -65,6 +67,8 @@ class Cell:
     batch_size: int = 8
     num_test: int = 10_000
     checkpoint_steps: int = 10_000
+    domain_file: str | None = None
+    problem_file: str | None = None
 
     @property
     def preset(self) -> str:
@@ -74,7 +78,8 @@ class Cell:
     @property
     def name(self) -> str:
         heads = "" if self.head_factor == 1 else f"-heads-x{self.head_factor:g}"
-        return f"{self.domain}-{self.num_train}{heads}-{self.preset}"
+        label = self.domain if self.problem_file is None else Path(self.problem_file).stem
+        return f"{label}-{self.num_train}{heads}-{self.preset}"
 
 
 @dataclass
@@ -82,6 +87,7 @@ class Outcome:
     """What came of a cell; lists hold one entry a seed. Written as `outcome.json` beside the model."""
 
     cell: dict[str, Any]
+    origin: dict[str, Any]  # command, commit, machine and versions of the run, as results.json has them
     steps: int
     seconds: float
     train_trace_accuracy: list[float]
@@ -117,15 +123,9 @@ def train_cell(cell: Cell, folder: Path, position: int = 0, stop_at: int | None 
         position: the progress bar's line.
         stop_at: leave after this many steps as if killed, and return None (for tests of resuming).
     """
+    _claim(folder, cell)
     if (folder / "outcome.json").exists():
-        outcome = Outcome.load(folder)
-        if outcome.cell != asdict(cell):
-            raise FileExistsError(
-                f"{folder} holds the outcome of other settings, {outcome.cell}; asked for {asdict(cell)}. Remove the "
-                "folder or choose another --output_dir."
-            )
-        return outcome
-    folder.mkdir(parents=True, exist_ok=True)
+        return Outcome.load(folder)
     torch.set_flush_denormal(True)  # a nearly binary theta makes gradients so small that they cost twice the time
     accelerator = Accelerator(
         mixed_precision="no", dataloader_config=DataLoaderConfiguration(split_batches=True, use_seedable_sampler=True)
@@ -200,12 +200,31 @@ def train_cell(cell: Cell, folder: Path, position: int = 0, stop_at: int | None 
     return outcome
 
 
+def _claim(folder: Path, cell: Cell) -> None:
+    """Notes in `cell.json` what is trained in the folder. Raises FileExistsError if that was something else before."""
+    folder.mkdir(parents=True, exist_ok=True)
+    note = folder / "cell.json"
+    if note.exists() and (before := Cell(**json.loads(note.read_text()))) != cell:
+        raise FileExistsError(
+            f"{folder} was begun with other settings, {before}; asked for {cell}. Remove the folder or choose another "
+            "--output_dir."
+        )
+    write_text_atomically(note, json.dumps(asdict(cell), indent=1) + "\n")
+
+
+def data_settings(cell: Cell) -> dict[str, Any]:
+    """What the cell's data set is loaded with, besides the configuration's name."""
+    settings: dict[str, Any] = {"seed": cell.data_seed, "num_train": cell.num_train, "num_test": cell.num_test}
+    if cell.domain_file is not None:
+        settings |= {"domain_file": cell.domain_file, "problem_file": cell.problem_file}
+    return settings
+
+
 def load_traces(cell: Cell) -> tuple[dict[str, tuple[Tensor, Tensor]], StripsDomain]:
     """The splits as padded `input_ids` and `labels`, [traces, longest], and the hidden domain."""
     datasets.disable_progress_bars()
-    settings = {"seed": cell.data_seed, "num_train": cell.num_train, "num_test": cell.num_test}
-    splits = load_dataset(DATASET, cell.domain, **settings)
-    hidden = load_dataset_builder(DATASET, cell.domain, **settings).problem.domain
+    splits = load_dataset(DATASET, cell.domain, **data_settings(cell))
+    hidden = load_dataset_builder(DATASET, cell.domain, **data_settings(cell)).problem.domain
     padding = len(hidden.actions)
     return {name: (pad(rows["input_ids"], padding), pad(rows["labels"], -100)) for name, rows in splits.items()}, hidden
 
@@ -241,6 +260,12 @@ def _outcome(
     ]
     return Outcome(
         cell=asdict(cell),
+        origin={
+            "command": running_command(),
+            "commit": code_version(),
+            "machine": describe_machine(),
+            "versions": package_versions(),
+        },
         steps=progress.step,
         seconds=progress.seconds,
         train_trace_accuracy=trace_accuracy(model.theta, *train).tolist(),

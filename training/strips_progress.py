@@ -56,7 +56,7 @@ class Progress:
         Returns:
             Whether every seed has settled.
         """
-        theta = theta.detach()
+        theta = theta.detach().cpu().clamp(0, 1)
         symbols = theta >= 0.5
         if self.symbols is None or self.best_theta is None:
             self.symbols, self.best_theta = ~symbols, theta.clone()
@@ -88,7 +88,7 @@ class Progress:
                 continue
             dice = torch.Generator().manual_seed(1_000_003 * (seed + 1) + self.redraws[seed])
             head = int(torch.randint(theta.shape[1], (1,), generator=dice))
-            theta[seed] = self.best_theta[seed].clamp(0, 1)
+            theta[seed] = self.best_theta[seed].to(theta.device)
             theta[seed, head] = torch.rand(theta.shape[2:], generator=dice).to(theta.device)
             moments["exp_avg"][seed] = 0
             moments["exp_avg_sq"][seed, head] = 0

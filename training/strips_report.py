@@ -11,7 +11,7 @@ import yaml
 from datasets import load_dataset, load_dataset_builder
 from rich.console import Console
 from rich.table import Table
-from strips_cell import DATASET, Cell, Outcome
+from strips_cell import DATASET, Cell, Outcome, data_settings
 
 from hf_mech.hub import Measurement, PaperFigure, Results, measurement, render_folder
 from hf_mech.hub.files import write_text_atomically
@@ -28,14 +28,17 @@ _SUMMARY = """\
 A transformer that was shown only action traces of the hidden planning domain `{domain}`, and whether each action was
 possible, and that hands the domain back as symbols: `model.to_domain()`. One attention head a proposition; {actions}
 actions, {propositions} propositions. This checkpoint is the seed with the best training accuracy of {seeds}, trained on
-{num_train} traces of `load_dataset("hf_mech/strips_traces", "{domain}")`. An exact search **{proof}** the hidden domain on
-all traces that its instances can show. What it learned stands in `learned_domain.pddl`.
+{num_train} traces of `load_dataset("hf_mech/strips_traces", "{domain}")`. An exact search {proof} the hidden
+domain on all traces that its instances can show. What it learned stands in `learned_domain.pddl`.
 
-Method: *From Next Token Prediction to (STRIPS) World Models* (Núñez-Molina, Gómez, Geffner), Eq. 8-22. In the table,
-`proved_on_instances` is 1 for a seed whose domain agrees with the hidden one on every trace that begins in one of its
-reachable states, whatever its length; `proved_on_all_sequences` asks for agreement on every action sequence, also those
-that begin in no state, of which the training traces show nothing. `{best}` is the
-test accuracy of the seed that was best in training, the paper's figure in parentheses.
+Method: *From Next Token Prediction to (STRIPS) World Models* (Núñez-Molina, Gómez, Geffner), Eq. 8-22, with its learning
+rate, batch and number of steps. Preset `redraw` departs from it in two ways: RAdam's beta2 is 0.99, and a seed that does
+not get on goes back to its best weights with one head drawn anew.
+
+In the table, `proved_on_instances` is 1 for a seed whose domain agrees with the hidden one on every trace that begins in
+one of its reachable states, whatever its length. `proved_on_all_sequences` asks for agreement on every action sequence,
+also those that begin in no state, of which the training traces show nothing. `{best}` is the test accuracy of the seed
+that was best in training, the paper's figure in parentheses.
 """
 _USAGE = """\
 ```python
@@ -57,8 +60,9 @@ _CITATION = """\
   author = {Núñez-Molina, Carlos and Gómez, Vicenç and Geffner, Hector},
   year   = {2025}
 }"""
+_PROOF = {True: "**proved it equal** to", False: "proved it different from", None: "could not decide it against"}
 _BEST = "test_trace_accuracy_of_best_training_seed"
-_TRACES_SHOWN = 7  # the longest trace in the picture of the attention heads
+_LENGTH_SHOWN = 6  # of the trace in the picture of the attention heads
 
 
 def write_card(
@@ -68,7 +72,6 @@ def write_card(
     model: StripsTransformer,
     paper: dict[str, Any],
     cards_dir: Path,
-    commit: str,
 ) -> Path:
     """Writes `cards_dir/strips-<domain>/` whole: figures, results.json, PDDL, card.yaml, README.md.
 
@@ -79,17 +82,20 @@ def write_card(
         model: that member.
         paper: the paper's table, `strips_table1_paper.json`.
         cards_dir: the folder of all cards.
-        commit: the code's commit when it began.
     """
     folder = cards_dir / f"strips-{domain}"
     folder.mkdir(parents=True, exist_ok=True)
-    problem: StripsProblem = load_dataset_builder(DATASET, domain, num_train=chosen.cell["num_train"]).problem
+    problem: StripsProblem = load_dataset_builder(DATASET, domain, **data_settings(Cell(**chosen.cell))).problem
     hidden = problem.domain
     learned = model.to_domain(name=f"{domain}-learned")
 
     measured = [m for outcome in sorted(outcomes, key=_order) for m in _measurements(outcome, problem, paper)]
-    seconds = sum(outcome.seconds for outcome in outcomes)  # of training, on one core each
-    results = Results.collect(folder.name, seconds=seconds, results=measured, commit=commit)
+    results = Results(
+        name=folder.name,
+        **_common_origin(outcomes),
+        seconds=sum(outcome.seconds for outcome in outcomes),  # of training, one core a cell
+        results=measured,
+    )
     results.save(folder / "results.json")
     write_text_atomically(folder / "learned_domain.pddl", write_pddl(learned)[0])
     captions = _figures(folder, domain, outcomes, chosen, problem, learned, model, measured)
@@ -103,9 +109,11 @@ def write_card(
             propositions=len(hidden.propositions),
             seeds=chosen.cell["seeds"],
             num_train=chosen.cell["num_train"],
-            proof={True: "proved it equal to", False: "proved it different from", None: "did not decide it against"}[
-                verdict
-            ],
+            proof={
+                True: "**proved it equal** to",
+                False: "proved it different from",
+                None: "could not decide it against",
+            }[verdict],
             best=_BEST,
         ),
         "usage": _USAGE.format(name=folder.name, first=hidden.action_names[0]),
@@ -124,6 +132,24 @@ def _order(outcome: Outcome) -> tuple[float, int]:
     return outcome.cell["head_factor"], outcome.cell["num_train"]
 
 
+def _common_origin(outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    """The commands and commits that trained the cells, on the one machine with the one set of versions that did."""
+    first = outcomes[0].origin
+    for outcome in outcomes:
+        for key in ("machine", "versions"):
+            if outcome.origin[key] != first[key]:
+                raise ValueError(
+                    f"Cells of {first[key]} and of {outcome.origin[key]} cannot share a card; train them into another "
+                    "--output_dir."
+                )
+    return {
+        "command": " && ".join(dict.fromkeys(outcome.origin["command"] for outcome in outcomes)),
+        "commit": ", ".join(dict.fromkeys(outcome.origin["commit"] for outcome in outcomes)),
+        "machine": first["machine"],
+        "versions": first["versions"],
+    }
+
+
 def _on_instances(outcome: Outcome, problem: StripsProblem) -> list[Equivalence]:
     """Each seed's domain against the hidden one, on the traces of the hidden domain's instances."""
     states = reachable_states(problem)
@@ -139,7 +165,7 @@ def _measurements(outcome: Outcome, problem: StripsProblem, paper: dict[str, Any
     setting = {
         "num_train": cell["num_train"],
         "head_factor": cell["head_factor"],
-        "max_steps": cell["max_steps"],
+        "data_seed": cell["data_seed"],
         "preset": Cell(**cell).preset,
     }
 
@@ -147,21 +173,25 @@ def _measurements(outcome: Outcome, problem: StripsProblem, paper: dict[str, Any
         published = PaperFigure(*figure, where=paper["where"]) if figure else None
         return measurement(DATASET, cell["domain"], setting, metric, [float(v or 0) for v in values], published)
 
+    instances = [verdict.equivalent for verdict in _on_instances(outcome, problem)]
     train, test, best = (paper_cell[:2], paper_cell[3:5], (paper_cell[5], None)) if paper_cell else (None, None, None)
     measured = [
         measure("train_trace_accuracy", outcome.train_trace_accuracy, train),
         measure("test_trace_accuracy", outcome.test_trace_accuracy, test),
         measure(_BEST, [outcome.test_trace_accuracy[outcome.best]], best),
-        measure("proved_on_instances", [verdict.equivalent for verdict in _on_instances(outcome, problem)]),
+        measure("proved_on_instances", instances),
         measure("proved_on_all_sequences", outcome.equivalent),
+        measure("undecided", [None in verdicts for verdicts in zip(instances, outcome.equivalent, strict=True)]),
         measure("redraws", outcome.redraws),
         measure("steps", [outcome.steps]),
         measure("seconds", [outcome.seconds]),
     ]
     if cell["head_factor"] != 1:
         found = [count for count in outcome.propositions_found if count is not None]
+        if found:
+            measured.append(measure("propositions_found", found))
         measured += [
-            measure("propositions_found", found),
+            measure("reductions_undecided", [len(outcome.propositions_found) - len(found)]),
             measure("propositions_hidden", [outcome.propositions_hidden]),
             measure("propositions_needed", [outcome.propositions_needed]),
         ]
@@ -210,11 +240,10 @@ def _figures(
             f"The most accurate of the wrong domains: seed {seed} on {size} traces, test accuracy {accuracy:.4f}; told "
             f"apart by {', '.join(verdict.trace or [])}",
         )
-    test = load_dataset(DATASET, domain, num_train=chosen.cell["num_train"], split="test")
+    test = load_dataset(DATASET, domain, **data_settings(Cell(**chosen.cell)), split="test")
     for valid, kind in ((True, "valid"), (False, "invalid")):
-        trace = next(
-            row["input_ids"] for row in test if row["valid"] is valid and 5 <= len(row["input_ids"]) <= _TRACES_SHOWN
-        )
+        traces = (row["input_ids"] for row in test if row["valid"] is valid)
+        trace = min(traces, key=lambda ids: abs(len(ids) - _LENGTH_SHOWN))
         with torch.no_grad():
             arrays = attention_arrays(model.theta[0].numpy(), trace)
         save(
@@ -229,7 +258,9 @@ def _figures(
         for m in measured
         if m.setting["head_factor"] == 1 and m.setting["preset"] == chosen_preset
     ]
-    save(curves_figure(curves_from_results(rows)), "test_accuracy.png", "Test accuracy against the number of traces")
+    if rows:
+        curves = curves_from_results(rows)
+        save(curves_figure(curves), "test_accuracy.png", "Test accuracy against the number of traces")
     return captions
 
 

@@ -28,7 +28,7 @@ from transformers import HfArgumentParser
 
 from hf_mech.hub import push_checkpoint
 from hf_mech.hub.checkpoint import save_checkpoint
-from hf_mech.hub.environment import code_version
+from hf_mech.hub.environment import usable_cores
 from hf_mech.models.strips import StripsTransformer, strips_tokenizer
 
 PRESETS = {"paper": {"redraw_after": None, "beta2": 0.999}, "redraw": {}}
@@ -59,8 +59,10 @@ class Arguments:
     max_steps: int = field(default=100_000, metadata={"help": "stops before when every seed has settled"})
     num_test: int = field(default=10_000, metadata={"help": "test traces, half of them positive"})
     checkpoint_steps: int = field(default=10_000, metadata={"help": "how often the state is saved"})
+    domain_file: str | None = field(default=None, metadata={"help": "with --domain pddl: your domain"})
+    problem_file: str | None = field(default=None, metadata={"help": "with --domain pddl: your problem"})
     output_dir: str = field(default="runs/strips", metadata={"help": "where models and outcomes go"})
-    cards_dir: str = field(default="model_cards", metadata={"help": "where results, figures and cards go"})
+    cards_dir: str = field(default="runs/cards", metadata={"help": "where results, figures and cards go"})
     jobs: int = field(default=0, metadata={"help": "cells trained side by side; 0: one for each core"})
     push_to_hub: bool = field(default=False, metadata={"help": "push each domain's best member and its card"})
     hub_user: str | None = field(default=None, metadata={"help": "user or organization to push to"})
@@ -85,6 +87,8 @@ def cells_of(args: Arguments) -> list[Cell]:
                 max_steps=args.max_steps,
                 num_test=args.num_test,
                 checkpoint_steps=args.checkpoint_steps,
+                domain_file=args.domain_file,
+                problem_file=args.problem_file,
                 **PRESETS[preset],
             )
             for size, factor in factors
@@ -122,9 +126,15 @@ def main() -> None:
     (args,) = HfArgumentParser(Arguments).parse_args_into_dataclasses()
     if args.push_to_hub and not args.hub_user:
         raise SystemExit("--push_to_hub needs --hub_user: the user or organization to push to.")
-    output_dir, commit = Path(args.output_dir), code_version()
+    if unknown := set(args.preset) - PRESETS.keys():
+        raise SystemExit(f"--preset must be of {', '.join(PRESETS)}, got {', '.join(sorted(unknown))}.")
+    if not all(size.isdigit() for size in args.sizes) and args.sizes != ["all"]:
+        raise SystemExit(f"--sizes must be whole numbers or 'all', got {' '.join(args.sizes)}.")
+    if ("pddl" in args.domain) != (args.domain_file is not None and args.problem_file is not None):
+        raise SystemExit("--domain pddl goes with --domain_file and --problem_file, and they with it.")
+    output_dir = Path(args.output_dir)
     launched = int(os.environ.get("WORLD_SIZE", 1)) > 1  # by accelerate: the processes share each cell
-    jobs = 1 if launched else args.jobs or os.cpu_count() or 1
+    jobs = 1 if launched else args.jobs or usable_cores()
     outcomes = train_all(cells_of(args), output_dir, jobs)
     if int(os.environ.get("RANK", 0)) != 0:
         return
@@ -135,9 +145,15 @@ def main() -> None:
         model = StripsTransformer.from_pretrained(output_dir / Cell(**largest.cell).name / "model").member(largest.best)
         tokenizer = strips_tokenizer(model.config.actions)
         save_checkpoint(model, output_dir / f"strips-{domain}", processing_class=tokenizer)
-        card = write_card(domain, own, largest, model, paper, Path(args.cards_dir), commit)
+        card = write_card(domain, own, largest, model, paper, Path(args.cards_dir))
         if args.push_to_hub:
-            push_checkpoint(model, f"{args.hub_user}/{card.name}", processing_class=tokenizer, card_folder=card)
+            push_checkpoint(
+                model,
+                f"{args.hub_user}/{card.name}",
+                processing_class=tokenizer,
+                card_folder=card,
+                extra_files={"learned_domain.pddl": card / "learned_domain.pddl"},
+            )
     print_table(outcomes, paper)
 
 

@@ -43,6 +43,8 @@ class StripsTransformerConfig(PreTrainedConfig):
     model_type = "strips_transformer"
     _auto_class = "AutoConfig"  # a saved checkpoint carries this code and loads without the package
     attribute_map = {"num_attention_heads": "num_propositions"}
+    # What Trainer need not gather for `compute_metrics`; `inapplicability` is the prediction.
+    keys_to_ignore_at_inference = ["trace_inapplicability", "head_outputs", "member_losses", "attentions"]
 
     num_actions: int | None = None
     num_propositions: int | None = None
@@ -69,8 +71,11 @@ class StripsTransformerConfig(PreTrainedConfig):
             raise DomainError(f"ensemble must be at least 1, got {self.ensemble}.")
         if not 0.0 < self.focal_alpha < 1.0:
             raise DomainError(f"focal_alpha must lie strictly between 0 and 1, got {self.focal_alpha}.")
-        if self.focal_gamma < 0.0:
-            raise DomainError(f"focal_gamma must not be negative, got {self.focal_gamma}.")
+        if self.focal_gamma < 1.0 and self.focal_gamma != 0.0:
+            raise DomainError(
+                f"focal_gamma must be 0 (cross-entropy) or at least 1, got {self.focal_gamma}: in between, the "
+                "gradient of a right prediction is infinite."
+            )
         if self.pad_token_id != self.num_actions:
             raise DomainError(
                 f"pad_token_id must be num_actions = {self.num_actions}, the first id that is no action, "

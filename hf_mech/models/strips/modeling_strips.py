@@ -18,7 +18,7 @@ from .configuration_strips import StripsTransformerConfig
 from .strips_attention import advance, init_state, next_scores, strips_attention, strips_attention_reference
 from .strips_domain import StripsAction, StripsDomain
 from .strips_errors import CheckpointError, DomainError
-from .strips_inputs import check_labels, mask_padding
+from .strips_inputs import check_labels, mask_padding, mask_step
 from .strips_loss import strips_focal_loss
 
 
@@ -77,7 +77,8 @@ class StripsTransformer(PreTrainedModel):
     _auto_class = "AutoModel"  # a saved checkpoint carries this code and loads without the package
     _no_split_modules: list[str] = []
     # Eq. 20 divides by the number of traces, not by Trainer's `num_items_in_batch`, which counts actions: Trainer has
-    # to average the parts of an accumulated batch itself.
+    # to average the parts of an accumulated batch itself. That is exact if the parts hold as many traces; a loop of
+    # one's own is exact for any parts with `num_traces`.
     accepts_loss_kwargs = False
 
     def __init__(self, config: StripsTransformerConfig):
@@ -129,7 +130,7 @@ class StripsTransformer(PreTrainedModel):
         theta = self.theta if self.training else self.theta.clamp(0, 1)
 
         attentions = None
-        if output_attentions:
+        if self.config.output_attentions if output_attentions is None else output_attentions:
             heads, scores, stick_breaking = strips_attention_reference(theta, ids)
             attentions = (stick_breaking,)
         else:
@@ -165,9 +166,11 @@ class StripsTransformer(PreTrainedModel):
 
         Returns:
             The inapplicability (Eq. 17) that each action would have next, [batch, num_actions, ensemble]; the state.
+
+        Raises:
+            TraceError: an index out of range.
         """
-        ids = mask_padding(actions.unsqueeze(1), torch.ones_like(actions).unsqueeze(1), self.config.num_actions + 1)
-        ids = torch.where(ids == self.config.num_actions, -1, ids).squeeze(1)
+        ids = mask_step(actions, self.config.num_actions)
         theta = self.theta.clamp(0, 1)
         state = advance(theta, init_state(theta, len(ids)) if state is None else state, ids)
         return next_scores(state), state
@@ -190,7 +193,7 @@ class StripsTransformer(PreTrainedModel):
             raise DomainError(f"No member {index} in an ensemble of {self.config.ensemble} (counted from 0).")
         config = type(self.config).from_dict({**self.config.to_dict(), "ensemble": 1})
         single = type(self)(config).to(self.theta.device, self.theta.dtype)
-        single.theta.data.copy_(self.theta.data[index : index + 1])
+        single.theta.data.copy_(self.theta.data[index : index + 1].clamp(0, 1))
         return single.train(self.training)
 
     def to_domain(self, member: int = 0, name: str = "learned") -> StripsDomain:
@@ -227,7 +230,12 @@ class StripsTransformer(PreTrainedModel):
                 model.theta.data[:, p, m] = torch.tensor(bits, dtype=model.theta.dtype)
         return model.eval()
 
-    # -------------------------------------------------------------------------------------------------------- loading
+    # ------------------------------------------------------------------------------------------------ saving, loading
+
+    def save_pretrained(self, *args, **kwargs):
+        """As in transformers; theta is first put back into [0, 1], where the last optimizer step may have left it."""
+        self.theta.data.clamp_(0, 1)
+        return super().save_pretrained(*args, **kwargs)
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path, *model_args, config=None, **kwargs):

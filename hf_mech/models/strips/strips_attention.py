@@ -11,6 +11,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from .strips_errors import TraceError
+
 
 def strips_attention_reference(theta: Tensor, input_ids: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Eq. 11-17 as they stand in the paper: O(length^2) time and memory.
@@ -95,6 +97,10 @@ class _CompiledAttention(torch.autograd.Function):
         members, heads, actions, _ = theta.shape
         table = theta.detach().permute(2, 3, 0, 1).reshape(actions, 3, members * heads).contiguous().numpy()
         ids = input_ids.contiguous().numpy()
+        if ids.size and ids.max() >= actions:  # the compiled loops check no bounds
+            raise TraceError(
+                f"Action index {ids.max()} is out of range; theta holds {actions} actions, 0 to {actions - 1}."
+            )
         outputs, scores = forward(table, ids, members)
         ctx.arrays = table, ids, outputs
         ctx.shape = theta.shape

@@ -37,9 +37,23 @@ def mask_padding(input_ids: Tensor, attention_mask: Tensor | None, num_actions: 
         row, column = wrong[0].tolist()
         raise TraceError(
             f"Action index {int(input_ids[row, column])} at row {row}, position {column} is out of range; the model "
-            f"knows {num_actions} actions, 0 to {num_actions - 1}, and {num_actions} for padding."
+            f"knows {num_actions} actions, 0 to {num_actions - 1}, and {num_actions} for padding (a tokenizer's "
+            f"{num_actions + 1} stands for a name that it does not know)."
         )
     return ids
+
+
+def mask_step(actions: Tensor, num_actions: int) -> Tensor:
+    """One action of every trace, [batch], with -1 for padding. Raises TraceError for a wrong shape or index."""
+    if actions.dim() != 1 or actions.dtype not in (torch.int64, torch.int32):
+        raise TraceError(f"A step takes one action a trace, integers of shape [batch], got {list(actions.shape)}.")
+    wrong = actions[(actions < 0) | (actions > num_actions)]
+    if len(wrong):
+        raise TraceError(
+            f"Action index {int(wrong[0])} is out of range; the model knows {num_actions} actions, 0 to "
+            f"{num_actions - 1}, and {num_actions} for padding."
+        )
+    return torch.where(actions == num_actions, -1, actions).long()
 
 
 def check_labels(labels: Tensor, ids: Tensor) -> None:

@@ -106,7 +106,7 @@ def _backward(table, ids, heads, grad_heads, grad_scores, grad_table):
                 x = ids[b, t]
                 if x < 0:
                     continue
-                # One array written in each loop: with more, the compiler gives up proving them apart and vectorises none.
+                # One array written in each loop: with more, the compiler cannot prove them apart and vectorises none.
                 for n in range(lanes):
                     scratch[n] = grad[n] * (table[x, 2, n] - history[t, n])  # the gradient of `share`
                 for n in range(lanes):
@@ -127,8 +127,10 @@ def _backward(table, ids, heads, grad_heads, grad_scores, grad_table):
 
 
 if available:
-    _forward = njit(_forward, cache=True, nogil=True)
-    _backward = njit(_backward, cache=True, nogil=True)
+    try:
+        _forward, _backward = (njit(function, cache=True, nogil=True) for function in (_forward, _backward))
+    except RuntimeError:  # no folder that may be written to holds the cache: compile in every process
+        _forward, _backward = (njit(function, nogil=True) for function in (_forward, _backward))
 
 
 def forward(table: np.ndarray, ids: np.ndarray, members: int) -> tuple[np.ndarray, np.ndarray]:

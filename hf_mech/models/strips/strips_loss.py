@@ -33,7 +33,7 @@ def strips_focal_loss(
     y = inapplicability.float() if inapplicability.dtype.itemsize < 4 else inapplicability
     target = labels.unsqueeze(-1)
     wrong = torch.where(target == 1, 1 - y, y)  # how far the prediction is from its label
-    weight = torch.where(target == 1, alpha, torch.where(target == 0, 1 - alpha, 0.0)).to(y.dtype)
+    weight = (target == 1).to(y.dtype) * alpha + (target == 0).to(y.dtype) * (1 - alpha)
     # A clamped theta reaches wrong = 1 exactly, where log(1 - wrong) has no value.
     right = (1 - wrong).clamp(min=torch.finfo(y.dtype).eps)
     losses = -weight * wrong.pow(gamma) * right.log()

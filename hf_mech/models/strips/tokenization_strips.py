@@ -1,4 +1,4 @@
-"""Action names as tokens, so that transformers' own collators, pipelines and `AutoTokenizer` fit the STRIPS Transformer."""
+"""Action names as tokens, so that transformers' own collators and `AutoTokenizer` fit the STRIPS Transformer."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from transformers.tokenization_utils_tokenizers import PreTrainedTokenizerFast
 
 from .strips_errors import DomainError
 
-PADDING = "[PAD]"
+PADDING, UNKNOWN = "[PAD]", "[UNK]"
 
 
 def strips_tokenizer(actions: Sequence[str]) -> PreTrainedTokenizerFast:
     """A tokenizer whose ids are the actions' indices; a text is action names with white space between them.
 
     Args:
-        actions: the actions' names, `config.actions`; the next id pads.
+        actions: the actions' names, `config.actions`. The next id pads; the one after it stands for any other name, and
+            the model refuses it.
 
     Raises:
         DomainError: a name holds white space, or is the padding's.
@@ -32,13 +33,13 @@ def strips_tokenizer(actions: Sequence[str]) -> PreTrainedTokenizerFast:
 
     ```
     """
-    odd = [name for name in actions if name.split() != [name] or name == PADDING]
+    odd = [name for name in actions if name.split() != [name] or name in (PADDING, UNKNOWN)]
     if odd:
-        raise DomainError(f"Action names must be one word each and not {PADDING}, got {odd}; rename them.")
-    vocabulary = {name: index for index, name in enumerate([*actions, PADDING])}
-    tokenizer = Tokenizer(WordLevel(vocabulary))
+        raise DomainError(f"Action names must be one word each and not {PADDING} or {UNKNOWN}, got {odd}; rename them.")
+    vocabulary = {name: index for index, name in enumerate([*actions, PADDING, UNKNOWN])}
+    tokenizer = Tokenizer(WordLevel(vocabulary, unk_token=UNKNOWN))
     tokenizer.pre_tokenizer = WhitespaceSplit()
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token=PADDING)
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token=PADDING, unk_token=UNKNOWN)
 
 
 __all__ = ["strips_tokenizer"]
