@@ -26,6 +26,7 @@ from typing import Any, ClassVar, NamedTuple
 import datasets
 import numpy as np
 
+from hf_mech.local_datasets import NAMESPACE, code_hash
 from hf_mech.models.strips.strips_domain import StripsDomain
 from hf_mech.models.strips.strips_errors import StripsError
 from hf_mech.planning.bundled import BUNDLED, load_bundled
@@ -367,6 +368,7 @@ class StripsTracesConfig(datasets.BuilderConfig):
         max_train_length: None for the paper's: 10 for simple, 20 for blocksworld-2b and ferry-1c, 30 for blocksworld-3b
             and ferry-2c; 20 for every other problem.
         domain_file, problem_file: PDDL files, for the config `pddl` alone.
+        max_ground: the most ground actions and atoms that the files may have, see `read_pddl`; for `pddl` alone.
     """
 
     version: datasets.Version | str | None = VERSION
@@ -378,6 +380,7 @@ class StripsTracesConfig(datasets.BuilderConfig):
     max_test_length: int = 50
     domain_file: str | None = None
     problem_file: str | None = None
+    max_ground: int | None = None
 
     @property
     def settings(self) -> TraceSettings:
@@ -399,7 +402,8 @@ class StripsTracesConfig(datasets.BuilderConfig):
         problem = problem_of(self)
         content = {"domain": problem.domain.to_dict(), "initial": sorted(problem.initial)}
         digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
-        kept = {k: v for k, v in config_kwargs.items() if k not in ("domain_file", "problem_file") and v is not None}
+        read_already = ("domain_file", "problem_file", "max_ground")
+        kept = {k: v for k, v in config_kwargs.items() if k not in read_already and v is not None}
         config_id: str = super().create_config_id({**kept, "problem": digest}, custom_features)
         return config_id
 
@@ -408,14 +412,16 @@ def problem_of(config: StripsTracesConfig) -> StripsProblem:
     """The hidden problem behind a config.
 
     Raises:
-        TraceSettingsError: `pddl` without its two files, or files for a bundled problem, or a name that is neither.
+        TraceSettingsError: `pddl` without its two files, files or max_ground for a bundled problem, or a name that is
+            neither.
+        StripsError: the files cannot be read, as `read_pddl` raises it.
     """
     files = (config.domain_file, config.problem_file)
     if config.name in BUNDLED:
-        if files != (None, None):
+        if (*files, config.max_ground) != (None, None, None):
             raise TraceSettingsError(
-                f"Config {config.name!r} is a bundled problem and takes no domain_file or problem_file, got {files}; "
-                "use the config 'pddl' for your own."
+                f"Config {config.name!r} is a bundled problem and takes no domain_file, problem_file or max_ground, "
+                f"got {(*files, config.max_ground)}; use the config 'pddl' for your own."
             )
         return load_bundled(config.name)
     if config.domain_file is None or config.problem_file is None:
@@ -423,7 +429,9 @@ def problem_of(config: StripsTracesConfig) -> StripsProblem:
             f"Config {config.name!r} needs domain_file= and problem_file=, the paths of two PDDL files, got {files}; "
             f"or name a bundled problem: {', '.join(BUNDLED)}."
         )
-    return read_pddl(config.domain_file, config.problem_file)
+    if config.max_ground is None:
+        return read_pddl(config.domain_file, config.problem_file)
+    return read_pddl(config.domain_file, config.problem_file, max_ground=config.max_ground)
 
 
 class StripsTraces(datasets.GeneratorBasedBuilder):
@@ -438,6 +446,19 @@ class StripsTraces(datasets.GeneratorBasedBuilder):
     BUILDER_CONFIG_CLASS = StripsTracesConfig
     BUILDER_CONFIGS: ClassVar[list[StripsTracesConfig]] = [StripsTracesConfig(name=name) for name in (*BUNDLED, "pddl")]
     config: StripsTracesConfig
+
+    def __init__(
+        self,
+        cache_dir: str | None = None,
+        dataset_name: str | None = None,
+        config_name: str | None = None,
+        hash: str | None = None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> None:
+        # What `load_dataset` passes: used directly, the builder has the same cache, and a new one after an edit.
+        kwargs = {"repo_id": f"{NAMESPACE}/{__name__.rpartition('.')[2]}", **kwargs}
+        super().__init__(cache_dir, dataset_name, config_name, hash or code_hash(__name__), *args, **kwargs)
 
     @cached_property
     def problem(self) -> StripsProblem:

@@ -3,13 +3,19 @@
 A wrong input ends with one message on stderr and exit code 1; a wrong command line with exit code 2.
 """
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-_PACKAGE = __name__.partition(".")[0]
+_OURS = ("hf_mech", "dataset_builders")
+_DEMO_NEEDS = ("matplotlib", "networkx", "up_pyperplan")  # modules of the extras `viz` and `plan`
+
+
+class MissingExtraError(ImportError):
+    """A command needs packages that only an extra brings."""
 
 
 class _OneMessagePerError(TyperGroup):
@@ -19,7 +25,7 @@ class _OneMessagePerError(TyperGroup):
         try:
             return super().invoke(ctx)
         except Exception as error:
-            if type(error).__module__.partition(".")[0] != _PACKAGE:
+            if type(error).__module__.partition(".")[0] not in _OURS:
                 raise
             typer.echo(f"hf-mech: {error}", err=True)
             raise typer.Exit(1) from error
@@ -68,6 +74,9 @@ def demo(
     out: Annotated[Path, typer.Option(help="The folder for what the demo makes.")] = Path("demo"),
 ) -> None:
     """Learn a hidden planning domain, save it, load it again, and prove it right."""
+    missing = [module for module in _DEMO_NEEDS if find_spec(module) is None]
+    if missing:
+        raise MissingExtraError(f"The demo needs {', '.join(missing)}: pip install 'hf-mech[all]'")
     from .demo import run_demo
 
     run_demo(out)
@@ -105,12 +114,19 @@ def push(
 ) -> None:
     """Upload the checkpoint in FOLDER with its code and card, in one commit."""
     from .hub.checkpoint import load_checkpoint, load_processing_class
+    from .hub.errors import PushRefusedError
     from .hub.push import push_checkpoint
 
+    try:
+        model, processing_class = load_checkpoint(folder), load_processing_class(folder)
+    except PushRefusedError:
+        raise
+    except (OSError, ValueError) as error:
+        raise PushRefusedError(f"{folder} holds no checkpoint that can be loaded: {error}") from error
     commit = push_checkpoint(
-        load_checkpoint(folder),
+        model,
         repo_id,
-        processing_class=load_processing_class(folder),
+        processing_class=processing_class,
         card_folder=card_folder,
         extra_files={path.name: path for path in file or []},
         private=private or None,

@@ -1,5 +1,8 @@
 """`import hf_mech` registers names and loads nothing heavy; an error in one of our own files is never swallowed."""
 
+import ast
+import importlib
+import inspect
 import json
 import os
 import shutil
@@ -51,6 +54,17 @@ def test_import_loads_nothing_heavy():
     assert [name for name in HEAVY if name in ours - without] == []
 
 
+def test_what_type_checkers_see_is_what_there_is():
+    """The names under `if TYPE_CHECKING` are those that `lazy_loader` gives, from the same modules."""
+    for package in ("hf_mech.planning", "hf_mech.models.strips"):
+        module = importlib.import_module(package)
+        (block,) = (node for node in ast.parse(inspect.getsource(module)).body if isinstance(node, ast.If))
+        seen = {a.asname: (node.module, a.name) for node in block.body for a in node.names}
+        assert set(seen) == set(module.__all__)
+        for name, (submodule, original) in seen.items():
+            assert getattr(module, name) is getattr(importlib.import_module(f"{package}.{submodule}"), original)
+
+
 def test_import_prints_and_warns_nothing():
     done = python("import warnings; warnings.simplefilter('error', UserWarning); import hf_mech")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -74,10 +88,11 @@ def test_every_public_name_of_every_family_can_be_imported():
     code = """
 import importlib, pkgutil
 from hf_mech import models
-for family in pkgutil.iter_modules(models.__path__):
-    module = importlib.import_module(f"hf_mech.models.{family.name}")
+families = [f"hf_mech.models.{family.name}" for family in pkgutil.iter_modules(models.__path__)]
+for family in [*families, "hf_mech.planning"]:
+    module = importlib.import_module(family)
     missing = [name for name in dir(module) if getattr(module, name, None) is None]
-    assert not missing, (family.name, missing)
+    assert not missing, (family, missing)
 """
     done = python(code)
     assert done.returncode == 0, done.stderr

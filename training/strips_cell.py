@@ -27,6 +27,8 @@ from hf_mech.planning.equivalence import find_distinguishing_trace
 from hf_mech.planning.reduce import SearchBoundError, reduce_propositions
 
 DATASET = "hf_mech/strips_traces"
+_ORDER_SEED = 67_280_421_310_721
+"""Of the order of the training traces: torch's own default, whatever this process has seeded."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,8 @@ def train_cell(cell: Cell, folder: Path, position: int = 0, stop_at: int | None 
         return Outcome.load(folder)
     torch.set_flush_denormal(True)  # a nearly binary theta makes gradients so small that they cost twice the time
     accelerator = Accelerator(
-        mixed_precision="no", dataloader_config=DataLoaderConfiguration(split_batches=True, use_seedable_sampler=True)
+        mixed_precision="no",
+        dataloader_config=DataLoaderConfiguration(split_batches=True, use_seedable_sampler=True, data_seed=_ORDER_SEED),
     )
     with accelerator.main_process_first():
         traces, hidden = load_traces(cell)
@@ -187,14 +190,14 @@ def train_cell(cell: Cell, folder: Path, position: int = 0, stop_at: int | None 
             return None
     bar.close()
     progress.seconds += time.perf_counter() - began
-    if cell.redraw_after is not None:
+    if cell.redraw_after is not None and progress.best_theta is not None:
         model.theta.data.copy_(progress.best_theta)
 
     outcome = _outcome(cell, model, hidden, progress, train, test)
     if accelerator.is_main_process:
         model.cpu().eval().save_pretrained(folder / "model")
         outcome.save(folder)
-        for leftover in folder.glob("checkpoint-*"):
+        for leftover in [*folder.glob("checkpoint-*"), *folder.glob("saving")]:
             shutil.rmtree(leftover)
     accelerator.wait_for_everyone()
     return outcome
@@ -238,10 +241,10 @@ def pad(rows: Any, value: int) -> Tensor:
 def trace_accuracy(theta: Tensor, input_ids: Tensor, labels: Tensor, batch_size: int = 1_000) -> Tensor:
     """The share of traces with every position right, by the binarized theta (Eq. 19), [members]."""
     symbols = (theta.detach().cpu() >= 0.5).float()
-    right = torch.zeros(len(symbols))
+    right = torch.zeros(len(symbols), dtype=torch.float64)
     for ids, target in zip(input_ids.split(batch_size), labels.split(batch_size), strict=True):
         _, scores = strips_attention(symbols, torch.where(target >= 0, ids, -1))
-        right += ((scores >= 0.5) == (target == 1).unsqueeze(-1)).all(1).float().sum(0)
+        right += ((scores >= 0.5) == (target == 1).unsqueeze(-1)).all(1).sum(0)
     return right / len(input_ids)
 
 
@@ -293,7 +296,11 @@ def _save_checkpoint(accelerator: Accelerator, folder: Path, step: int) -> None:
     """Saves whole or not at all: written aside, then renamed, and only then are older ones removed."""
     older = list(folder.glob("checkpoint-*"))
     aside = folder / "saving"
+    if accelerator.is_main_process:
+        shutil.rmtree(aside, ignore_errors=True)  # a killed run's
+    accelerator.wait_for_everyone()
     accelerator.save_state(str(aside))
+    accelerator.wait_for_everyone()  # every process writes its part
     if accelerator.is_main_process:
         aside.rename(folder / f"checkpoint-{step}")
         for checkpoint in older:

@@ -31,14 +31,14 @@ actions, {propositions} propositions. This checkpoint is the seed with the best 
 {num_train} traces of `load_dataset("hf_mech/strips_traces", "{domain}")`. An exact search {proof} the hidden
 domain on all traces that its instances can show. What it learned stands in `learned_domain.pddl`.
 
-Method: *From Next Token Prediction to (STRIPS) World Models* (Núñez-Molina, Gómez, Geffner), Eq. 8-22, with its learning
-rate, batch and number of steps. Preset `redraw` departs from it in two ways: RAdam's beta2 is 0.99, and a seed that does
-not get on goes back to its best weights with one head drawn anew.
+Method: *From Next Token Prediction to (STRIPS) World Models* (Núñez-Molina, Gómez, Geffner), Eq. 8-22, with its
+learning rate, batch and number of steps. Preset `redraw` departs from it in two ways: RAdam's beta2 is 0.99, and a seed
+that does not get on goes back to its best weights with one head drawn anew.
 
-In the table, `proved_on_instances` is 1 for a seed whose domain agrees with the hidden one on every trace that begins in
-one of its reachable states, whatever its length. `proved_on_all_sequences` asks for agreement on every action sequence,
-also those that begin in no state, of which the training traces show nothing. `{best}` is the test accuracy of the seed
-that was best in training, the paper's figure in parentheses.
+In the table, `proved_on_instances` is 1 for a seed whose domain agrees with the hidden one on every trace that begins
+in one of its reachable states, whatever its length. `proved_on_all_sequences` asks for agreement on every action
+sequence, also those that begin in no state, of which the training traces show nothing. `{best}` is the test accuracy of
+the seed that was best in training, the paper's figure in parentheses.
 """
 _USAGE = """\
 ```python
@@ -266,7 +266,7 @@ def _figures(
 
 def print_table(outcomes: Sequence[Outcome], paper: dict[str, Any]) -> None:
     """Table 1 in the terminal: ours beside the paper's."""
-    table = Table(title="STRIPS Transformer, mean ± std over seeds (that of the best training seed)")
+    table = Table(title="STRIPS Transformer: mean ± std over seeds (the seed that was best in training)")
     for column in (
         "domain",
         "traces",
@@ -295,4 +295,4 @@ def print_table(outcomes: Sequence[Outcome], paper: dict[str, Any]) -> None:
             f"{outcome.steps:,}",
             f"{outcome.seconds:.0f} s",
         )
-    Console(width=140).print(table)
+    Console(width=170).print(table)

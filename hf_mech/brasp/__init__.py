@@ -1,6 +1,6 @@
 """B-RASP: a language, its interpreter, the program of a STRIPS domain, and its compilation into a transformer."""
 
-from .compile import compile_theta
+from .compile import compile_strips_transformer, compile_theta
 from .interpret import run
 from .language import (
     FALSE,
@@ -27,6 +27,7 @@ __all__ = [
     "Program",
     "all_of",
     "any_of",
+    "compile_strips_transformer",
     "compile_theta",
     "run",
     "strips_program",

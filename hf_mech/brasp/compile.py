@@ -2,16 +2,51 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
 from .interpret import run
 from .language import And, At, Attention, BraspError, Constant, Expression, Operation, Or, PositionWise, Program, Vector
 
+if TYPE_CHECKING:
+    from ..models.strips.modeling_strips import StripsTransformer
+
 _FORM = (
     "A program that compiles has heads Y_p(i) := ▶_j [j < i, (Q_p(i) ∧ K_p(j))] V_p(j) : 0 with Q_p, K_p and V_p "
     "position-wise in the initial vectors, then Y, the disjunction of the heads, and last Z(i) := ▶_j [1, Y(j)] 1 : 0."
 )
+
+
+def compile_strips_transformer(program: Program) -> StripsTransformer:
+    """The STRIPS Transformer that computes what the program does (Theorem 4): theta by Eq. 8-10.
+
+    Its actions are named after the alphabet, its propositions after the heads: `Y_p` is the head of p. Where the heads
+    have other names, the propositions have the default ones.
+
+    >>> from hf_mech.brasp import compile_strips_transformer, strips_program
+    >>> from hf_mech.planning import load_bundled
+    >>> model = compile_strips_transformer(strips_program(load_bundled("simple").domain))
+    >>> model.config.propositions, model.next_actions(["a"])
+    (['p', 'q', 'r'], ['c'])
+
+    Raises:
+        BraspError: the program is not of the form of Eq. 2 to 7; says which vector is not.
+        DomainError: the program has no heads or no symbols; a model needs one of each.
+    """
+    import torch
+
+    from ..models.strips.configuration_strips import StripsTransformerConfig
+    from ..models.strips.modeling_strips import StripsTransformer
+
+    theta = compile_theta(program)
+    config = StripsTransformerConfig(
+        actions=list(program.alphabet), num_propositions=len(theta), propositions=_propositions(program)
+    )
+    model = StripsTransformer(config)
+    model.theta.data.copy_(torch.from_numpy(theta))
+    return model.eval()
 
 
 def compile_theta(program: Program) -> NDArray[np.float32]:
@@ -23,9 +58,9 @@ def compile_theta(program: Program) -> NDArray[np.float32]:
     Raises:
         BraspError: the program is not of the form of Eq. 2 to 7; says which vector is not.
     """
-    operations = {operation.name: operation for operation in program.operations}
-    if not operations:
+    if not program.operations:
         raise BraspError(f"The program is empty. {_FORM}")
+    operations = {operation.name: operation for operation in program.operations}
     tables = run(program, program.alphabet)
     theta = []
     for head in _heads(program.operations[-1], operations):
@@ -62,6 +97,15 @@ def _disjuncts(formula: Expression) -> list[str] | None:
             names = [_disjuncts(part) for part in parts]
             return None if None in names else [name for some in names for name in some or ()]
     return None
+
+
+def _propositions(program: Program) -> list[str] | None:
+    """p for every head `Y_p`; None if some head is called otherwise or is there twice."""
+    operations = {operation.name: operation for operation in program.operations}
+    heads = [head.name for head in _heads(program.operations[-1], operations)]
+    names = [name.removeprefix("Y_") for name in heads]
+    named = all(name and name != head for name, head in zip(names, heads, strict=True))
+    return names if named and len(set(names)) == len(names) else None
 
 
 def _query_key_value(head: Operation) -> tuple[str, str, str]:

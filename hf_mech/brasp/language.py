@@ -37,13 +37,13 @@ class Expression:
     """A Boolean formula over vectors at i and at j; made with `&`, `|` and `~`."""
 
     def __and__(self, other: Expression) -> Expression:
-        return And((self, _expression(other)))
+        return And((_expression(self), _expression(other)))
 
     def __or__(self, other: Expression) -> Expression:
-        return Or((self, _expression(other)))
+        return Or((_expression(self), _expression(other)))
 
     def __invert__(self) -> Expression:
-        return Not(self)
+        return Not(_expression(self))
 
     def __bool__(self) -> NoReturn:
         raise BraspError("A B-RASP expression has no truth value of its own; combine expressions with & | ~.")

@@ -30,7 +30,9 @@ def save_checkpoint(
 
     Raises:
         PushRefusedError: if the model's code could not be loaded elsewhere: no Auto class knows it, it was defined in
-            `__main__`, or it imports more than its siblings, torch and transformers.
+            `__main__`, or it imports hf_mech, another part of its own package, or a file that is not beside it. Other
+            packages (numpy, safetensors, an optional numba) it may import: transformers names those that are missing
+            where the checkpoint is loaded.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)

@@ -24,7 +24,7 @@ REPORTED_PACKAGES = (
 )
 """The packages whose versions a bug report needs."""
 
-_SOURCES = ("*.py", "*.psl", "*.toml", "*.txt", "*.yaml")
+_SOURCES = ("*.py", "*.pddl", "*.psl", "*.toml", "*.txt", "*.yaml")
 """The files that can change a figure. What runs write (JSON, figures, cards) does not make a commit dirty."""
 
 

@@ -56,7 +56,7 @@ def find_distinguishing_trace(
         initial_states: masks of `b`'s true propositions, as `reachable_states` gives them; None: all sequences.
 
     Raises:
-        DomainError: one domain has actions that the other lacks.
+        DomainError: one domain has actions that the other lacks, or `initial_states` is empty.
     """
     _same_actions(a, b)
     order = b.encode(a.action_names)
@@ -66,6 +66,11 @@ def find_distinguishing_trace(
     ]
     # The third part is the state of an instance of b; None where any sequence is asked for.
     starts: list[_Node] = [(0, 0, None)] if initial_states is None else [(0, 0, state) for state in initial_states]
+    if not starts:
+        raise DomainError(
+            "initial_states is empty: instances without a state show no traces. Pass reachable_states(problem), or "
+            "leave it out to compare all action sequences."
+        )
     came_from: dict[_Node, tuple[_Node, int] | None] = dict.fromkeys(starts)
     queue = list(came_from)
     for node in queue:  # grows while we walk it
@@ -98,8 +103,9 @@ def _path(came_from: dict[_Node, tuple[_Node, int] | None], node: _Node) -> list
 
 
 def _same_actions(a: StripsDomain, b: StripsDomain) -> None:
-    only_a = [n for n in a.action_names if n not in b.action_names]
-    only_b = [n for n in b.action_names if n not in a.action_names]
+    in_a, in_b = set(a.action_names), set(b.action_names)
+    only_a = [n for n in a.action_names if n not in in_b]
+    only_b = [n for n in b.action_names if n not in in_a]
     if only_a or only_b:
         raise DomainError(
             f"Only domains over the same actions can be compared. In {a.name!r} alone: {only_a}; in {b.name!r} alone: "

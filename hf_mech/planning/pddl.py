@@ -30,7 +30,7 @@ def read_pddl(
     An atom that an action both adds and deletes stays added, as PDDL has it.
 
     Args:
-        domain, problem: a path, or the PDDL itself (a string with a parenthesis in it is PDDL).
+        domain, problem: a path, or the PDDL itself (a string that begins with `(` or `;`, or has several lines).
         prune: drop what cannot matter: static predicates (no action changes them) together with the actions whose
             static preconditions are false, and the atoms that occur in no action and are not wanted by the goal.
             With `prune=False` every ground atom and action stays, so `read_pddl(*write_pddl(d), prune=False)` is `d`.
@@ -57,8 +57,10 @@ class _Source:
 
     @classmethod
     def of(cls, path_or_text: str | Path, kind: str) -> _Source:
-        if isinstance(path_or_text, str) and "(" in path_or_text:
-            return cls(path_or_text, kind)
+        if isinstance(path_or_text, str):
+            text = path_or_text.lstrip()
+            if text.startswith(("(", ";")) or "\n" in text:
+                return cls(path_or_text, kind)
         return cls(Path(path_or_text).read_text(encoding="utf-8-sig"), str(path_or_text))
 
 

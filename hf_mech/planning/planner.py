@@ -8,6 +8,9 @@ from ..models.strips.strips_domain import StripsDomain
 from ..models.strips.strips_errors import StripsError
 from .problem import StripsProblem
 
+_COMPLETE = ("pyperplan", "pyperplan-opt")
+"""Planners whose search is complete, though unified-planning's adapter never says that it proved anything."""
+
 
 class PlannerError(StripsError):
     """The planner is not installed, or stopped without an answer."""
@@ -24,7 +27,7 @@ def plan(
         planner: the name of a planner that unified-planning knows.
 
     Returns:
-        The plan, empty if the goal holds already; None if there is none.
+        The plan, empty if the goal holds already; None if a complete search found none.
 
     Raises:
         DomainError: a proposition that the domain does not have.
@@ -57,7 +60,9 @@ def plan(
     if result.plan is not None:
         ours = {pddl: name for name, pddl in pddl_names.items()}
         return [ours[step.action.name] for step in result.plan.actions]
-    if result.status in (Status.UNSOLVABLE_PROVEN, Status.UNSOLVABLE_INCOMPLETELY):
+    if result.status == Status.UNSOLVABLE_PROVEN:
+        return None
+    if result.status == Status.UNSOLVABLE_INCOMPLETELY and planner in _COMPLETE:
         return None
     messages = "; ".join(log.message for log in result.log_messages or [])
     raise PlannerError(f"The planner {planner!r} stopped without an answer: {result.status.name}. {messages}")

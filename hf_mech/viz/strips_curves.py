@@ -40,7 +40,7 @@ def curves_from_results(
 def curves_figure(curves: Mapping[str, Sequence[Point]], *, per_row: int = 3, label: str = "test accuracy") -> Figure:
     """A panel a domain: every seed a dot, their mean a line; the paper's mean and standard deviation dashed."""
     columns = min(per_row, max(len(curves), 1))
-    rows = -(-len(curves) // columns)
+    rows = max(-(-len(curves) // columns), 1)
     figure = Figure(figsize=(2.9 * columns, 2.35 * rows + 0.35), layout="constrained")
     panels = figure.subplots(rows, columns, squeeze=False)
     lowest = min((v for points in curves.values() for p in points for v in _extent(p)), default=0.0)

@@ -21,7 +21,7 @@ def objective(case: ContractCase, outputs: Any) -> Tensor:
     if case.has("loss"):
         return outputs.loss
     parts = [outputs[name] for name in case.position_outputs]
-    return sum((part * torch.linspace(-1, 1, part.numel()).view_as(part)).sum() for part in parts)
+    return sum((part * torch.linspace(-1, 1, part.numel(), device=part.device).view_as(part)).sum() for part in parts)
 
 
 def gradients(case: ContractCase, model: PreTrainedModel, batch: Batch) -> dict[str, Tensor | None]:

@@ -13,6 +13,7 @@ from datasets.distributed import split_dataset_by_node
 from torch.utils.data import DataLoader
 
 import dataset_builders
+from dataset_builders.strips_traces import StripsTraces
 from hf_mech import local_datasets
 
 ROOT = Path(dataset_builders.__file__).parent.parent
@@ -122,6 +123,22 @@ def test_an_edit_of_the_code_makes_a_new_cache(toy, edited):
     assert load_dataset_builder("hf_mech/toy").cache_dir == before  # this process still runs the old code
     local_datasets.code_hash.cache_clear()  # as a new process has it
     assert load_dataset_builder("hf_mech/toy").cache_dir != before
+
+
+def test_a_builder_used_directly_has_the_cache_of_load_dataset(monkeypatch):
+    def cache_dirs():
+        found = load_dataset_builder(NAME, "simple", **SMALL), StripsTraces(config_name="simple", **SMALL)
+        return [builder.cache_dir for builder in found]
+
+    loaded, direct = cache_dirs()
+    assert loaded == direct
+    sources = local_datasets._project_sources
+    monkeypatch.setattr(local_datasets, "_project_sources", lambda module: {**sources(module), "edited": b""})
+    local_datasets.code_hash.cache_clear()
+    edited = cache_dirs()
+    monkeypatch.undo()
+    local_datasets.code_hash.cache_clear()
+    assert edited[0] == edited[1] != direct
 
 
 def test_the_code_hash_covers_what_the_builder_imports():

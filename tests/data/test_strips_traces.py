@@ -16,6 +16,7 @@ from dataset_builders.strips_traces import (
 )
 from hf_mech.models.strips.strips_domain import StripsAction, StripsDomain
 from hf_mech.planning.bundled import BUNDLED, load_bundled
+from hf_mech.planning.pddl_errors import GroundingError
 from hf_mech.planning.problem import StripsProblem, reachable_states
 
 
@@ -253,6 +254,18 @@ def test_any_pddl_files(tmp_path):
     assert here.as_dataset(split="train").num_rows == 60
     assert len(here.info.features["input_ids"].feature.names) == 4
     assert here.cache_dir == there.cache_dir != changed.cache_dir  # what the files say counts, not where they lie
+
+
+def test_max_ground_reaches_the_reader_and_leaves_the_cache_alone(tmp_path):
+    files = {"domain_file": tmp_path / "d.pddl", "problem_file": tmp_path / "p.pddl"}
+    for path, text in zip(files.values(), (PDDL_DOMAIN, PDDL_PROBLEM), strict=True):
+        path.write_text(text)
+    given = {k: str(v) for k, v in files.items()}
+    assert builder(tmp_path, "pddl", **given, max_ground=4).cache_dir == builder(tmp_path, "pddl", **given).cache_dir
+    with pytest.raises(GroundingError, match="max_ground=3"):
+        builder(tmp_path, "pddl", **given, max_ground=3)
+    with pytest.raises(TraceSettingsError, match="max_ground"):
+        builder(tmp_path, "simple", max_ground=4)
 
 
 def test_wrong_configs_are_refused_with_a_way_out(tmp_path):

@@ -1,5 +1,6 @@
 """The command line: what it prints, and with which code it ends."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ from huggingface_hub import HfApi
 from typer.testing import CliRunner
 
 import hf_mech.hub.push
+from dataset_builders.strips_traces import TraceSettingsError
 from hf_mech import __version__
 from hf_mech.cli import app
 from hf_mech.hub.checkpoint import save_checkpoint
@@ -42,6 +44,36 @@ def test_an_error_of_ours_is_one_message_on_stderr(card_folder: Path) -> None:
     assert (answer.exit_code, answer.stdout) == (1, "")
     assert answer.stderr.startswith("hf-mech: ")
     assert "card.yaml does not exist" in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+def test_an_error_of_the_dataset_builders_is_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def fail(out: Path) -> None:
+        raise TraceSettingsError("seed must be a whole number")
+
+    monkeypatch.setattr("hf_mech.demo.run_demo", fail)
+    answer = runner.invoke(app, ["demo", "--out", str(tmp_path)])
+    assert (answer.exit_code, answer.stderr) == (1, "hf-mech: seed must be a whole number\n")
+
+
+@pytest.mark.parametrize("module", ["matplotlib", "up_pyperplan"])
+def test_a_missing_extra_is_named_before_the_demo_starts(
+    module: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    answer = runner.invoke(app, ["demo", "--out", str(tmp_path)])
+    assert (answer.exit_code, answer.stdout) == (1, "")
+    assert answer.stderr == f"hf-mech: The demo needs {module}: pip install 'hf-mech[all]'\n"
+
+
+@pytest.mark.parametrize("config", [None, "{}", '{"model_type": "strips_transformer"}', "no JSON"])
+def test_a_folder_without_a_checkpoint_is_refused(config: str | None, tmp_path: Path) -> None:
+    if config is not None:
+        (tmp_path / "config.json").write_text(config)
+    answer = runner.invoke(app, ["push", str(tmp_path), "tester/toy"])
+    assert (answer.exit_code, answer.stdout) == (1, "")
+    assert answer.stderr.startswith("hf-mech: ")
+    assert str(tmp_path) in answer.stderr
     assert "Traceback" not in answer.stderr
 
 

@@ -142,7 +142,7 @@ def test_a_wrong_name_is_refused(model: ToyForCausalLM, hub: LocalHub, api: HfAp
     ["from hf_mech.x import y", "import hf_mech", "from . import y", "from ..x import y", "from .absent import y"],
 )
 def test_code_that_needs_the_package_is_refused(line: str, tmp_path: Path) -> None:
-    (tmp_path / "good.py").write_text("import torch\nfrom .modeling import z\n")
+    (tmp_path / "good.py").write_text("import numba, numpy, safetensors, torch\nfrom .modeling import z\n")
     (tmp_path / "modeling.py").write_text(f"from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    {line}\n")
     with pytest.raises(PushRefusedError, match=r"modeling.py, line 3: .*would not load where"):
         check_self_contained(tmp_path)

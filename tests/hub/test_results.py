@@ -121,8 +121,10 @@ def test_the_commit_tells_whether_the_code_differs_from_it(tmp_path: Path) -> No
     assert len(clean) == 40
     (tmp_path / "results.json").write_text("{}")
     assert code_version(package) == clean
-    (package / "new.py").write_text("x = 1")
-    assert code_version(package) == f"{clean}-dirty"
+    for name in ("new.py", "new.pddl"):
+        (package / name).write_text("")
+        assert code_version(package) == f"{clean}-dirty"
+        (package / name).unlink()
     (tmp_path / "installed").mkdir()
     (tmp_path / "installed" / "__init__.py").write_text("")
     assert code_version(tmp_path / "installed").startswith("hf_mech==")

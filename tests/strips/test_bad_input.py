@@ -133,7 +133,7 @@ def test_a_refused_trace_leaves_the_model_as_it_was(model: StripsTransformer):
         ({"actions": ["a", "a"]}, "unique"),
         ({"ensemble": 0}, "ensemble must be at least 1, got 0"),
         ({"focal_alpha": 1.0}, "focal_alpha must lie strictly between 0 and 1, got 1.0"),
-        ({"focal_gamma": -1.0}, "focal_gamma must not be negative"),
+        ({"focal_gamma": -1.0}, "focal_gamma must .* got -1.0"),
         ({"num_actions": 4, "pad_token_id": 0}, "pad_token_id must be num_actions = 4.*leave it out"),
     ],
 )
@@ -167,7 +167,7 @@ def test_weights_that_are_not_finite(model: StripsTransformer, value: float):
     model.theta.data[0, 0, 0, 0] = value
     before = model.theta.detach().clone()
     for ask in (model.to_domain, model.binarize, lambda: model.next_actions(["open"])):
-        with pytest.raises(CheckpointError, match="1 of 36 weights are not finite.*last good checkpoint"):
+        with pytest.raises(CheckpointError, match=r"1 of 36 weights are not finite.*last good checkpoint"):
             ask()
     assert torch.equal(model.theta.nan_to_num(9), before.nan_to_num(9))
 
@@ -187,7 +187,7 @@ def test_a_truncated_checkpoint(load: Any, model: StripsTransformer, tmp_path: P
     model.save_pretrained(tmp_path)
     file = tmp_path / "model.safetensors"
     file.write_bytes(file.read_bytes()[:size])
-    with pytest.raises(CheckpointError, match="damaged safetensors file.*force_download=True") as caught:
+    with pytest.raises(CheckpointError, match=r"damaged safetensors file.*force_download=True") as caught:
         load(tmp_path)
     assert str(tmp_path) in str(caught.value)
 

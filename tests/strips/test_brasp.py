@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+import torch
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hf_mech.brasp import (
@@ -15,12 +16,15 @@ from hf_mech.brasp import (
     Program,
     all_of,
     any_of,
+    compile_strips_transformer,
     compile_theta,
     run,
     strips_program,
 )
+from hf_mech.models.strips.strips_errors import DomainError
 from hf_mech.planning.bundled import load_bundled
-from tests.strips.strategies import domains
+from tests.strips.definition_1 import f_m
+from tests.strips.strategies import domains, domains_with_traces
 
 FIGURE_1 = {
     "accbca": """
@@ -100,6 +104,53 @@ def test_compile_follows_positionwise_definitions():
     y = PositionWise("Y", y_p)
     z = Attention("Z", "leftmost", "all", score=y.j, value=TRUE)
     assert np.array_equal(compile_theta(Program("ab", [not_a, q, y_p, y, z])), [[[0, 0, 1], [1, 1, 0]]])
+
+
+def test_vectors_stand_for_their_entry_at_i_on_either_side():
+    a, b = Initial("a"), Initial("b")
+    assert a & b == a.i & b.i == a & b.i
+    assert a | b == a.i | b.i
+    assert ~a == ~a.i
+    assert (str(a & b), str(a | ~b)) == ("(I_a(i) ∧ I_b(i))", "(I_a(i) ∨ ¬I_b(i))")  # noqa: RUF001
+    operations = _almost_strips()
+    expected = compile_theta(Program("ab", operations))
+    q, k = operations[:2]
+    assert np.array_equal(compile_theta(Program("ab", _almost_strips(score=q & k.j))), expected)
+
+
+@given(domains_with_traces())
+def test_theorem_4(case):
+    """The compiled transformer computes Definition 1, and is the one that the domain gives directly."""
+    domain, trace = case
+    assume(domain.propositions)
+    model = compile_strips_transformer(strips_program(domain))
+    assert (model.config.actions, model.config.propositions) == (list(domain.action_names), list(domain.propositions))
+    with torch.no_grad():
+        outputs = model(torch.tensor([domain.encode(trace)]))
+    assert outputs.trace_inapplicability.item() == f_m(domain, trace)
+    assert outputs.inapplicability[0, :, 0].tolist() == domain.labels(trace)
+    assert torch.equal(model.theta, type(model).from_domain(domain).theta)
+
+
+def test_heads_of_other_names_compile_to_unnamed_propositions():
+    model = compile_strips_transformer(Program("ab", _almost_strips()))
+    assert model.config.propositions == ["p"]
+    operations = _almost_strips()
+    head = Attention("head", "rightmost", "before", score=operations[0].i & operations[1].j, value=operations[2].j)
+    y = PositionWise("Y", head)
+    z = Attention("Z", "rightmost", "all", score=y.j, value=TRUE)
+    unnamed = compile_strips_transformer(Program("ab", [*operations[:3], head, y, z]))
+    assert unnamed.config.propositions == ["p0"]
+    assert torch.equal(unnamed.theta, model.theta)
+    twice = [*operations[:4], PositionWise("Y", any_of([operations[3], operations[3]]))]
+    z = Attention("Z", "rightmost", "all", score=twice[-1].j, value=TRUE)
+    assert compile_strips_transformer(Program("ab", [*twice, z])).config.propositions == ["p0", "p1"]
+
+
+def test_a_transformer_has_a_head():
+    y = PositionWise("Y", FALSE)
+    with pytest.raises(DomainError, match="proposition"):
+        compile_strips_transformer(Program("ab", [y, Attention("Z", "rightmost", "all", score=y.j, value=TRUE)]))
 
 
 def _almost_strips(**changes):

@@ -67,6 +67,32 @@ def test_a_domain_that_contradicts_itself_is_refused(propositions, actions, says
         StripsDomain(propositions, actions)
 
 
+def test_actions_take_any_collection_of_names_but_no_string():
+    assert StripsAction("a", ["p"], {"q"}, ("r", "p")) == StripsAction(
+        "a", frozenset({"p"}), frozenset({"q"}), frozenset({"r", "p"})
+    )
+    for kind in ("pre", "add", "delete"):
+        with pytest.raises(DomainError, match=f"{kind} must be a set .* 'lit'"):
+            StripsAction("a", **{kind: "lit"})
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"propositions": None},
+        {"propositions": [["p"]]},
+        {"actions": 5},
+        {"actions": ["a"]},
+        {"actions": [{"name": "a", "pre": None, "add": [], "del": []}]},
+        {"actions": [{"name": "a", "pre": [["p"]], "add": [], "del": []}]},
+        {"actions": [{"name": "a", "pre": "p", "add": [], "del": []}]},
+    ],
+)
+def test_data_of_another_form_is_refused(changes):
+    with pytest.raises(DomainError):
+        StripsDomain.from_dict({"propositions": ["p"], "actions": [], **changes})
+
+
 def test_unknown_names_and_indices_are_refused():
     domain = StripsDomain(("p",), (StripsAction("a"),))
     with pytest.raises(TraceError, match="position 1"):

@@ -10,6 +10,7 @@ from hf_mech.models.strips.strips_domain import StripsAction, StripsDomain
 from hf_mech.models.strips.strips_errors import DomainError
 from hf_mech.planning.bundled import BUNDLED, load_bundled
 from hf_mech.planning.equivalence import find_distinguishing_trace
+from hf_mech.planning.problem import StripsProblem, reachable_states
 from tests.strips.definition_1 import f_m
 from tests.strips.strategies import domains
 
@@ -32,6 +33,65 @@ def test_no_shorter_trace_tells_them_apart(a, b):
     for length in range(longest + 1):
         for trace in product(a.action_names, repeat=length):
             assert f_m(a, trace) == f_m(b, trace)
+
+
+def shown(domain, trace, states):
+    """Whether an instance of the domain shows the trace: it applies, or its last action contradicts the others."""
+    return any(domain.is_applicable(trace[:-1], state) for state in states) and (
+        f_m(domain, trace) == 1 or any(domain.is_applicable(trace, state) for state in states)
+    )
+
+
+@given(small, small, st.data())
+def test_on_the_traces_of_instances_against_all_of_them(a, b, data):
+    initial = data.draw(st.sets(st.sampled_from(b.propositions))) if b.propositions else set()
+    masks = reachable_states(StripsProblem(b, frozenset(initial)))
+    states = [b.unmask(mask) for mask in masks]
+    found = find_distinguishing_trace(a, b, initial_states=masks)
+    if not found.equivalent:
+        assert shown(b, found.trace, states)
+        assert f_m(a, found.trace) != f_m(b, found.trace)
+    longest = 5 if found.equivalent else len(found.trace) - 1
+    for length in range(1, longest + 1):
+        for trace in product(a.action_names, repeat=length):
+            if shown(b, trace, states):
+                assert f_m(a, trace) == f_m(b, trace)
+
+
+@given(domains(actions=3), domains(actions=3))
+def test_equivalent_on_all_sequences_is_equivalent_on_instances(a, b):
+    if find_distinguishing_trace(a, b).equivalent:
+        assert find_distinguishing_trace(a, b, initial_states=range(2 ** len(b.propositions))).equivalent
+
+
+def test_a_domain_says_more_than_its_instances_show():
+    """With one car aboard the ferry, another cannot be: no instance shows that Definition 1 does not know it."""
+    problem = load_bundled("ferry-2c")
+    ferry, states = problem.domain, reachable_states(problem)
+    trace = ["board(c1,l1)", "debark(c2,l1)"]
+    assert f_m(ferry, trace) == 0
+    assert not any(ferry.is_applicable(trace, ferry.unmask(state)) for state in states)
+    knows = frozenset({"knows"})
+    stricter = StripsDomain(
+        (*ferry.propositions, *knows),
+        tuple(
+            StripsAction(
+                a.name,
+                a.pre | (knows if a.name == trace[1] else set()),
+                a.add | (knows if a.name.startswith("board(c2") else set()),
+                a.delete | (knows if a.name == trace[0] else set()),
+            )
+            for a in ferry.actions
+        ),
+    )
+    assert find_distinguishing_trace(stricter, ferry).trace == trace
+    assert find_distinguishing_trace(stricter, ferry, initial_states=states).equivalent
+
+
+def test_no_initial_states_are_refused():
+    domain = load_bundled("simple").domain
+    with pytest.raises(DomainError, match="initial_states is empty"):
+        find_distinguishing_trace(domain, domain, initial_states=[])
 
 
 @given(domains(), st.randoms(use_true_random=False))

@@ -100,6 +100,15 @@ def test_files_are_read_and_named_in_errors(tmp_path):
         read_pddl(domain, problem)
 
 
+def test_a_path_with_a_parenthesis_is_a_path_and_a_comment_begins_pddl(tmp_path):
+    texts = write_pddl(load_bundled("simple"))
+    paths = [tmp_path / "domain (1).pddl", tmp_path / "problem (1).pddl"]
+    for path, text in zip(paths, texts, strict=True):
+        path.write_text(text)
+    assert read_pddl(*map(str, paths)) == load_bundled("simple")
+    assert read_pddl(*(f"\n; a comment\n{text}" for text in texts)) == load_bundled("simple")
+
+
 @settings(max_examples=10)
 @given(domains())
 def test_domains_come_back(domain):

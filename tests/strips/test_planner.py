@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hf_mech.models.strips.strips_errors import DomainError
+from hf_mech.planning import planner
 from hf_mech.planning.bundled import BUNDLED, load_bundled
 from hf_mech.planning.planner import PlannerError, plan
 from hf_mech.planning.problem import StripsProblem, reachable_states
@@ -37,6 +38,21 @@ def test_there_is_a_plan_exactly_if_a_goal_state_is_reachable(domain, data):
     found = plan(domain, initial, goal)
     assert (found is not None) == reachable
     assert found is None or reaches(domain, found, initial, goal)
+
+
+@pytest.mark.parametrize("status", ["UNSOLVABLE_INCOMPLETELY", "TIMEOUT"])
+def test_a_planner_that_gives_up_has_not_shown_that_there_is_no_plan(monkeypatch, status):
+    from unified_planning.engines import PlanGenerationResult, PlanGenerationResultStatus
+    from up_pyperplan.engine import EngineImpl
+
+    def give_up(self, problem, *args, **kwargs):
+        return PlanGenerationResult(PlanGenerationResultStatus[status], None, self.name)
+
+    monkeypatch.setattr(EngineImpl, "_solve", give_up)
+    monkeypatch.setattr(planner, "_COMPLETE", ())
+    problem = load_bundled("simple")
+    with pytest.raises(PlannerError, match=status):
+        plan(problem.domain, problem.initial, problem.goal)
 
 
 def test_what_is_missing_is_named():

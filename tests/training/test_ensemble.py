@@ -33,7 +33,7 @@ def traces(count: int, longest: int = 8) -> tuple[Tensor, Tensor]:
     return ids, labels
 
 
-def trained(strips_cell: ModuleType, seeds: tuple[int, ...], steps: int = 400) -> tuple[StripsTransformer, Any]:
+def trained(strips_cell: ModuleType, seeds: tuple[int, ...], steps: int = 320) -> tuple[StripsTransformer, Any]:
     """The loop of `train_cell`, in float64: what only rounds differently does not tell the runs apart."""
     progress_class: Any = strips_cell.Progress
     ids, labels = traces(40)

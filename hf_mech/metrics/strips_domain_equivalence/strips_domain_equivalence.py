@@ -22,15 +22,16 @@ Args:
     predictions, references: domains over the same actions: `StripsDomain`, `StripsDomain.to_dict()` or that as JSON.
     max_pairs: how many pairs of states to store before a comparison is given up as undecided; 1,000,000.
 Returns:
-    equivalent: the share of pairs that were shown to be equivalent.
+    equivalent: the share of pairs that were shown to be equivalent; those left undecided are not among them.
     undecided: how many comparisons were given up.
-    distinguishing_traces: for each pair a shortest trace that only one of the two accepts, or None.
+    verdicts: for each pair True (equivalent), False (told apart) or None (undecided).
+    distinguishing_traces: for each pair a shortest trace that only one of the two accepts; None unless told apart.
 Examples:
     >>> from hf_mech.metrics import load
     >>> from hf_mech.planning.bundled import load_bundled
     >>> domain = load_bundled("simple").domain
     >>> load("strips_domain_equivalence").compute(predictions=[domain], references=[domain])
-    {'equivalent': 1.0, 'undecided': 0, 'distinguishing_traces': [None]}
+    {'equivalent': 1.0, 'undecided': 0, 'verdicts': [True], 'distinguishing_traces': [None]}
 """
 
 
@@ -64,6 +65,7 @@ class StripsDomainEquivalence(evaluate.Metric):
         return {
             "equivalent": sum(f.equivalent is True for f in found) / len(found),
             "undecided": sum(f.equivalent is None for f in found),
+            "verdicts": [f.equivalent for f in found],
             "distinguishing_traces": [f.trace for f in found],
         }
 

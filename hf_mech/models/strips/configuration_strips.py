@@ -64,6 +64,7 @@ class StripsTransformerConfig(PreTrainedConfig):
             self.id2label: dict[int, str] | None = {0: "applicable", 1: "inapplicable"}
             self.label2id = {"applicable": 0, "inapplicable": 1}
         super().__post_init__(**kwargs)
+        self.validate_architecture()  # here too: what `strict` calls itself it wraps in an error of its own
 
     def validate_architecture(self):
         """Refuses values that no model can have, before any work starts."""

@@ -254,9 +254,15 @@ class StripsTransformer(PreTrainedModel):
                     "load it with AutoModel, which picks the class that fits."
                 )
         wanted_info = kwargs.pop("output_loading_info", False)
+        other_sizes = kwargs.pop("ignore_mismatched_sizes", False)
         try:
             model, info = super().from_pretrained(
-                pretrained_model_name_or_path, *model_args, config=config, output_loading_info=True, **kwargs
+                pretrained_model_name_or_path,
+                *model_args,
+                config=config,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,
+                **kwargs,
             )
         except SafetensorError as error:
             raise CheckpointError(
@@ -265,6 +271,11 @@ class StripsTransformer(PreTrainedModel):
             ) from error
         if info["missing_keys"]:
             raise CheckpointError(f"{where} lacks the weights {sorted(info['missing_keys'])}; save the model again.")
+        if info["mismatched_keys"] and not other_sizes:
+            raise CheckpointError(
+                f"{where} has weights of other sizes than its configuration says: {info['mismatched_keys']}; save the "
+                "model again, or give the configuration that it was saved with."
+            )
         if not model.theta.is_meta:
             _finite(model.theta, where)
         return (model, info) if wanted_info else model

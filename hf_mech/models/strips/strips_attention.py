@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from .strips_errors import TraceError
 
@@ -108,9 +107,14 @@ class _CompiledAttention(torch.autograd.Function):
         return torch.from_numpy(outputs).view(*input_ids.shape, members, heads), torch.from_numpy(scores)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx, grad_heads: Tensor | None, grad_scores: Tensor | None):
         from .strips_kernel import backward
+
+        if torch.is_grad_enabled():  # create_graph=True
+            raise RuntimeError(
+                "The compiled attention cannot be differentiated twice; use strips_attention_linear for "
+                "create_graph=True."
+            )
 
         table, ids, outputs = ctx.arrays
         members, heads, actions, _ = ctx.shape

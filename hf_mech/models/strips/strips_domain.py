@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -12,12 +13,26 @@ from .strips_errors import DomainError, TraceError
 
 @dataclass(frozen=True)
 class StripsAction:
-    """One action a: `pre`(a), `add`(a) and `delete`(a) as sets of proposition names. All three may be empty."""
+    """One action a: `pre`(a), `add`(a) and `delete`(a) as sets of proposition names. All three may be empty.
+
+    Raises:
+        DomainError: one of the three is a single string, which would be taken for the set of its letters.
+    """
 
     name: str
     pre: frozenset[str] = frozenset()
     add: frozenset[str] = frozenset()
     delete: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        for kind in ("pre", "add", "delete"):
+            propositions = getattr(self, kind)
+            if isinstance(propositions, str):
+                raise DomainError(
+                    f"Action {self.name!r}: {kind} must be a set of proposition names, got the string "
+                    f"{propositions!r}; write {{{propositions!r}}}."
+                )
+            object.__setattr__(self, kind, frozenset(propositions))
 
 
 @dataclass(frozen=True)
@@ -47,7 +62,7 @@ class StripsDomain:
         for kind, names in (("proposition", self.propositions), ("action", self.action_names)):
             if "" in names:
                 raise DomainError(f"Domain {self.name!r}: an empty {kind} name; give every {kind} a name.")
-            twice = sorted({n for n in names if names.count(n) > 1})
+            twice = sorted(n for n, count in Counter(names).items() if count > 1)
             if twice:
                 raise DomainError(f"Domain {self.name!r}: {kind} names must be unique, got {twice} more than once.")
         known = set(self.propositions)
@@ -84,13 +99,17 @@ class StripsDomain:
     def delete_masks(self) -> tuple[int, ...]:
         return tuple(self.mask(a.delete) for a in self.actions)
 
+    @cached_property
+    def _bits(self) -> dict[str, int]:
+        return {p: 1 << i for i, p in enumerate(self.propositions)}
+
     def mask(self, propositions: Iterable[str]) -> int:
         """The set as an integer, bit l for proposition l. Raises DomainError for an unknown name."""
         wanted = set(propositions)
-        unknown = sorted(wanted - set(self.propositions))
+        unknown = sorted(wanted - self._bits.keys())
         if unknown:
             raise DomainError(f"Domain {self.name!r} has no propositions {unknown}; it has {list(self.propositions)}.")
-        return sum(1 << i for i, p in enumerate(self.propositions) if p in wanted)
+        return sum(self._bits[p] for p in wanted)
 
     def unmask(self, mask: int) -> frozenset[str]:
         """The set that an integer stands for; the inverse of `mask`."""
@@ -189,15 +208,17 @@ class StripsDomain:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> StripsDomain:
-        """The inverse of `to_dict`. Raises DomainError if a key is missing."""
+        """The inverse of `to_dict`. Raises DomainError if a key is missing or holds something else."""
         try:
-            actions = tuple(
-                StripsAction(a["name"], frozenset(a["pre"]), frozenset(a["add"]), frozenset(a["del"]))
-                for a in data["actions"]
-            )
+            actions = tuple(StripsAction(a["name"], a["pre"], a["add"], a["del"]) for a in data["actions"])
             return cls(tuple(data["propositions"]), actions, data.get("name", "domain"))
         except KeyError as error:
             raise DomainError(f"A domain needs propositions and actions (name, pre, add, del); no {error}.") from None
+        except TypeError as error:
+            raise DomainError(
+                "A domain is a dictionary with a list of names, propositions, and a list of dictionaries, actions "
+                f"(name; pre, add, del: lists of names), as to_dict gives it: {error}."
+            ) from error
 
     def _sorted(self, propositions: frozenset[str]) -> list[str]:
         return [p for p in self.propositions if p in propositions]
