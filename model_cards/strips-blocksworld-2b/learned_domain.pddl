@@ -1,0 +1,46 @@
+(define (domain blocksworld-2b-learned)
+ (:requirements :strips)
+ (:predicates 
+             (p0)
+             (p1)
+             (p2)
+             (p3)
+             (p4)
+             (p5)
+             (p6)
+             (p7)
+             (p8)
+ )
+ (:action pick-up--a
+  :parameters ()
+  :precondition (and (p3) (p4) (p5))
+  :effect (and (p0) (not (p3)) (p4) (not (p5)) (p8)))
+ (:action pick-up--b
+  :parameters ()
+  :precondition (and (p2) (p3) (p5) (p7))
+  :effect (and (p1) (not (p2)) (p3) (not (p4)) (p5) (p6) (not (p7))))
+ (:action put-down--a
+  :parameters ()
+  :precondition (and (p0) (p2) (p4) (p7))
+  :effect (and (not (p0)) (p1) (p3) (p4) (p5) (p7)))
+ (:action put-down--b
+  :parameters ()
+  :precondition (and (p1) (p3) (p6) (p8))
+  :effect (and (p1) (p2) (p3) (p4) (not (p6)) (p7) (p8)))
+ (:action stack--a--b
+  :parameters ()
+  :precondition (and (p0) (p2) (p4) (p7))
+  :effect (and (p2) (p3) (not (p5)) (not (p7)) (p8)))
+ (:action stack--b--a
+  :parameters ()
+  :precondition (and (p1) (p3) (p6) (p8))
+  :effect (and (p1) (p2) (not (p3)) (not (p4)) (not (p8))))
+ (:action unstack--a--b
+  :parameters ()
+  :precondition (and (p0) (p2) (p3) (p4))
+  :effect (and (p1) (not (p3)) (p7)))
+ (:action unstack--b--a
+  :parameters ()
+  :precondition (and (p1) (p2) (p5) (p6))
+  :effect (and (p1) (not (p2)) (p3) (not (p4)) (p5) (p8)))
+)

@@ -1,0 +1,93 @@
+(define (domain blocksworld-3b-learned)
+ (:requirements :strips)
+ (:predicates 
+             (p0)
+             (p1)
+             (p2)
+             (p3)
+             (p4)
+             (p5)
+             (p6)
+             (p7)
+             (p8)
+             (p9)
+             (p10)
+             (p11)
+             (p12)
+             (p13)
+             (p14)
+             (p15)
+ )
+ (:action pick-up--a
+  :parameters ()
+  :precondition (and (p0) (p1) (p2) (p4) (p6) (p7) (p13))
+  :effect (and (p0) (p1) (p2) (p3) (p4) (not (p6)) (p7) (not (p9)) (p12) (p15)))
+ (:action pick-up--b
+  :parameters ()
+  :precondition (and (p2) (p4) (p7) (p9) (p11) (p14))
+  :effect (and (not (p1)) (p3) (p4) (p5) (p6) (p8) (not (p9)) (p10) (p11) (p15)))
+ (:action pick-up--c
+  :parameters ()
+  :precondition (and (p0) (p6) (p9) (p11) (p13) (p14))
+  :effect (and (not (p4)) (p8) (p9) (p10) (not (p11)) (p12) (p13)))
+ (:action put-down--a
+  :parameters ()
+  :precondition (and (p0) (p1) (p2) (p3) (p4) (p7) (p12) (p15))
+  :effect (and (p0) (p1) (p2) (not (p3)) (p4) (p6) (p7) (p9) (not (p12)) (p13) (p15)))
+ (:action put-down--b
+  :parameters ()
+  :precondition (and (p2) (p3) (p6) (p7) (p8) (p11))
+  :effect (and (p1) (p2) (p6) (not (p8)) (p9) (p10) (p11) (p14) (not (p15))))
+ (:action put-down--c
+  :parameters ()
+  :precondition (and (p0) (p1) (p8) (p9) (p10) (p13))
+  :effect (and (p0) (p1) (p4) (p6) (not (p8)) (p9) (not (p10)) (p11) (not (p12)) (p14)))
+ (:action stack--a--b
+  :parameters ()
+  :precondition (and (p0) (p1) (p2) (p3) (p4) (p7) (p12) (p13) (p15))
+  :effect (and (p0) (p1) (p2) (p3) (p6) (not (p7)) (p9) (p11) (p12) (p13) (p15)))
+ (:action stack--a--c
+  :parameters ()
+  :precondition (and (p0) (p1) (p2) (p3) (p4) (p7) (p12) (p14) (p15))
+  :effect (and (p0) (p1) (p5) (p6) (p9) (not (p13)) (p14) (not (p15))))
+ (:action stack--b--a
+  :parameters ()
+  :precondition (and (p0) (p2) (p4) (p6) (p7) (p8) (p11))
+  :effect (and (p1) (not (p2)) (p3) (p4) (p5) (p8) (p9) (p11) (p14) (p15)))
+ (:action stack--b--c
+  :parameters ()
+  :precondition (and (p2) (p4) (p6) (p7) (p8) (p10) (p11) (p13))
+  :effect (and (p1) (not (p3)) (p4) (p8) (p9) (not (p10)) (p11) (p13) (not (p14)) (p15)))
+ (:action stack--c--a
+  :parameters ()
+  :precondition (and (p1) (p2) (p6) (p8) (p9) (p10) (p12))
+  :effect (and (not (p0)) (p1) (p4) (p5) (not (p6)) (p8) (p10) (p11)))
+ (:action stack--c--b
+  :parameters ()
+  :precondition (and (p0) (p1) (p6) (p7) (p8) (p9) (p12) (p13) (p14))
+  :effect (and (p1) (p4) (p5) (p6) (not (p8)) (p9) (p10) (not (p12)) (p14) (p15)))
+ (:action unstack--a--b
+  :parameters ()
+  :precondition (and (p0) (p1) (p2) (p3) (p9) (p11) (p13) (p15))
+  :effect (and (p0) (p1) (p3) (p4) (not (p6)) (p7) (not (p9)) (p11) (p12) (p15)))
+ (:action unstack--a--c
+  :parameters ()
+  :precondition (and (p0) (p1) (p2) (p3) (p4) (p5) (p6) (p7) (p14))
+  :effect (and (p1) (p3) (p4) (not (p5)) (not (p6)) (p7) (not (p9)) (p12) (p13) (p14) (p15)))
+ (:action unstack--b--a
+  :parameters ()
+  :precondition (and (p0) (p1) (p3) (p4) (p5) (p6) (p7) (p9) (p11) (p15))
+  :effect (and (p0) (not (p1)) (p2) (p4) (p6) (p8) (not (p9)) (p10) (p11) (p15)))
+ (:action unstack--b--c
+  :parameters ()
+  :precondition (and (p1) (p2) (p4) (p7) (p8) (p9) (p11) (p13) (p15))
+  :effect (and (not (p1)) (p3) (p5) (p6) (p8) (not (p9)) (p10) (p11) (p14)))
+ (:action unstack--c--a
+  :parameters ()
+  :precondition (and (p1) (p4) (p5) (p9) (p10) (p11) (p12) (p13))
+  :effect (and (p0) (not (p4)) (p6) (p8) (p10) (not (p11))))
+ (:action unstack--c--b
+  :parameters ()
+  :precondition (and (p1) (p4) (p6) (p7) (p9) (p10) (p13) (p14) (p15))
+  :effect (and (not (p4)) (p5) (p8) (p10) (p12)))
+)
