@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
-import resource
 import statistics
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from hf_mech.hub import Measurement, Results
-
-MEGABYTE = 2**20
 
 
 def arguments(doc: str | None, file: str, runs: int) -> argparse.Namespace:
@@ -42,7 +39,7 @@ def ratios(seconds: Mapping[str, list[float]], slow: str, fast: str) -> list[flo
 
 
 def peak_memory(function: Callable[..., object], *args: object) -> float:
-    """Megabytes that a call adds to the peak of a process of its own, over what its first, small call needed.
+    """Megabytes that a call adds at its peak to a process of its own, after a first, small call. Linux only.
 
     Args:
         function: takes a keyword `warm_up`: with True it does everything at the smallest size.
@@ -54,9 +51,16 @@ def peak_memory(function: Callable[..., object], *args: object) -> float:
 
 def _grown(function: Callable[..., object], args: tuple) -> float:
     function(*args, warm_up=True)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    Path("/proc/self/clear_refs").write_text("5")  # Linux: the peak counts from here, not from the imports
+    before = _status("VmRSS")
     function(*args, warm_up=False)
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024 / MEGABYTE
+    return (_status("VmHWM") - before) / 1024
+
+
+def _status(key: str) -> int:
+    """A figure of this process in kilobytes."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith(f"{key}:"))
 
 
 def report(output: Path, measured: list[Measurement], began: float) -> None:
