@@ -105,7 +105,7 @@ def _trainer(
         logging_strategy="no",
         report_to="none",
         label_names=["labels"],
-        disable_tqdm=False,
+        dataloader_pin_memory=torch.cuda.is_available(),
     )
     return Trainer(
         model=model,

@@ -20,12 +20,23 @@ def table1(cards: Path) -> str:
         "| domain | traces | train | test | paper's train | paper's test | proved: instances | all sequences | steps |",
         "|---|---:|---|---|---|---|---:|---:|---:|",
     ]
+    above: list[str] = []
+    below: list[str] = []
     for file in sorted(cards.glob("strips-*/results.json")):
         cells: dict[tuple[str, int], dict[str, Measurement]] = {}
         for entry in Results.load(file).results:
             if entry.setting["preset"] == "redraw" and entry.setting["head_factor"] == 1:
                 cells.setdefault((entry.config or "", entry.setting["num_train"]), {})[entry.metric] = entry
-        lines += [_row(domain, size, cell) for (domain, size), cell in sorted(cells.items())]
+        for (domain, size), cell in sorted(cells.items()):
+            lines.append(_row(domain, size, cell))
+            test = cell["test_trace_accuracy"]
+            if test.paper and test.paper.std is not None:
+                (below if test.mean < test.paper.mean - test.paper.std else above).append(f"{domain} {size}")
+    lines += [
+        "",
+        f"At least the paper's test mean less one of its standard deviations: {len(above)} cells. Below: {len(below)}",
+    ]
+    lines[-1] += f" ({', '.join(below)})." if below else "."
     return "\n".join(lines)
 
 
