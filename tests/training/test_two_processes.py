@@ -59,7 +59,7 @@ def test_two_processes_are_one_run(tmp_path: Path):
             timeout=600,
         )
         assert done.returncode == 0, done.stderr[-6000:]
-        assert done.stdout.count("STRIPS Transformer, mean") == 1  # one table
+        assert done.stdout.count("STRIPS Transformer: mean") == 1  # one table
         return tmp_path / name / "simple-48-redraw"
 
     together = launch("two", "-m", "torch.distributed.run", "--standalone", "--nproc_per_node", "2")
