@@ -116,13 +116,26 @@ class Outcome:
         return self.train_trace_accuracy.index(max(self.train_trace_accuracy))
 
 
-def train_cell(cell: Cell, folder: Path, position: int = 0, stop_at: int | None = None) -> Outcome | None:
+def this_process() -> dict[str, Any]:
+    """Command, commit, machine and versions, as results.json has them."""
+    return {
+        "command": running_command(),
+        "commit": code_version(),
+        "machine": describe_machine(),
+        "versions": package_versions(),
+    }
+
+
+def train_cell(
+    cell: Cell, folder: Path, position: int = 0, stop_at: int | None = None, origin: dict[str, Any] | None = None
+) -> Outcome | None:
     """Trains a cell, or goes on where a killed run stopped, or returns what an earlier run found.
 
     Args:
         cell: what to train.
         folder: `outcome.json`, `model/` and, while it trains, `checkpoint-*/` go there.
         position: the progress bar's line.
+        origin: what to note as the outcome's origin, if not this process: that of the one whose worker it is.
         stop_at: leave after this many steps as if killed, and return None (for tests of resuming).
     """
     _claim(folder, cell)
@@ -193,7 +206,7 @@ def train_cell(cell: Cell, folder: Path, position: int = 0, stop_at: int | None 
     if cell.redraw_after is not None and progress.best_theta is not None:
         model.theta.data.copy_(progress.best_theta)
 
-    outcome = _outcome(cell, model, hidden, progress, train, test)
+    outcome = _outcome(cell, origin or this_process(), model, hidden, progress, train, test)
     if accelerator.is_main_process:
         model.cpu().eval().save_pretrained(folder / "model")
         outcome.save(folder)
@@ -250,6 +263,7 @@ def trace_accuracy(theta: Tensor, input_ids: Tensor, labels: Tensor, batch_size:
 
 def _outcome(
     cell: Cell,
+    origin: dict[str, Any],
     model: StripsTransformer,
     hidden: StripsDomain,
     progress: Progress,
@@ -263,12 +277,7 @@ def _outcome(
     ]
     return Outcome(
         cell=asdict(cell),
-        origin={
-            "command": running_command(),
-            "commit": code_version(),
-            "machine": describe_machine(),
-            "versions": package_versions(),
-        },
+        origin=origin,
         steps=progress.step,
         seconds=progress.seconds,
         train_trace_accuracy=trace_accuracy(model.theta, *train).tolist(),

@@ -19,9 +19,10 @@ import os
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import torch
-from strips_cell import Cell, Outcome, train_cell
+from strips_cell import Cell, Outcome, this_process, train_cell
 from strips_report import print_table, write_card
 from tqdm.auto import tqdm
 from transformers import HfArgumentParser
@@ -105,9 +106,9 @@ def train_all(cells: list[Cell], output_dir: Path, jobs: int) -> list[Outcome]:
     lines = context.Queue()
     for line in range(1, jobs + 1):
         lines.put(line)
-    outcomes = {}
+    origin, outcomes = this_process(), {}
     with ProcessPoolExecutor(jobs, mp_context=context, initializer=_one_core, initargs=(lines,)) as pool:
-        futures = {pool.submit(_train_on_line, cell, output_dir / cell.name): cell for cell in cells}
+        futures = {pool.submit(_train_on_line, cell, output_dir / cell.name, origin): cell for cell in cells}
         for future in tqdm(as_completed(futures), total=len(futures), desc="cells", position=0, smoothing=0):
             outcomes[futures[future]] = future.result()
     return [outcomes[cell] for cell in cells]
@@ -118,8 +119,8 @@ def _one_core(lines) -> None:
     globals()["_LINE"] = lines.get()
 
 
-def _train_on_line(cell: Cell, folder: Path) -> Outcome:
-    return train_cell(cell, folder, position=globals()["_LINE"])
+def _train_on_line(cell: Cell, folder: Path, origin: dict[str, Any]) -> Outcome:
+    return train_cell(cell, folder, position=globals()["_LINE"], origin=origin)
 
 
 def main() -> None:
