@@ -17,6 +17,7 @@ array([1, 1, 1, 1, 1])
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NoReturn
@@ -33,7 +34,7 @@ class BraspError(StripsError):
     """A program that is not B-RASP, a word that is not over its alphabet, or a program of a form not asked for."""
 
 
-class Expression:
+class Expression(ABC):
     """A Boolean formula over vectors at i and at j; made with `&`, `|` and `~`."""
 
     def __and__(self, other: Expression) -> Expression:
@@ -48,9 +49,9 @@ class Expression:
     def __bool__(self) -> NoReturn:
         raise BraspError("A B-RASP expression has no truth value of its own; combine expressions with & | ~.")
 
+    @abstractmethod
     def atoms(self) -> Iterator[At]:
         """The vectors it reads, and where."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

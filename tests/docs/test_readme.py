@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -35,20 +34,6 @@ def python_blocks(text: str) -> str:
     return "\n".join(lines)
 
 
-def environment(hub: LocalHub, home: Path) -> dict[str, str]:
-    """A user's, but for a Hub on this machine and caches of its own."""
-    return {
-        **{name: value for name, value in os.environ.items() if not name.startswith(("HF_", "PYTHON"))},
-        "HF_ENDPOINT": hub.url,
-        "HF_HOME": str(home),
-        "HF_TOKEN": "dummy",
-        "HF_HUB_DISABLE_XET": "1",
-        "HF_HUB_DISABLE_TELEMETRY": "1",
-        "HF_HUB_DISABLE_UPDATE_CHECK": "1",
-        "PYTHONPATH": str(ROOT),
-    }
-
-
 @pytest.mark.parametrize("readme", READMES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_python_blocks_run(readme: Path, tmp_path: Path) -> None:
     program = python_blocks(readme.read_text(encoding="utf-8"))
@@ -59,7 +44,7 @@ def test_python_blocks_run(readme: Path, tmp_path: Path) -> None:
         done = subprocess.run(
             [sys.executable, "-c", RUN, str(readme)],
             input=program,
-            env=environment(hub, tmp_path / "home"),
+            env=hub.environment(tmp_path / "home") | {"PYTHONPATH": str(ROOT)},
             cwd=here,
             capture_output=True,
             text=True,

@@ -10,6 +10,7 @@ It knows models and datasets, regular and LFS files, commits, branches, trees an
 import base64
 import hashlib
 import json
+import os
 import re
 import threading
 from collections.abc import Callable
@@ -122,6 +123,18 @@ class LocalHub:
         self._server.hub = self
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
+
+    def environment(self, home: str | os.PathLike[str]) -> dict[str, str]:
+        """What a process needs to take this server for the Hub, with caches of its own in `home`."""
+        return {
+            **{name: value for name, value in os.environ.items() if not name.startswith(("HF_", "PYTHON"))},
+            "HF_ENDPOINT": self.url,
+            "HF_HOME": str(home),
+            "HF_TOKEN": "dummy",
+            "HF_HUB_DISABLE_XET": "1",
+            "HF_HUB_DISABLE_TELEMETRY": "1",
+            "HF_HUB_DISABLE_UPDATE_CHECK": "1",
+        }
 
     def __enter__(self) -> "LocalHub":
         self._thread.start()

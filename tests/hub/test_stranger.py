@@ -1,7 +1,6 @@
 """What was pushed loads by name in a process where hf_mech cannot be imported, with the same logits."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -50,19 +49,10 @@ def test_what_was_pushed_loads_without_the_package(
 
 
 def _ask_a_stranger(hub: LocalHub, home: Path) -> dict:
-    environment = {
-        **{name: value for name, value in os.environ.items() if not name.startswith(("HF_", "PYTHON"))},
-        "HF_ENDPOINT": hub.url,
-        "HF_HOME": str(home),
-        "HF_TOKEN": "dummy",
-        "HF_HUB_DISABLE_XET": "1",
-        "HF_HUB_DISABLE_TELEMETRY": "1",
-        "HF_HUB_DISABLE_UPDATE_CHECK": "1",
-    }
     script = Path(__file__).with_name("stranger.py")
     answer = subprocess.run(
         [sys.executable, "-I", str(script)],
-        env=environment,
+        env=hub.environment(home),
         cwd=home.parent,
         capture_output=True,
         text=True,
