@@ -9,12 +9,20 @@ TASKS = ("reverse_string", "stack_manipulation", "modular_arithmetic", "solve_eq
 """The four tasks of the paper (§4.1), in its order; a preset's numbers for each."""
 
 
+BY_TASK = ("steps", "batch_size", "restart_after")
+"""What a preset has a number of for each task."""
+
+
 @dataclass(frozen=True)
 class Preset:
     """How a run is trained and measured (App. B.1).
 
     Attributes:
         steps, batch_size: by task, "other" for a task that is not named.
+        restart_after: by task; whenever so many steps have not brought the training loss below `learned_loss`, the
+            weights are drawn anew and the rest of `steps` goes on with them. 0: never. A model that has found another
+            way first (in reverse_string: to tell the next symbol by those before it, with pushes alone) no longer
+            leaves it: its pops have come to nothing, and so has their gradient.
         learning_rate: Adam's.
         scheduler, warmup_steps: as `transformers.get_scheduler` takes them.
         max_grad_norm: gradients are clipped to this norm.
@@ -31,6 +39,7 @@ class Preset:
 
     steps: Mapping[str, int]
     batch_size: Mapping[str, int]
+    restart_after: Mapping[str, int]
     learning_rate: float = 1e-4
     scheduler: str = "constant_with_warmup"
     warmup_steps: int = 0
@@ -44,10 +53,10 @@ class Preset:
     test_samples: int = 512
 
     def of_task(self, task: str) -> dict[str, int]:
-        """The numbers that depend on the task: `steps` and `batch_size`."""
+        """The numbers that depend on the task: `steps`, `batch_size` and `restart_after`."""
         return {
             name: numbers.get(task, numbers["other"])
-            for name, numbers in (("steps", self.steps), ("batch_size", self.batch_size))
+            for name, numbers in ((name, getattr(self, name)) for name in BY_TASK)
         }
 
 
@@ -59,10 +68,12 @@ PRESETS = {
     "paper": Preset(
         steps=_by_task(100_000, 100_000, 1_000_000, 1_000_000, other=100_000),
         batch_size=_by_task(32, 32, 128, 128, other=32),
+        restart_after=_by_task(0, 0, 0, 0, other=0),
     ),
     "cpu": Preset(
-        steps=_by_task(2_000, 2_000, 4_000, 4_000, other=2_000),
+        steps=_by_task(4_000, 3_000, 4_000, 4_000, other=3_000),
         batch_size=_by_task(16, 16, 16, 16, other=16),  # the stack is found in as many steps as with 32 or 64
+        restart_after=_by_task(1_000, 0, 0, 0, other=0),
         learning_rate=1e-3,
         warmup_steps=100,
         attention_dropout=0.0,

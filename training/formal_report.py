@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
@@ -41,6 +41,7 @@ _SHOWN = (
     "initializer_range",
     "learned_loss",
     "steps_after",
+    "restart_after",
     "test_samples",
 )
 _OF_TRANSFORMERS = ("dropout", "attention_dropout", "initializer_range")
@@ -55,7 +56,7 @@ symbol, mean over the lengths {shortest} to {longest}. This checkpoint: {checkpo
 
 Per cent, mean ± population standard deviation over the seeds. `mlm`: the answer is read at |y| mask tokens behind x.
 `alm`: each symbol of the answer is said after x and the true symbols before it. Stack attention: Eq. 19 to 26 of the
-paper. {preset}
+paper. {preset}{restarts}
 """
 _PRESETS = {
     "paper": "Training: App. B.1 of the paper (preset `paper`).",
@@ -155,6 +156,7 @@ def write_card(
             checkpoint="none" if chosen is None else _described(outcomes[chosen]),
             table=table(measured),
             preset=_PRESETS[preset],
+            restarts=_restarts(outcomes.values()),
         ),
         "usage": "" if chosen is None or model is None else _usage(task, folder.name, outcomes[chosen]),
         "limitations": _LIMITATIONS,
@@ -231,6 +233,7 @@ def _setting(group: Group, members: list[Outcome]) -> dict[str, Any]:
         "parameters": members[0].parameters,
         "seeds": [outcome.run["seed"] for outcome in members],
         "steps_done": [outcome.steps for outcome in members],
+        "restarts": [outcome.restarts for outcome in members],
     }
 
 
@@ -262,6 +265,19 @@ def _described(outcome: Outcome) -> str:
     return (
         f"{run['model']}, {run['layout']}, encoding {run['encoding']}, seed {run['seed']}{departures}, the one of its "
         "kind that is best on the trained lengths"
+    )
+
+
+def _restarts(outcomes: Collection[Outcome]) -> str:
+    """A sentence on the runs that drew their weights anew; empty if there are none."""
+    anew = [outcome for outcome in outcomes if outcome.restarts]
+    if not anew:
+        return ""
+    rule, learned = anew[0].run, sum(outcome.losses[-1] < outcome.run["learned_loss"] for outcome in anew)
+    return (
+        f" {len(anew)} of the {len(outcomes)} runs drew their weights anew, once or more, because "
+        f"{rule['restart_after']:,} steps had not brought the training loss below {rule['learned_loss']}; {learned} of "
+        "them then did."
     )
 
 

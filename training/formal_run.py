@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from statistics import fmean
@@ -14,7 +15,7 @@ import torch
 from accelerate import Accelerator
 from accelerate.utils import set_seed
 from formal_models import make_model, save_model
-from formal_presets import PRESETS
+from formal_presets import BY_TASK, PRESETS
 from run_folder import claim, last_checkpoint, remove_checkpoints, save_checkpoint, this_process
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset
@@ -60,6 +61,7 @@ class Run:
     batch_size: int
     learning_rate: float
     scheduler: str
+    restart_after: int
     warmup_steps: int
     max_grad_norm: float
     dropout: float
@@ -78,7 +80,7 @@ class Run:
     def of(cls, task: str, layout: str, model: str, encoding: str, seed: int, preset: str, **instead: Any) -> Run:
         """The preset's run; what is `instead`, unless it is None, takes the place of the preset's."""
         chosen = PRESETS[preset]
-        numbers = {name: value for name, value in vars(chosen).items() if name not in ("steps", "batch_size")}
+        numbers = {name: value for name, value in vars(chosen).items() if name not in BY_TASK}
         numbers |= chosen.of_task(task) | {name: value for name, value in instead.items() if value is not None}
         return cls(task, layout, model, encoding, seed, preset, **numbers)
 
@@ -103,6 +105,7 @@ class Outcome:
     origin: dict[str, Any]  # command, commit, machine and versions of the run, as results.json has them
     parameters: int
     steps: int  # that were done, at most the run's
+    restarts: int  # how often the weights were drawn anew; the losses are those of all attempts, one after another
     seconds: float  # of training
     seconds_of_test: float
     losses: list[float]  # training loss, the mean of each hundredth of the steps
@@ -137,6 +140,8 @@ class Progress:
     seconds: float = 0.0
     loss_sum: float = 0.0
     last_step: int | None = None  # if the run is to end before its time
+    attempt: int = 0
+    attempt_began: int = 0
     losses: list[float] = field(default_factory=list)
 
     def state_dict(self) -> dict[str, Any]:
@@ -201,6 +206,7 @@ def train_run(
     scheduler = get_scheduler(run.scheduler, optimizer, num_warmup_steps=run.warmup_steps, num_training_steps=run.steps)
     progress = Progress()
     accelerator.register_for_checkpointing(optimizer, scheduler, progress)
+    untrained = deepcopy((optimizer.state_dict(), scheduler.state_dict()))
     if checkpoint := last_checkpoint(folder):
         accelerator.load_state(str(checkpoint))
 
@@ -225,6 +231,12 @@ def train_run(
                 progress.last_step = progress.step + run.steps_after
         if progress.step == progress.last_step:
             break
+        attempted = progress.step - progress.attempt_began
+        if progress.last_step is None and attempted == run.restart_after and progress.step < run.steps:
+            accelerator.unwrap_model(model).load_state_dict(make_model(run).state_dict())
+            optimizer.load_state_dict(deepcopy(untrained[0]))
+            scheduler.load_state_dict(deepcopy(untrained[1]))
+            progress.attempt, progress.attempt_began = progress.attempt + 1, progress.step
         if progress.step % checkpoint_steps == 0 and progress.step < run.steps:
             progress.seconds += time.perf_counter() - began
             progress.loss_sum, began = float(loss_sum), time.perf_counter()
@@ -243,6 +255,7 @@ def train_run(
         origin=origin or this_process(),
         parameters=sum(parameter.numel() for parameter in model.parameters()),
         steps=progress.step,
+        restarts=progress.attempt,
         seconds=progress.seconds,
         seconds_of_test=time.perf_counter() - began,
         losses=progress.losses,

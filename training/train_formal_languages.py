@@ -62,6 +62,9 @@ class Arguments:
         metadata={"help": "end --steps_after steps after the training loss has fallen below this; 0: never"},
     )
     steps_after: int | None = None
+    restart_after: int | None = field(
+        default=None, metadata={"help": "draw the weights anew after so many steps above --learned_loss; 0: never"}
+    )
     max_train_length: int | None = None
     test_samples: int | None = field(default=None, metadata={"help": "examples at each test length"})
     multi_pop: int = field(default=1, metadata={"help": "the most pops that the stack takes in a step; 1: the paper"})

@@ -20,7 +20,7 @@ import pytest
 import torch
 import yaml
 from safetensors.torch import load_file
-from torch import nn
+from torch import Tensor, nn
 from transformers import AutoModelForMaskedLM, AutoTokenizer, HfArgumentParser
 
 from hf_mech.formal_languages import test_batch
@@ -34,6 +34,7 @@ CHILD = """
 import json, sys
 from pathlib import Path
 import torch
+from torch import Tensor
 from formal_run import Run, train_run
 torch.set_num_threads(1)
 train_run(Run(**json.loads(sys.argv[1])), Path(sys.argv[2]), checkpoint_steps=20)
@@ -74,8 +75,8 @@ def call(script: ModuleType, *arguments: str) -> str:
 
 @pytest.fixture(scope="module")
 def small(formal_run: ModuleType) -> Any:
-    """A run with everything that a checkpoint must hold: dropout, a warm-up, and losses between two points."""
-    settings = SMALL | {"dropout": 0.2, "warmup_steps": 30, "steps": 120}
+    """A run with all that a checkpoint must hold: dropout, a warm-up, losses between two points, a second attempt."""
+    settings = SMALL | {"dropout": 0.2, "warmup_steps": 30, "steps": 120, "restart_after": 50}
     return formal_run.Run.of("stack_manipulation", "alm", "stack", "none", 3, "cpu", **settings)
 
 
@@ -105,6 +106,25 @@ def test_a_run_ends_when_it_has_learned(formal_run: ModuleType, tmp_path: Path):
     assert formal_run.train_run(run, tmp_path / "cut").steps == 32
     never = formal_run.Run.of("reverse_string", "mlm", "stack", "none", 0, "cpu", **settings | {"steps": 40})
     assert formal_run.train_run(never, tmp_path / "never").steps == 40
+
+
+def test_a_run_that_does_not_learn_begins_anew(formal_run: ModuleType, straight: tuple[Any, Path], tmp_path: Path):
+    """With other weights, without what the optimizer knew; but not once it has learned, nor at its end."""
+    assert straight[0].restarts == 2
+    settings = SMALL | {"steps": 100, "restart_after": 50, "learning_rate": 0.0, "dropout": 0.0}
+
+    def weights(name: str, **others: Any) -> tuple[int, Tensor]:
+        run = formal_run.Run.of("reverse_string", "mlm", "stack", "none", 0, "cpu", **settings | others)
+        outcome = formal_run.train_run(run, tmp_path / name)
+        state = load_file(tmp_path / name / "model" / "model.safetensors")
+        return outcome.restarts, state["lm_head.dense.weight"]
+
+    once, first = weights("once", restart_after=0)
+    twice, second = weights("twice")
+    learned, kept = weights("learned", learned_loss=100.0, steps_after=99)
+    assert (once, twice, learned) == (0, 1, 0)
+    torch.testing.assert_close(kept, first)
+    assert not torch.allclose(second, first)
 
 
 def test_stopped_and_started_again(formal_run: ModuleType, small: Any, straight: tuple[Any, Path], tmp_path: Path):
