@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 from formal_models import ENCODINGS, LAYOUTS, MODELS, TRANSFORMERS
+from formal_nesting import NESTED, accuracy_of_levels
 from formal_pictures import example_of, stack_picture
 from formal_presets import TASKS
 from formal_run import TEST_LENGTHS, Outcome, Run
@@ -57,6 +58,12 @@ symbol, mean over the lengths {shortest} to {longest}. This checkpoint: {checkpo
 Per cent, mean ± population standard deviation over the seeds. `mlm`: the answer is read at |y| mask tokens behind x.
 `alm`: each symbol of the answer is said after x and the true symbols before it. Stack attention: Eq. 19 to 26 of the
 paper. {preset}{restarts}
+{nesting}"""
+_NESTING = """
+What bounds this task: a layer finds the operands of a bracket with its stack, but cannot use what it has computed of
+them in its own next steps, so each layer evaluates one level of brackets at most. Who is right on the expressions of
+the test lengths that are nested up to three, four, five and six levels deep, and says the most frequent answer to all
+others, scores {scores} %.
 """
 _PRESETS = {
     "paper": "Training: App. B.1 of the paper (preset `paper`).",
@@ -157,6 +164,7 @@ def write_card(
             table=table(measured),
             preset=_PRESETS[preset],
             restarts=_restarts(outcomes.values()),
+            nesting=_nesting(task),
         ),
         "usage": "" if chosen is None or model is None else _usage(task, folder.name, outcomes[chosen]),
         "limitations": _LIMITATIONS,
@@ -279,6 +287,14 @@ def _restarts(outcomes: Collection[Outcome]) -> str:
         f"{rule['restart_after']:,} steps had not brought the training loss below {rule['learned_loss']}; {learned} of "
         "them then did."
     )
+
+
+def _nesting(task: str) -> str:
+    """A paragraph on the levels of brackets; empty for a task without any."""
+    if task not in NESTED:
+        return ""
+    *scores, last = (f"{100 * accuracy_of_levels(task, levels):.1f}" for levels in (3, 4, 5, 6))
+    return _NESTING.format(scores=f"{', '.join(scores)} and {last}")
 
 
 def _usage(task: str, name: str, outcome: Outcome) -> str:

@@ -291,6 +291,29 @@ def test_one_run_is_not_shared_by_processes(script: ModuleType, monkeypatch: pyt
         call(script, "--task", "all")
 
 
+# -------------------------------------------------------------------------------------------------------- nesting
+
+
+@pytest.mark.parametrize(
+    ("expression", "levels"),
+    [("3", 0), ("-3", 0), ("(-3)", 0), ("(1+2)", 1), ("((-1)+2)", 1), ("((1+2)*3)", 2), ("(1-((2*3)+(4-x)))=2", 3)],
+)
+def test_how_deep_an_expression_is_nested(scripts: Path, expression: str, levels: int):
+    nesting = importlib.import_module("formal_nesting")
+    assert nesting.nesting(list(expression)) == levels
+
+
+@pytest.mark.parametrize("task", ["modular_arithmetic", "solve_equation"])
+def test_what_levels_are_worth(scripts: Path, task: str):
+    """Each of them something, all of them everything, none as much as always giving the same answer."""
+    nesting = importlib.import_module("formal_nesting")
+    worth = [nesting.accuracy_of_levels(task, levels) for levels in (0, 4, 5, 6, 99)]
+    assert worth == sorted(worth)
+    assert worth[-1] == 1
+    answers = nesting._examples(task)[1]
+    assert worth[0] == pytest.approx(max((answers == answer).mean() for answer in range(5)))
+
+
 # ----------------------------------------------------------------------------------------------------------- card
 
 
