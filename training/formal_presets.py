@@ -71,9 +71,9 @@ PRESETS = {
         restart_after=_by_task(0, 0, 0, 0, other=0),
     ),
     "cpu": Preset(
-        steps=_by_task(4_000, 3_000, 2_000, 2_000, other=3_000),
+        steps=_by_task(4_000, 4_500, 2_000, 2_000, other=3_000),
         batch_size=_by_task(16, 16, 16, 16, other=16),  # the stack is found in as many steps as with 32 or 64
-        restart_after=_by_task(1_000, 0, 0, 0, other=0),
+        restart_after=_by_task(1_000, 1_500, 0, 0, other=0),
         learning_rate=1e-3,
         warmup_steps=100,
         attention_dropout=0.0,
