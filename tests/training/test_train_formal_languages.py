@@ -34,7 +34,6 @@ CHILD = """
 import json, sys
 from pathlib import Path
 import torch
-from torch import Tensor
 from formal_run import Run, train_run
 torch.set_num_threads(1)
 train_run(Run(**json.loads(sys.argv[1])), Path(sys.argv[2]), checkpoint_steps=20)
@@ -125,6 +124,15 @@ def test_a_run_that_does_not_learn_begins_anew(formal_run: ModuleType, straight:
     assert (once, twice, learned) == (0, 1, 0)
     torch.testing.assert_close(kept, first)
     assert not torch.allclose(second, first)
+
+    knowing = formal_run.Run.of("reverse_string", "mlm", "stack", "none", 0, "cpu", **settings | {"learning_rate": 0.1})
+    for name, restart_after, known in (("anew", 50, False), ("on", 0, True)):
+        run = replace(knowing, restart_after=restart_after)
+        assert formal_run.train_run(run, tmp_path / name, checkpoint_steps=50, stop_at=50) is None
+        checkpoint = tmp_path / name / "checkpoint-50"
+        states = [torch.load(file, weights_only=True) for file in sorted(checkpoint.glob("custom_checkpoint_*.pkl"))]
+        assert bool(states[0]["state"]) is known  # what Adam remembers
+        assert states[1]["last_epoch"] == (50 if known else 0)
 
 
 def test_stopped_and_started_again(formal_run: ModuleType, small: Any, straight: tuple[Any, Path], tmp_path: Path):
@@ -303,13 +311,17 @@ def test_how_deep_an_expression_is_nested(scripts: Path, expression: str, levels
     assert nesting.nesting(list(expression)) == levels
 
 
-@pytest.mark.parametrize("task", ["modular_arithmetic", "solve_equation"])
-def test_what_levels_are_worth(scripts: Path, task: str):
-    """Each of them something, all of them everything, none as much as always giving the same answer."""
+@pytest.mark.parametrize(("task", "four", "five"), [("modular_arithmetic", 34.6, 49.2), ("solve_equation", 26.0, 44.2)])
+def test_what_levels_are_worth(scripts: Path, task: str, four: float, five: float):
+    """Each of them something, all of them everything, none as much as one answer; the README has these figures."""
     nesting = importlib.import_module("formal_nesting")
     worth = [nesting.accuracy_of_levels(task, levels) for levels in (0, 4, 5, 6, 99)]
     assert worth == sorted(worth)
     assert worth[-1] == 1
+    assert [round(100 * share, 1) for share in worth[1:3]] == [four, five]
+    readme = (TRAINING.parent / "hf_mech" / "models" / "stack" / "README.md").read_text()
+    assert f"{four} %" in readme
+    assert str(five) in readme
     answers = nesting._examples(task)[1]
     assert worth[0] == pytest.approx(max((answers == answer).mean() for answer in range(5)))
 
@@ -367,6 +379,15 @@ def test_the_results_are_those_of_the_runs(finished: tuple[Path, Path, str], for
     assert [entry["setting"] for entry in lengths] == [m.setting for m in results if m.metric == "token_accuracy"]
     for entry in lengths:
         assert list(entry["accuracy"]) == [str(length) for length in range(1, 101)]
+
+
+def test_the_card_says_who_began_anew(straight: tuple[Any, Path], formal_report: ModuleType):
+    once = straight[0]
+    never, learned = replace(once, restarts=0), replace(once, losses=[1.0, 0.001, 0.02])
+    assert formal_report._restarts([never]) == ""
+    said = formal_report._restarts([never, once, learned])
+    assert "2 of the 3 runs" in said
+    assert "1 of them then did" in said
 
 
 def test_the_checkpoint_is_chosen_without_the_test_lengths(finished: tuple[Path, Path, str], formal_report: ModuleType):
