@@ -1,7 +1,7 @@
 """How deep the bracketed expressions are nested, and how far evaluating a few levels of them can take a model.
 
-A layer of the transformer finds with its stack the two operands of a bracket, but cannot use what it finds in its own
-next steps: one layer, one level. So the number of layers bounds which expressions can be evaluated at all.
+The stack of a layer holds the layer's inputs, not what the layer makes of them. So one would expect a layer to evaluate
+one level of brackets; that trained models are bounded by it is not shown here.
 """
 
 from __future__ import annotations

@@ -60,16 +60,16 @@ Per cent, mean ± population standard deviation over the seeds. `mlm`: the answe
 paper. {preset}{restarts}
 {nesting}"""
 _NESTING = """
-What bounds this task: a layer finds the operands of a bracket with its stack, but cannot use what it has computed of
-them in its own next steps, so each layer evaluates one level of brackets at most. Who is right on the expressions of
-the test lengths that are nested up to three, four, five and six levels deep, and says the most frequent answer to all
-others, scores {scores} %.
+What levels of brackets are worth: a layer finds the operands of a bracket with its stack, which holds the layer's
+inputs and not what the layer makes of them, so one would expect a layer to evaluate one level. Who is right on the
+expressions of the test lengths that are nested up to three, four, five and six levels deep, and says the most frequent
+answer to all others, scores {scores} %.
 """
 _PRESETS = {
     "paper": "Training: App. B.1 of the paper (preset `paper`).",
-    "cpu": "Training is reduced (preset `cpu`): far fewer steps than the paper's; the settings stand below. They were "
-    "chosen on other seeds, but for the rule by which a run begins anew: it was made after some of these had been seen "
-    "stuck.",
+    "cpu": "Training is reduced (preset `cpu`): far fewer steps than the paper's; the settings stand below. Earlier "
+    "forms of the preset were run on some of these seeds before it was fixed, and the most steps and the rule by which "
+    "a run begins anew were set after some had been seen stuck.",
 }
 _USAGE = """\
 ```python
@@ -283,11 +283,12 @@ def _restarts(outcomes: Collection[Outcome]) -> str:
     anew = [outcome for outcome in outcomes if outcome.restarts]
     if not anew:
         return ""
-    rule, learned = anew[0].run, sum(outcome.losses[-1] < outcome.run["learned_loss"] for outcome in anew)
+    learned = sum(min(outcome.losses) < outcome.run["learned_loss"] for outcome in anew)
     return (
-        f" {len(anew)} of the {len(outcomes)} runs drew their weights anew, once or more, because "
-        f"{rule['restart_after']:,} steps had not brought the training loss below {rule['learned_loss']}; {learned} of "
-        "them then did."
+        f" {len(anew)} of the {len(outcomes)} runs drew their weights anew, once or more, because as many steps as "
+        f"`restart_after` says had not brought the training loss below `learned_loss`; {learned} of them then did. The "
+        "steps are those of all attempts; what is measured is the last one, so of a run that never learned a model of "
+        "`restart_after` steps."
     )
 
 
