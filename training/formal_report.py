@@ -36,6 +36,7 @@ _SHOWN = (
     "steps",
     "batch_size",
     "learning_rate",
+    "scheduler",
     "warmup_steps",
     "dropout",
     "attention_dropout",

@@ -9,7 +9,7 @@ model_cards/<name>/
 
 import dataclasses
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -110,6 +110,7 @@ def render_card(results: Results, text: CardText, figures: Iterable[str] = ()) -
         raise CardError(
             f"card.yaml captions {', '.join(strangers)}, but the pictures are: {', '.join(names) or 'none'}."
         )
+    shared = _shared_setting(results.results)
     data = ModelCardData(
         model_name=results.name,
         license=text.license,
@@ -129,7 +130,8 @@ def render_card(results: Results, text: CardText, figures: Iterable[str] = ()) -
         usage=text.usage.strip(),
         limitations=text.limitations.strip(),
         citation=text.citation.strip(),
-        rows=[_row(entry) for entry in results.results],
+        in_every_row=_in_words(shared),
+        rows=[_row(entry, shared) for entry in results.results],
         figures=[{"file": name, "caption": text.captions.get(name, _caption(name))} for name in names],
         command=results.command,
         commit=results.commit,
@@ -206,11 +208,24 @@ def _eval_result(entry: Measurement, task_type: str) -> EvalResult:
     )
 
 
-def _row(entry: Measurement) -> dict[str, Any]:
+def _shared_setting(entries: Sequence[Measurement]) -> dict[str, Any]:
+    """What all settings say alike, to be said once: a table of one row, or of rows all alike, has nothing to share."""
+    first, *others = (entry.setting for entry in entries)
+    missing = object()
+    shared = {k: v for k, v in first.items() if all(other.get(k, missing) == v for other in others)}
+    return shared if any(other != first for other in others) else {}
+
+
+def _in_words(setting: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in setting.items())
+
+
+def _row(entry: Measurement, shared: Mapping[str, Any]) -> dict[str, Any]:
+    own = {name: value for name, value in entry.setting.items() if name not in shared}
     row = {
         "task": entry.task,
         "config": entry.config or "—",
-        "setting": ", ".join(f"{name}={value}" for name, value in entry.setting.items()) or "—",
+        "setting": _in_words(own) or "—",
         "metric": entry.metric,
         "figure": _spread(entry.mean, entry.std),
         "range": f"{_number(min(entry.values))} to {_number(max(entry.values))}",

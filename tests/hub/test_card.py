@@ -38,6 +38,17 @@ def test_the_text_shows_figures_and_how_to_get_them_again(card_folder: Path) -> 
         assert expected in text
 
 
+def test_what_all_settings_say_alike_is_said_once(card_folder: Path, results: Results) -> None:
+    first, second = results.results
+    first.setting.update({"lr": 0.1, "layers": 2})
+    second.setting.update({"lr": 0.1, "layers": 3})
+    results.save(card_folder / "results.json")
+    lines = render_folder(card_folder).read_text().splitlines()
+    assert "In every row: lr=0.1." in lines
+    rows = [line.split(" | ")[2] for line in lines if line.startswith("| hf_mech/toy")]
+    assert rows == ["num_train=5, layers=2", "num_train=9, layers=3"]
+
+
 def test_rendering_again_changes_nothing(card_folder: Path) -> None:
     before = (card_folder / "README.md").read_bytes()
     check_folder(card_folder)
