@@ -61,7 +61,7 @@ stack-table: $(STAMP) ## Table 1 of the stack attention paper, reduced (preset c
 
 stack-lm: $(STAMP) ## language models with and without a stack, on Python's own sources (preset cpu)
 	$(BIN)/python training/train_lm.py --corpus stdlib --seeds 5 --cards_dir model_cards
-	$(BIN)/python training/train_lm.py --corpus stdlib --seeds 5 --pretrain --scratch false \
+	$(BIN)/python training/train_lm.py --corpus stdlib --seeds 3 --pretrain --scratch false \
 	  --stack_gate false true --cards_dir model_cards
 
 clean: ## remove the environment and every cache
