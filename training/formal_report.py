@@ -31,7 +31,9 @@ PAPER = json.loads(Path(__file__).with_name("stack_paper_tables.json").read_text
 Group = tuple[str, str, str, str]
 """Layout, model, encoding, and what departs from the preset, as JSON: runs that differ in their seeds alone."""
 
-_ARCHITECTURE = ("multi_pop", "stack_gate", "num_hidden_layers")
+_NOT_THE_PAPERS = ("multi_pop", "stack_gate", "num_hidden_layers", "max_train_length")
+"""Departures that make another model, or another task, of a run: it stands beside no figure of the paper."""
+
 _SHOWN = (
     "steps",
     "batch_size",
@@ -208,7 +210,7 @@ def paper_figure(task: str, group: Group) -> PaperFigure | None:
     Where Table 2 says otherwise of a cell of Table 1, `where` says so.
     """
     layout, model, encoding, departures = group
-    if any(name in json.loads(departures) for name in _ARCHITECTURE):
+    if any(name in json.loads(departures) for name in _NOT_THE_PAPERS):
         return None
     second = PAPER["table2"]
     rows = second["cells"].get(task, {}).get(layout, {}).get(model)
@@ -258,7 +260,7 @@ def table(measured: list[Measurement]) -> str:
     for entry in measured:
         if entry.metric == "token_accuracy":
             setting = entry.setting
-            model = " ".join([setting["model"], *(f"{k}={setting[k]}" for k in _ARCHITECTURE if k in setting)])
+            model = " ".join([setting["model"], *(f"{k}={setting[k]}" for k in _NOT_THE_PAPERS if k in setting)])
             ours, paper = _percent(entry), _percent(entry.paper)
             steps = steps_in_words(setting["steps_done"])
             cells = [setting["layout"], model, setting["encoding"], ours, paper, steps, str(entry.n)]
