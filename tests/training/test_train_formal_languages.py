@@ -458,6 +458,7 @@ def test_the_papers_figures(formal_report: ModuleType, task: str, group: Any, me
 
 def test_other_models_and_tasks_have_no_figure_of_the_paper(formal_report: ModuleType):
     assert formal_report.paper_figure("reverse_string", ("mlm", "stack", "none", '{"multi_pop": 2}')) is None
+    assert formal_report.paper_figure("reverse_string", ("mlm", "stack", "none", '{"max_train_length": 13}')) is None
     assert formal_report.paper_figure("reverse_string", ("mlm", "stack", "learned", "{}")) is None
     assert formal_report.paper_figure("parity_check", ("mlm", "stack", "none", "{}")) is None
 
