@@ -197,7 +197,7 @@ def _order(outcome: Outcome) -> tuple[Any, ...]:
     run = outcome.run
     task = TASKS.index(run["task"]) if run["task"] in TASKS else len(TASKS)
     encoding = ENCODINGS.index(run["encoding"]) if run["encoding"] in ENCODINGS else len(ENCODINGS)
-    departures = json.dumps(Run(**run).departures, sort_keys=True)
+    departures = json.dumps(Run(**run).departures, sort_keys=True) if Run(**run).departures else ""
     return (
         *(task, run["task"], encoding, departures, LAYOUTS.index(run["layout"]), MODELS.index(run["model"])),
         run["seed"],
