@@ -323,6 +323,8 @@ def _figures(
         captions[name] = caption
 
     trained = max(outcome.run["max_train_length"] for members in groups.values() for outcome in members)
+    # The figures' shade is one for all; accuracy_by_length.json has the others.
+    groups = {group: members for group, members in groups.items() if members[0].run["max_train_length"] == trained}
     for name, caption, panels in (
         ("accuracy_by_length.png", "Accuracy at every length, by layout", _panels_by_layout(task, groups)),
         ("encodings_by_length.png", "The same with positional encodings (Table 2)", _panels_by_model(task, groups)),
