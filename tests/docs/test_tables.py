@@ -1,8 +1,10 @@
 """The figures in README.md and in the cards are those of the runs."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 
@@ -23,3 +25,25 @@ def test_table_1_is_the_rendering_of_the_results() -> None:
 
 def test_there_are_cards_to_check() -> None:
     assert {"strips-simple", "strips-blocksworld-3b"} <= {card.name for card in CARDS}
+
+
+def test_what_the_stacks_readme_says_of_nested_brackets():
+    """Its figures of modular_arithmetic are those of the card."""
+    entries = json.loads((ROOT / "model_cards/stack-modular-arithmetic/accuracy_by_length.json").read_text())
+    runs = {}
+    for entry in entries:
+        setting = entry["setting"]
+        if setting["layout"] == "mlm":
+            runs[setting["model"], setting.get("max_train_length", 40)] = entry["accuracy"]
+
+    def percent(model: str, trained: int, *lengths: int) -> str:
+        return f"{100 * fmean(value for length in lengths for value in runs[model, trained][str(length)]):.0f}"
+
+    text = " ".join((ROOT / "hf_mech/models/stack/README.md").read_text(encoding="utf-8").split())
+    for said, trained, lengths in (
+        ("length 1, MLM: {} % with a stack, {} % without", 40, (1,)),
+        ("length 5: {} % with a stack, {} % without", 13, (5,)),
+        ("length 9: {} and {} %", 13, (9,)),
+        ("of all these lengths {} and {} %", 13, range(1, 14)),
+    ):
+        assert said.format(*(percent(model, trained, *lengths) for model in ("stack", "vanilla"))) in text
