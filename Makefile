@@ -57,6 +57,10 @@ table1: $(STAMP) ## Table 1 of the STRIPS paper, all 28 cells
 stack-table: $(STAMP) ## Table 1 of the stack attention paper, reduced (preset cpu)
 	$(BIN)/python training/train_formal_languages.py --task all --layout all --model stack,vanilla --seeds 0..4 \
 	  --cards_dir model_cards
+	$(BIN)/python training/train_formal_languages.py --task all --model rnn,stack_rnn --cards_dir model_cards
+	$(BIN)/python training/train_formal_languages.py --task reverse_string --encoding all --cards_dir model_cards
+	$(BIN)/python training/train_formal_languages.py --task reverse_string --model vanilla --encoding all \
+	  --restart_after 0 --steps 1500 --cards_dir model_cards
 	$(BIN)/python training/render_readme.py
 
 stack-lm: $(STAMP) ## language models with and without a stack, on Python's own sources (preset cpu)
