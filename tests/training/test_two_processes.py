@@ -30,9 +30,9 @@ def slowly(*arguments, **settings):
 accelerate.accelerator.save_accelerator_state = slowly
 torch.manual_seed(0)  # the order of the traces
 outcome = strips_cell._outcome
-def noting(cell, model, *rest):
+def noting(cell, origin, model, *rest):
     torch.save(model.theta.detach(), f"{os.environ['NOTES']}.{os.environ.get('RANK', 0)}.pt")
-    return outcome(cell, model, *rest)
+    return outcome(cell, origin, model, *rest)
 strips_cell._outcome = noting
 runpy.run_path(os.environ["SCRIPT"], run_name="__main__")
 """
