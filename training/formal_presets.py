@@ -76,7 +76,7 @@ PRESETS = {
     "cpu": Preset(
         steps=_by_task(4_000, 4_500, 2_000, 2_000, other=3_000),
         # RS, SM: three seeds beside the table's found the stack no later with 16 than with 32. MA, SE: with 16 and a
-        # constant rate the models stayed below the share of the most frequent answer.
+        # constant rate the models did no better than the most frequent answer.
         batch_size=_by_task(16, 16, 32, 32, other=16),
         scheduler=_by_task(_CONSTANT, _CONSTANT, _LINEAR, _LINEAR, other=_CONSTANT),
         restart_after=_by_task(1_000, 1_500, 0, 0, other=0),
