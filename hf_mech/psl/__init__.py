@@ -1,0 +1,1 @@
+"""PSL, the Production System Language: parser, checker, symbolic machines, and the compiler to QKVL and DAT weights."""
