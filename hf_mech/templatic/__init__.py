@@ -1,0 +1,1 @@
+"""Templatic generation: the tasks of the paper's Sec. 4, as templates, prompts and their completions."""

@@ -1,0 +1,95 @@
+"""The tasks and splits of Table 1, as data.
+
+The paper gives one size, "approximately 280,000" training prompts, ten times that for `1_shot_rlw_10x`. The others are
+ours, in the proportion of the published files' sizes in bytes: 8 to 1 for dev and test, 33 to 1 for each `ood_*` split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from hf_mech.templatic.errors import TaskError
+
+TRAINED = (1, 2, 4)  # numbers of constituents and of symbols in one that the train split has
+
+
+@dataclass(frozen=True)
+class Task:
+    """One task of Table 1.
+
+    Args:
+        name: as in Table 1.
+        shots: k, the examples before the cue.
+        vocabulary: `rlw`, random two-letter words, or `eng`, English words.
+        train: how many training prompts there are, echo prompts included.
+    """
+
+    name: str
+    shots: int
+    vocabulary: Literal["rlw", "eng"] = "rlw"
+    train: int = 280_000
+
+    def size(self, split: str) -> int:
+        """How many prompts a split has. Raises TaskError: there is no such split."""
+        return self.train if split == "train" else split_named(split).size
+
+
+@dataclass(frozen=True)
+class Split:
+    """One split of Table 1.
+
+    Args:
+        name: as in Table 1.
+        size: how many prompts it has; for `train`, see `Task.train`.
+        counts: how many constituents a template has: one of these, each as likely.
+        lengths: how many symbols a constituent has: one of these, each as likely.
+        held_out: whether the words are those that training shows in echo prompts alone.
+    """
+
+    name: str
+    size: int
+    counts: tuple[int, ...] = TRAINED
+    lengths: tuple[int, ...] = TRAINED
+    held_out: bool = False
+
+
+TASKS: Mapping[str, Task] = {
+    task.name: task
+    for task in (
+        Task("1_shot_rlw", 1),
+        Task("2_shot_rlw", 2),
+        Task("3_shot_rlw", 3),
+        Task("5_shot_rlw", 5),
+        Task("10_shot_rlw", 10),
+        Task("1_shot_eng", 1, "eng"),
+        Task("1_shot_rlw_10x", 1, train=2_800_000),
+    )
+}
+
+SPLITS: Mapping[str, Split] = {
+    split.name: split
+    for split in (
+        Split("train", 280_000),
+        Split("dev", 35_000),
+        Split("test", 35_000),
+        Split("ood_lexical", 8_400, held_out=True),
+        *(Split(f"ood_cons_len_{n}", 8_400, lengths=(n,)) for n in (3, 5, 7, 10)),
+        *(Split(f"ood_cons_count_{n}", 8_400, counts=(n,)) for n in (3, 5, 7, 10)),
+    )
+}
+
+
+def task_named(name: str) -> Task:
+    """The task of that name. Raises TaskError: there is none."""
+    if name not in TASKS:
+        raise TaskError(f"The task must be one of {', '.join(TASKS)}, got {name!r}.")
+    return TASKS[name]
+
+
+def split_named(name: str) -> Split:
+    """The split of that name. Raises TaskError: there is none."""
+    if name not in SPLITS:
+        raise TaskError(f"The split must be one of {', '.join(SPLITS)}, got {name!r}.")
+    return SPLITS[name]
