@@ -1,0 +1,119 @@
+"""What goes wrong with PSL programs and prompts: typed errors that say what, where, why and how to mend it."""
+
+from __future__ import annotations
+
+
+class PSLError(ValueError):
+    """Every error of hf_mech.psl about a program, a prompt or a compiled form."""
+
+
+class _SourceError(PSLError):
+    """An error at a place in a program's text.
+
+    Args:
+        message: what is wrong, and what was expected.
+        line: where, counted from 1; 0 where there is no place.
+        column: where in the line, counted from 1; 0 for the whole line.
+        source: the program's text, whose line is shown.
+        name: the program's name or file.
+    """
+
+    def __init__(self, message: str, line: int = 0, column: int = 0, source: str = "", name: str = "<string>") -> None:
+        self.message = message
+        self.line = line
+        self.column = column
+        self.name = name
+        super().__init__(message + _shown(line, column, source, name))
+
+
+class PSLSyntaxError(_SourceError):
+    """The text is no PSL: has `line`, `column` and `message`; its text shows the line with a caret below the place."""
+
+
+class PSLCheckError(_SourceError):
+    """The program is PSL, yet has no exact meaning or no exact compiled form.
+
+    Args:
+        expression: the expression at fault, as the program means it.
+        reason: why it cannot stand.
+        mend: what to write instead.
+        line, column, source, name: as of `_SourceError`.
+    """
+
+    def __init__(
+        self,
+        expression: str,
+        reason: str,
+        mend: str,
+        line: int = 0,
+        column: int = 0,
+        source: str = "",
+        name: str = "<string>",
+    ) -> None:
+        self.expression = expression
+        self.reason = reason
+        self.mend = mend
+        super().__init__(f"`{expression}`: {reason}. {mend}", line, column, source, name)
+
+
+class ProgramError(PSLError):
+    """A program cannot be found, read, or run as asked: an unknown name, a function that is not registered."""
+
+
+class RepeatBoundError(PSLError):
+    """A repeat block did not end within its bound.
+
+    Args:
+        line: the line of the block's `repeat`; 0 if it has none.
+        bound: the most repetitions that the block allows.
+    """
+
+    def __init__(self, line: int, bound: int) -> None:
+        self.line = line
+        self.bound = bound
+        where = f"the repeat block of line {line}" if line else "a repeat block"
+        super().__init__(
+            f"{where} has not ended after {bound} repetitions, its bound. If the program does end, "
+            f"allow it more, e.g. `repeat {10 * bound}:`"
+        )
+
+
+class PromptError(PSLError):
+    """A prompt that a program cannot read: empty, or not a string or list of words."""
+
+
+class PromptTooLongError(PromptError):
+    """A prompt, or the text generated from it, has more words than the position register has numbers.
+
+    Args:
+        length: the number of words, at least.
+        limit: the greatest number of words.
+    """
+
+    def __init__(self, length: int, limit: int) -> None:
+        self.length = length
+        self.limit = limit
+        super().__init__(
+            f"{length} words, prompt and completion together, are more than the {limit} positions of the program's "
+            f"position register. Shorten the prompt or raise the limit: "
+            f"max_position_embeddings={2 ** length.bit_length()}"
+        )
+
+
+class QKVLError(PSLError):
+    """QKVL in JSON that is malformed: says where and what was expected."""
+
+
+def _shown(line: int, column: int, source: str, name: str) -> str:
+    """`(name, line 3, column 7)` and, where the text is known, the line with a caret under the column."""
+    if not line:
+        return ""
+    where = f"\n  {name}, line {line}" + (f", column {column}" if column else "")
+    lines = source.splitlines() if source else []
+    if line > len(lines):
+        return where
+    # Tabs are kept before the caret, so that it stands below its character however wide they are shown.
+    text = lines[line - 1]
+    caret = "".join("\t" if character == "\t" else " " for character in text[: column - 1])
+    caret += " " * (column - 1 - len(text))
+    return f"{where}\n    {text}" + (f"\n    {caret}^" if column else "")
