@@ -1,4 +1,4 @@
-"""The command line: `hf-mech env | demo | card | push`.
+"""The command line: `hf-mech env | demo | card | push | test-llm`.
 
 A wrong input ends with one message on stderr and exit code 1; a wrong command line with exit code 2.
 """
@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
+
+from .templatic.commands import ask_llm
 
 _OURS = ("hf_mech", "dataset_builders")
 _DEMO_NEEDS = ("matplotlib", "networkx", "up_pyperplan")  # modules of the extras `viz` and `plan`
@@ -133,6 +135,9 @@ def push(
         commit_message=message,
     )
     typer.echo(commit.commit_url)
+
+
+app.command("test-llm")(ask_llm)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,264 @@
+"""Testing a language model on templatic generation: ask, note every reply, count (Sec. 4.2.2, App. H).
+
+A run's folder holds
+
+    run.json               model, seed and system prompt; other settings are refused the folder
+    answers/<variant>.jsonl  one line a prompt, written as soon as the reply is there; a killed run goes on behind it
+    results.json           the figures, in the form of all results of hf_mech
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tqdm.auto import tqdm  # type: ignore[import-untyped]
+
+from hf_mech.hub.files import write_text_atomically
+from hf_mech.templatic.language_models import LanguageModel, Question, Reply
+from hf_mech.templatic.system_prompt import system_prompt
+from hf_mech.templatic.template import Prompt
+from hf_mech.templatic.variants import Variant, prompts_of
+
+
+class AnswersError(ValueError):
+    """A folder with the answers of another run, or a file of answers that no run of ours wrote."""
+
+
+@dataclass(frozen=True)
+class Record:
+    """One line of a file of answers.
+
+    Attributes:
+        index: the prompt's number, from 0.
+        prompt: as it was asked, without the system prompt.
+        completion: the right answer.
+        reply: what the model said.
+        finish_reason: why it stopped, where known; see [`~hf_mech.templatic.language_models.Reply`].
+        correct: whether the reply's symbols are those of the completion, all of them in the same order and no others.
+            Symbols are what white space separates. The paper does not say how it compared.
+        con_count: how many constituents the question has.
+        con_length: how many symbols its longest one has.
+        constituents: how many constituents the right answer has.
+        constituents_right: how many of them the reply has whole, in their order.
+        seconds: the wait for this reply after the one before.
+    """
+
+    index: int
+    prompt: str
+    completion: str
+    reply: str
+    finish_reason: str | None
+    correct: bool
+    con_count: int
+    con_length: int
+    constituents: int
+    constituents_right: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Score:
+    """The figures of one variant.
+
+    Attributes:
+        variant: what was asked.
+        prompts: how many prompts.
+        accuracy: the share of replies that are right, the paper's "Accuracy".
+        constituent_accuracy: the share of the right answers' constituents that stand whole and in their order in the
+            replies; a figure of ours, which tells a lost delimiter from a lost constituent. None where no answer has
+            constituents.
+        by_count: number of constituents in the question -> (prompts, accuracy).
+        by_length: symbols of the cue's longest constituent -> (prompts, accuracy).
+        cut_off: how many replies hit the limit of tokens, as far as the model told.
+        seconds: the waits for all replies, also those of a run that was interrupted.
+    """
+
+    variant: Variant
+    prompts: int
+    accuracy: float
+    constituent_accuracy: float | None
+    by_count: dict[int, tuple[int, float]] = field(default_factory=dict)
+    by_length: dict[int, tuple[int, float]] = field(default_factory=dict)
+    cut_off: int = 0
+    seconds: float = 0.0
+
+
+def evaluate(
+    model: LanguageModel,
+    variants: Iterable[Variant],
+    folder: Path,
+    *,
+    prompts: int = 100,
+    seed: int = 0,
+    system: bool = True,
+    progress: bool = True,
+) -> list[Score]:
+    """Ask the model all prompts of the variants that the folder has no answers to yet.
+
+    Args:
+        model: what is tested.
+        variants: what it is asked; the same variant twice is asked once.
+        folder: made if need be.
+        prompts: how many of each variant; a later run may ask more.
+        seed: of the prompts.
+        system: put the system prompt of App. G first; a model that was made for this task needs none.
+        progress: show a bar for each variant.
+
+    Returns:
+        One score a variant.
+
+    Raises:
+        AnswersError: if the folder was begun with another model, seed or system prompt, or its files were changed.
+        LanguageModelError: if a question cannot be answered; what was answered is kept, and the next run goes on.
+        VariantError: if a variant does not exist, has too few prompts, or `prompts` is less than 1.
+    """
+    asked = {variant: prompts_of(variant, seed, prompts) for variant in variants}  # wrong ones are refused first
+    _claim(folder, {"model": model.settings(), "seed": seed, "system_prompt": system})
+    answers = folder / "answers"
+    answers.mkdir(exist_ok=True)
+    scores = []
+    for variant, wanted in asked.items():
+        records = _ask(model, variant, wanted, answers / f"{variant.name}.jsonl", system, progress)
+        scores.append(score(variant, records))
+    return scores
+
+
+def judge(index: int, prompt: Prompt, reply: Reply, seconds: float = 0.0) -> Record:
+    """Compare a reply with the right answer."""
+    said = reply.text.split()
+    cue = prompt.cue
+    wanted = [cue[field] for field in prompt.template.answer if isinstance(field, int)]
+    return Record(
+        index=index,
+        prompt=prompt.text,
+        completion=prompt.completion,
+        reply=reply.text,
+        finish_reason=reply.finish_reason,
+        correct=said == prompt.completion.split(),
+        con_count=len(cue),
+        con_length=max(map(len, cue)),
+        constituents=len(wanted),
+        constituents_right=_found_in_order(wanted, said),
+        seconds=seconds,
+    )
+
+
+def score(variant: Variant, records: Sequence[Record]) -> Score:
+    """The figures of the records, of which there must be at least one."""
+    constituents = sum(record.constituents for record in records)
+    return Score(
+        variant=variant,
+        prompts=len(records),
+        accuracy=_accuracy(records),
+        constituent_accuracy=sum(r.constituents_right for r in records) / constituents if constituents else None,
+        by_count=_grouped(records, "con_count"),
+        by_length=_grouped(records, "con_length"),
+        cut_off=sum(record.finish_reason == "length" for record in records),
+        seconds=sum(record.seconds for record in records),
+    )
+
+
+def _ask(
+    model: LanguageModel, variant: Variant, wanted: Sequence[Prompt], path: Path, system: bool, progress: bool
+) -> list[Record]:
+    """The records of all wanted prompts; those that are missing are asked for and appended to the file."""
+    records = _answered(path, wanted, model.group)
+    missing = wanted[len(records) :]
+    if not missing:
+        return records[: len(wanted)]
+    instruction = system_prompt(variant.grammar) if system else None
+    questions = [Question(prompt.text, instruction) for prompt in missing]
+    hidden = None if progress else True  # None hides it where nobody looks on
+    bar = tqdm(total=len(wanted), initial=len(records), desc=variant.name, unit="prompt", disable=hidden)
+    with bar, path.open("a", encoding="utf-8") as file:
+        before = time.monotonic()
+        for prompt, reply in zip(missing, model.replies(questions), strict=True):
+            now = time.monotonic()
+            record = judge(len(records), prompt, reply, round(now - before, 3))
+            file.write(json.dumps(asdict(record)) + "\n")
+            file.flush()
+            records.append(record)
+            bar.update()
+            bar.set_postfix(accuracy=f"{_accuracy(records):.3f}", refresh=False)
+            before = now
+    return records
+
+
+def _answered(path: Path, wanted: Sequence[Prompt], group: int) -> list[Record]:
+    """The records in the file, from which an incomplete last line and an incomplete last group are removed.
+
+    A model that answers in groups would otherwise be asked the rest of a group alone, and rounding might differ.
+    """
+    if not path.exists():
+        return []
+    text = path.read_bytes().decode("utf-8", errors="replace")
+    whole = text[: text.rfind("\n") + 1]
+    records = [_record(line, number, path) for number, line in enumerate(whole.split("\n")[:-1], 1)]
+    for number, (record, prompt) in enumerate(zip(records, wanted, strict=False)):
+        if (record.index, record.prompt, record.completion) != (number, prompt.text, prompt.completion):
+            raise AnswersError(
+                f"Line {number + 1} of {path} answers another prompt, {record.prompt!r}, than {prompt.text!r}. The "
+                "prompts have changed since it was written; choose another --out."
+            )
+    if len(records) >= len(wanted):
+        return records
+    kept = records[: len(records) // group * group]
+    if len(kept) < len(records) or whole != text:
+        write_text_atomically(path, "".join(line + "\n" for line in whole.split("\n")[: len(kept)]))
+    return kept
+
+
+def _record(line: str, number: int, path: Path) -> Record:
+    try:
+        return Record(**json.loads(line))
+    except (ValueError, TypeError) as error:
+        raise AnswersError(
+            f"Line {number} of {path} is no answer of ours ({error}). Remove the file, or choose another --out."
+        ) from error
+
+
+def _claim(folder: Path, settings: dict[str, Any]) -> None:
+    """Note in the folder what is asked there, and refuse it to other settings."""
+    folder.mkdir(parents=True, exist_ok=True)
+    note = folder / "run.json"
+    if note.exists():
+        try:
+            before = json.loads(note.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise AnswersError(f"{note} is no JSON ({error}). Remove {folder}, or choose another --out.") from error
+        if before != settings:
+            raise AnswersError(
+                f"{folder} was begun with other settings, {before}; asked for {settings}. Choose another --out."
+            )
+        return
+    write_text_atomically(note, json.dumps(settings, indent=1, ensure_ascii=False) + "\n")
+
+
+def _found_in_order(wanted: Sequence[Sequence[str]], said: Sequence[str]) -> int:
+    """The most constituents that stand in `said` unbroken, one behind the other, in the order of `wanted`."""
+    # best[at]: the most of the constituents so far that end at or before position `at`.
+    best = [0] * (len(said) + 1)
+    for symbols in wanted:
+        size, with_it = len(symbols), best.copy()
+        for end in range(1, len(said) + 1):
+            found = end >= size and tuple(said[end - size : end]) == tuple(symbols)
+            with_it[end] = max(best[end], with_it[end - 1], best[end - size] + 1 if found else 0)
+        best = with_it
+    return best[-1]
+
+
+def _grouped(records: Sequence[Record], attribute: str) -> dict[int, tuple[int, float]]:
+    groups: dict[int, list[Record]] = defaultdict(list)
+    for record in records:
+        groups[getattr(record, attribute)].append(record)
+    return {key: (len(groups[key]), _accuracy(groups[key])) for key in sorted(groups)}
+
+
+def _accuracy(records: Sequence[Record]) -> float:
+    return sum(record.correct for record in records) / len(records)
