@@ -52,6 +52,8 @@ class Test:
     operator: str
     right: Reference | Constants
 
+    __test__ = False  # pytest: not a class of tests
+
     @property
     def references(self) -> tuple[Reference, ...]:
         return (self.left, self.right) if isinstance(self.right, Reference) else (self.left,)
