@@ -109,7 +109,7 @@ def _shown(line: int, column: int, source: str, name: str) -> str:
     if not line:
         return ""
     where = f"\n  {name}, line {line}" + (f", column {column}" if column else "")
-    lines = source.splitlines() if source else []
+    lines = source.split("\n") if source else []
     if line > len(lines):
         return where
     # Tabs are kept before the caret, so that it stands below its character however wide they are shown.

@@ -1,0 +1,82 @@
+"""The layout of PSL: what the ends of lines, indentation and comments mean to the grammar."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from lark import Token
+
+MAX_NESTING = 50
+"""How deep blocks may stand in one another."""
+
+_TAB = 8
+_CLOSING = {"LPAR": "RPAR", "LSQB": "RSQB", "LBRACE": "RBRACE"}
+
+
+class LayoutError(Exception):
+    """A line whose indentation fits no block, or brackets that are not closed; `place` is the token at fault."""
+
+    def __init__(self, message: str, place: Token) -> None:
+        super().__init__(message)
+        self.place = place
+
+
+def lay_out(tokens: Iterator[Token]) -> Iterator[Token]:
+    """Raw tokens -> tokens with the layout made explicit.
+
+    `_NL` is left only where a statement's line ends: not in brackets, not after `and`, not on lines that are empty or
+    hold a comment only. `_INDENT` and `_DEDENT` open and close blocks. Of the comments stays the one that stands last
+    before a production or a repeat block, on a line of its own.
+
+    Raises:
+        LayoutError: for indentation that fits no block, nesting deeper than `MAX_NESTING`, or open brackets.
+    """
+    widths = [0]  # of the open blocks' indentation
+    brackets: list[Token] = []
+    indentation = ""
+    in_line = False
+    comment: Token | None = None
+    last: Token | None = None
+    for token in tokens:
+        if token.type == "COMMENT":
+            comment = comment if in_line else token
+            continue
+        if token.type == "_NL":
+            indentation = token.rpartition("\n")[2]
+            if in_line and not brackets and last is not None and last.type != "AND":
+                yield Token.new_borrow_pos("_NL", "\n", token)
+                in_line = False
+            continue
+        if not in_line:
+            yield from _blocks(len(indentation.expandtabs(_TAB)), widths, token)
+            in_line = True
+            if comment is not None and token.type in ("WHERE", "REPEAT"):
+                yield comment
+            comment = None
+        if token.type in _CLOSING:
+            brackets.append(token)
+        elif token.type in _CLOSING.values() and brackets:
+            brackets.pop()
+        yield token
+        last = token
+    if last is None:
+        return
+    if brackets:
+        raise LayoutError(f"`{brackets[-1]}` is never closed", brackets[-1])
+    yield Token.new_borrow_pos("_NL", "\n", last)
+    for _ in widths[1:]:
+        yield Token.new_borrow_pos("_DEDENT", "", last)
+
+
+def _blocks(width: int, widths: list[int], token: Token) -> Iterator[Token]:
+    """The blocks that a line opens or closes by its indentation; `widths` is brought up to date."""
+    if width > widths[-1]:
+        widths.append(width)
+        if len(widths) > MAX_NESTING + 1:
+            raise LayoutError(f"blocks are nested deeper than {MAX_NESTING}", token)
+        yield Token.new_borrow_pos("_INDENT", "", token)
+    while width < widths[-1]:
+        widths.pop()
+        yield Token.new_borrow_pos("_DEDENT", "", token)
+    if width != widths[-1]:
+        raise LayoutError("this indentation fits no block: indent as the lines of one block above", token)

@@ -1,0 +1,376 @@
+"""The parser of PSL: text -> `syntax.Program`, or an error that shows the line."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+from collections.abc import Iterable, Iterator
+from importlib import resources
+from typing import Any
+
+import lark
+from lark import Token, Tree
+
+from .errors import PSLCheckError, PSLSyntaxError
+from .layout import LayoutError, lay_out
+from .syntax import DEFAULT_BOUND, Assignment, Constants, Place, Production, Program, Reference, Repeat, Test
+
+SECTIONS = ("registers", "constants", "system", "watch", "initial", "values", "stop")
+"""The declarations, which stand before the statements in any order."""
+
+_Node = Any
+"""A `lark.Tree`, or a token of its: the grammar says which, types do not."""
+
+_SHOWN = {
+    "NAME": "a name",
+    "STRING": "a quoted string",
+    "NUMBER": "a number",
+    "OPERATOR": "`==`",
+    "WHERE": "`where`",
+    "COMMENT": "a comment",
+    "_NL": "the end of the line",
+    "_INDENT": "an indented block",
+    "_DEDENT": "the end of the block",
+    "$END": "the end of the program",
+}
+
+
+def parse_program(text: str, name: str = "<string>") -> Program:
+    """The program that `text` writes, not yet checked (`check.check_program`).
+
+    Args:
+        text: PSL; any line ends, tabs or spaces.
+        name: what messages call the text, such as its file.
+
+    Raises:
+        PSLSyntaxError: `text` is no PSL: names line and column, shows the line, says what was expected.
+        PSLCheckError: a constant is used that is not declared, or something is declared twice.
+    """
+    text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    return _Builder(text, name).program(_tree(text, name))
+
+
+@functools.cache
+def _grammar() -> lark.Lark:
+    text = resources.files(__package__).joinpath("psl.lark").read_text(encoding="utf-8")
+    return lark.Lark(text, parser="lalr", lexer="basic", propagate_positions=False)
+
+
+def _tree(text: str, name: str) -> _Node:
+    """The syntax tree; the tokens reach the parser through `lay_out`."""
+
+    def error(message: str, token: Any) -> PSLSyntaxError:
+        return PSLSyntaxError(message, token.line, token.column, text, name)
+
+    parser = _grammar().parse_interactive("")
+    try:
+        for token in lay_out(_grammar().lex(text, dont_ignore=False)):
+            parser.feed_token(token)
+        return parser.feed_eof()
+    except LayoutError as wrong:
+        raise error(str(wrong), wrong.place) from None
+    except lark.UnexpectedCharacters as wrong:
+        raise error(_unexpected_character(wrong), wrong) from None
+    except lark.UnexpectedToken as wrong:
+        if wrong.line in (None, -1, "?"):  # an empty text has no token to point at
+            raise PSLSyntaxError("the program is empty", name=name) from None
+        raise error(_unexpected_token(wrong, parser.accepts()), wrong) from None
+
+
+def _unexpected_character(wrong: lark.UnexpectedCharacters) -> str:
+    if wrong.char in "'\"":
+        return "this string is not closed on its line"
+    return f"the character {wrong.char!r} has no meaning here: quote words that are no names"
+
+
+def _unexpected_token(wrong: lark.UnexpectedToken, accepted: Iterable[str]) -> str:
+    token = wrong.token
+    accepted = sorted(set(accepted) - {"COMMENT", "$END"})
+    found = _SHOWN.get(token.type, "") if token.type.startswith("_") else f"`{token}`"
+    if token.type == "$END":
+        found = "the end of the program"
+    message = f"found {found or 'nothing'}, expected {_either(_shown(kind) for kind in accepted)}"
+    return message + _hint(token, set(accepted))
+
+
+def _hint(token: Token, accepted: set[str]) -> str:
+    """What a writer most likely meant."""
+    if "OPERATOR" in accepted and token.type == "EQUAL":
+        return ". A test is written with `==`; `=` assigns"
+    if "EQUAL" in accepted and (token.type in ("OPERATOR", "COLON")):
+        return ". An assignment is written with `=`"
+    if "OPERATOR" in accepted and token.type == "AT":
+        return ". A function stands on the right side of a test: swap the sides"
+    if "AND" in accepted and token.type == "COMMA":
+        return ". Tests are joined by `and`"
+    if token.type == "AT":
+        return ". Functions are used in tests only, on a register: `position[n] == position[N]@pos_decrement`"
+    if (
+        token.type in ("WHERE", "REPEAT", "UNTIL", "AND", "IN", "NOT")
+        and "NAME" in accepted
+        and "WHERE" not in accepted
+    ):
+        return f". `{token}` is a word of the language and can be no name; as a value it is quoted"
+    if token.type == "_INDENT":
+        return ". Only the lines below `where` and `repeat` are indented"
+    return ""
+
+
+def _shown(kind: str) -> str:
+    if kind in _SHOWN:
+        return _SHOWN[kind]
+    return f"`{_grammar().get_terminal(kind).pattern.value}`"
+
+
+def _either(names: Iterable[str]) -> str:
+    *most, last = list(names) or ["nothing more"]
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """`Did you mean ...?` for a name that is close to a known one, or the known names if they are few."""
+    known = list(known)
+    close = difflib.get_close_matches(name, known, n=2, cutoff=0.6)
+    if close:
+        return f"Did you mean {_either(f'`{match}`' for match in close)}? "
+    return f"Known: {', '.join(known)}. " if 0 < len(known) <= 12 else ""
+
+
+class _Builder:
+    """Makes a program of a syntax tree: names become registers or values by what the program declares."""
+
+    def __init__(self, text: str, name: str) -> None:
+        self.text = text
+        self.name = name
+        self.sections: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
+        self.causal = False
+
+    def program(self, tree: _Node) -> Program:
+        lines = list(tree.children)
+        heads = []
+        while lines and lines[0].data == "declaration":  # the declarations, before names are looked up in them
+            heads.append(lines.pop(0))
+        for head in heads:
+            self.declare(head)
+        self.resolve()
+        statements = tuple(self.statements(lines))
+        sections = self.sections
+        return Program(
+            registers=sections["registers"],
+            constants=sections["constants"],
+            system=sections["system"],
+            statements=statements,
+            watch=tuple(sections["watch"]),
+            initial=sections["initial"],
+            values=sections["values"],
+            stop=tuple(sections["stop"].values()),
+            source=self.text,
+        )
+
+    # -- declarations
+
+    def declare(self, tree: _Node) -> None:
+        head, body = tree.children
+        if head == "causal_attn":
+            self.set_causal(head, body)
+            return
+        if head not in SECTIONS:
+            raise self.syntax_error(
+                f"`{head}:` is no declaration. {did_you_mean(head, (*SECTIONS, 'causal_attn'))}", head
+            )
+        brackets = "brackets" if head in ("watch", "stop") else "braces"
+        if not isinstance(body, Tree) or body.data != brackets:
+            form = f"{head}: [...]" if brackets == "brackets" else f"{head}: {{...}}"
+            raise self.syntax_error(f"this declaration has the form `{form}`", head)
+        for entry in body.children:
+            self.declare_entry(head, *entry.children)
+
+    def declare_entry(self, head: Token, key: Token, value: _Node) -> None:
+        """One entry; constants of `initial`, `values` and `stop` stay tokens until all sections are read."""
+        section = self.sections[head]
+        name = self.literal(key)
+        if head == "constants" and key.type != "NAME" and value is not None:
+            raise self.syntax_error("a constant with a value has a name: `name: 'value'`", key)
+        if head != "constants" and head != "stop" and key.type != "NAME":
+            raise self.syntax_error("expected a register's or role's name, without quotes", key)
+        if name in section:
+            raise self.check_error(name, key, f"is declared twice in `{head}`", "Leave one of them out.")
+        if isinstance(value, Tree) != (head == "values"):
+            raise self.syntax_error(f"an entry of `values` is `register: [...]`, one of `{head}` has no list", key)
+        wants_value = {"system": True, "initial": True, "values": True, "watch": False, "stop": False}.get(head)
+        if wants_value is not None and wants_value != (value is not None):
+            wrong = "needs a value: `name: value`" if wants_value else "takes no value"
+            raise self.syntax_error(f"an entry of `{head}` {wrong}", key)
+        if isinstance(value, Token) and value.type == "NAME" and head in ("registers", "constants"):
+            raise self.syntax_error(f"quote the value: `{name}: '{value}'`", value)
+        if head in ("registers", "constants"):
+            section[name] = name if value is None else self.literal(value)
+        elif head == "system":
+            section[name] = self.literal(value)
+        else:
+            section[name] = key if value is None else value
+
+    def resolve(self) -> None:
+        """Turns the tokens of `initial`, `values` and `stop` into values."""
+        sections = self.sections
+        sections["initial"] = {name: self.constant(token) for name, token in sections["initial"].items()}
+        sections["values"] = {name: self.constants(tree) for name, tree in sections["values"].items()}
+        sections["stop"] = {name: self.constant(token) for name, token in sections["stop"].items()}
+        both = next((name for name in sections["registers"] if name in sections["constants"]), None)
+        if both is not None:
+            raise PSLCheckError(
+                both,
+                "is declared as a register and as a constant",
+                "Rename one of them.",
+                source=self.text,
+                name=self.name,
+            )
+
+    def set_causal(self, head: Token, value: _Node) -> None:
+        if not isinstance(value, Token) or value not in ("true", "false"):
+            raise self.syntax_error("write `causal_attn: true` or `causal_attn: false`", head)
+        self.causal = value == "true"
+
+    # -- statements
+
+    def statements(self, trees: Iterable[_Node]) -> Iterator[Production | Repeat]:
+        for tree in trees:
+            if tree.data == "production":
+                yield self.production(tree)
+            elif tree.data == "repeat":
+                yield self.repeat(tree)
+            else:
+                head, body = tree.children
+                if head != "causal_attn":
+                    reason = "stands before the first production" if head in SECTIONS else "is no declaration"
+                    raise self.syntax_error(f"`{head}:` {reason}", head)
+                self.set_causal(head, body)
+
+    def production(self, tree: _Node) -> Production:
+        comment, where, tests, *assignments = tree.children
+        return Production(
+            tests=self.tests(tests),
+            assignments=tuple(self.assignment(assignment) for assignment in assignments),
+            right_match=where == "where_rm",
+            causal=self.causal,
+            comment=_comment(comment),
+            place=_place(where),
+        )
+
+    def repeat(self, tree: _Node) -> Repeat:
+        comment, head, number, body, until = tree.children
+        statements = tuple(self.statements(body.children))
+        if not statements:
+            raise self.check_error("repeat", head, "has no production", "Give it one, or leave the block out.")
+        (condition,) = until.children
+        if isinstance(condition, Token) and condition != "NO_CHANGE":
+            raise self.syntax_error("expected `until NO_CHANGE` or `until` and tests", condition)
+        return Repeat(
+            body=statements,
+            until=None if isinstance(condition, Token) else self.tests(condition),
+            bound=DEFAULT_BOUND if number is None else self.bound(number),
+            comment=_comment(comment),
+            place=_place(head),
+        )
+
+    def bound(self, number: Token) -> int:
+        if number.startswith("-") or len(number) > 9 or int(number) == 0:
+            raise self.check_error(
+                f"repeat {number}", number, "a bound is a number from 1 to 999999999", "E.g. `repeat 500:`."
+            )
+        return int(number)
+
+    def tests(self, tree: _Node) -> tuple[Test, ...]:
+        return tuple(self.test(child) for child in tree.children)
+
+    def test(self, tree: _Node) -> Test:
+        left, *middle, right = tree.children
+        if tree.data != "test":
+            place = left.children[0]
+            constants = Constants(self.constants(right), _place(place))
+            return Test(self.test_left(left), "in" if tree.data == "test_in" else "not in", constants)
+        if right.data == "reference":
+            return Test(self.test_left(left), str(middle[0]), self.reference(right))
+        (token,) = right.children
+        return Test(self.test_left(left), str(middle[0]), Constants((self.constant(token),), _place(token)))
+
+    def test_left(self, tree: _Node) -> Reference:
+        reference = self.reference(tree)
+        if reference.function:
+            raise self.syntax_error("a function stands on the right side of a test: swap the sides", tree.children[2])
+        return reference
+
+    def assignment(self, tree: _Node) -> Assignment:
+        left, right = tree.children
+        target = self.reference(left)
+        if target.cell != "N" or target.function:
+            raise self.syntax_error("only the cell N is updated: `register[N] = ...`", left.children[1])
+        if right.data == "constant":
+            return Assignment(target.register, self.constant(right.children[0]), target.place)
+        value = self.reference(right)
+        if value.function:
+            raise self.syntax_error("functions are used in tests only, not in what is assigned", right.children[2])
+        return Assignment(target.register, value, target.place)
+
+    def reference(self, tree: _Node) -> Reference:
+        register, cell, function = tree.children
+        if cell not in ("n", "N"):
+            raise self.syntax_error(
+                f"`{cell}` is no cell: `n` is the cell that is read, `N` the one that is updated", cell
+            )
+        return Reference(str(register), str(cell), str(function) if function else None, _place(register))
+
+    # -- values
+
+    def constants(self, tree: _Node) -> tuple[str, ...]:
+        values = []
+        for entry in tree.children:
+            key, value = entry.children
+            if value is not None:
+                raise self.syntax_error("expected a list of constants", key)
+            values.append(self.constant(key))
+        return tuple(values)
+
+    def constant(self, token: Token) -> str:
+        """The value of a constant: a name that is declared, a number, or a quoted string."""
+        if token.type != "NAME":
+            return self.literal(token)
+        if token in self.sections["constants"]:
+            return self.sections["constants"][token]
+        if token in self.sections["registers"]:
+            mend = f"Write `{token}[n]` or `{token}[N]`, or quote it if the word is meant."
+            raise self.check_error(str(token), token, "is a register and stands for no value", mend)
+        known = (*self.sections["constants"], *self.sections["registers"])
+        mend = did_you_mean(token, known) + f"Declare it (`constants: {{{token}}}`) or quote it (`'{token}'`)."
+        raise self.check_error(str(token), token, "is not declared", mend)
+
+    def literal(self, token: Token) -> str:
+        if token.type != "STRING":
+            return str(token)
+        characters = iter(token[1:-1])
+        text = ""
+        for character in characters:
+            if character == "\\":
+                character = next(characters)
+                if character not in "\\'\"":
+                    raise self.syntax_error(f"`\\{character}` is no escape: a backslash is written `\\\\`", token)
+            text += character
+        if not text or len(text.split()) != 1 or text.split()[0] != text:
+            raise self.syntax_error("a value is one word: not empty, without white space", token)
+        return text
+
+    # -- errors
+
+    def syntax_error(self, message: str, token: Any) -> PSLSyntaxError:
+        return PSLSyntaxError(message.rstrip(), token.line, token.column, self.text, self.name)
+
+    def check_error(self, expression: str, token: Token, reason: str, mend: str) -> PSLCheckError:
+        return PSLCheckError(expression, reason, mend, token.line or 0, token.column or 0, self.text, self.name)
+
+
+def _place(token: Token) -> Place:
+    return Place(token.line or 0, token.column or 0)
+
+
+def _comment(token: Token | None) -> str:
+    return "" if token is None else token.lstrip("#/").strip()
