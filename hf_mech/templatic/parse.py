@@ -95,23 +95,27 @@ def _fields(question: Region, fixed: set[str]) -> tuple[tuple[Field, ...], Value
 
 def _answer(answer: Region, values: Values, number: int) -> tuple[Field, ...]:
     """The fields of an A-region, in which whole constituents of the question stand."""
-    begins = {value[0]: i for i, value in enumerate(values)}
+    longest_first = sorted(enumerate(values), key=lambda pair: -len(pair[1]))
     inside = {symbol for value in values for symbol in value}
     fields: list[Field] = []
     at = 0
     while at < len(answer):
-        constituent = begins.get(answer[at])
-        if constituent is not None and answer[at : at + len(values[constituent])] == values[constituent]:
-            fields.append(constituent)
-            at += len(values[constituent])
-        elif answer[at] in inside:
-            raise PromptError(
-                f"The answer of example {number} has {answer[at]!r} of a constituent and not all of that constituent. "
-                "An answer repeats constituents whole (32d-ii)."
-            )
+        symbol = answer[at]
+        if symbol in inside:
+            whole = next((pair for pair in longest_first if answer[at : at + len(pair[1])] == pair[1]), None)
+            if whole is None:
+                raise PromptError(
+                    f"The answer of example {number} has {symbol!r} of a constituent and not all of that constituent. "
+                    "An answer repeats constituents whole (32d-ii)."
+                )
+            fields.append(whole[0])
+            at += len(whole[1])
         else:
-            last = fields[-1] if fields else 0
-            fields[-1:] = [(*last, answer[at])] if isinstance(last, tuple) else [*fields[-1:], (answer[at],)]
+            before = fields[-1] if fields else None
+            if isinstance(before, tuple):
+                fields[-1] = (*before, symbol)
+            else:
+                fields.append((symbol,))
             at += 1
     return tuple(fields)
 

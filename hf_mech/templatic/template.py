@@ -23,8 +23,8 @@ class Template:
     Args:
         question: constituents and delimiters. The constituents are numbered 0, 1, ... from the left, and between two of
             them stands a delimiter.
-        answer: constituents of the question, each once or not at all, and delimiters of its own. Two constituents may
-            be neighbours, as in (25).
+        answer: constituents of the question, not necessarily all of them, and delimiters of its own. Two constituents
+            may be neighbours, as in (25). The grammar has each at most once (32b-i); a template may repeat one.
 
     Raises:
         TemplateError: no field, a delimiter without a symbol, two delimiters in a row, or other constituents.
@@ -58,11 +58,8 @@ class Template:
         if any(isinstance(a, int) and isinstance(b, int) for a, b in pairwise(self.question)):
             raise TemplateError(f"Two constituents of a question need a delimiter between them, got {self.question}.")
         used = [f for f in self.answer if isinstance(f, int)]
-        if len(set(used)) < len(used) or not set(used) <= set(numbers):
-            raise TemplateError(
-                f"The answer's constituents must be the question's, 0 to {len(numbers) - 1}, each at most once (32b-i, "
-                f"32d-i), got {used}."
-            )
+        if not set(used) <= set(numbers):
+            raise TemplateError(f"The answer's constituents must be the question's (32d-i), {numbers}, got {used}.")
 
     @cached_property
     def count(self) -> int:

@@ -14,6 +14,9 @@ DELIMITER_SYMBOLS: tuple[str, ...] = tuple("!#$%&()*+,-/:;<=>?@[]^_`{|}~")
 
 HELD_OUT_EVERY = 4  # of the English words, in alphabetical order, every fourth is kept for ood_lexical
 
+# Of english_words.txt. Caches of data sets are named by the code: with other words comes another digest here.
+ENGLISH_WORDS_SHA256 = "0bb6162245f60f22"
+
 
 @cache
 def words(vocabulary: Literal["rlw", "eng"], held_out: bool = False) -> tuple[str, ...]:

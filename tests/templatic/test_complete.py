@@ -1,0 +1,119 @@
+"""The exact completer, on the paper's prompts and against a second solver; and the check of a prompt."""
+
+import itertools
+import warnings
+
+import pytest
+
+from hf_mech.templatic.check import check_prompt, violations
+from hf_mech.templatic.complete import complete
+from hf_mech.templatic.errors import GrammarWarning, PromptError
+from hf_mech.templatic.grammar import generate
+from hf_mech.templatic.tasks import SPLITS, TASKS
+from tests.templatic.regex_solver import solve
+
+# Sec. 7.2.4, in the spelling of App. D: symbols with spaces between them.
+NINE = {
+    "tgt 1": ("Q the big bear ? a red car A the big bear $ . Q some baby cub ? one small house A", "some baby cub $ ."),
+    "tgt 2": ("Q - his green bird A his green bird . Q - some light monkey A", "some light monkey ."),
+    "j loves m": ("Q john loves mary A mary hugs john . Q sue loves bill A", "bill hugs sue ."),
+    "act2pass": ("Q x V y A y Was V By x . Q u V w A", "w Was V By u ."),
+    "act2pass 2": ("Q x V y A y Was V -en By x . Q u1 u2 V w1 w2 w3 A", "w1 w2 w3 Was V -en By u1 u2 ."),
+    "swap": ("Q B V D E A D E V B . Q F G H V K L A", "K L V F G H ."),
+    "cross mult": (
+        "Q ( x / y ) /// (( u // v )) A ( x * v ) / (( y ** u )) . Q ( a / b ) /// (( c // d )) A",
+        "( a * d ) / (( b ** c )) .",
+    ),
+    "implica": ("Q x => y A y or not x . Q ( u and v ) => z A", "z or not ( u and v ) ."),
+    "implica 2": ("Q x = > y A y or not x . Q ( u and v ) = > z A", "z or not ( u and v ) ."),
+}
+BOX_2 = {
+    "(1)": (
+        "Q the program was translated by a compiler A translated ( a compiler , the program ) "
+        "Q my big dog was chased by a small black cat A",
+        "chased ( a small black cat , my big dog )",
+    ),
+    "(4)": ("Q x => y A y or not x Q ( u and v ) => z A", "z or not ( u and v )"),
+    "(7)": ("Q log { x * y } A log ( x ) + log [ y ] Q log { 3a * b ^ 2 } A", "log ( 3a ) + log [ b ^ 2 ]"),
+    "(10)": (
+        "Q ~ es zd ey db ak ) fx $ { tr dz , + vj kj zo % jq hu rd ag "
+        "A _ vj kj zo $ es zd ey db ak / jq hu rd ag * fx . "
+        "Q ~ dv he ) vv bo td $ { xh dp qc my mz , + qk % hw oc cw uh A",
+        "_ qk $ dv he / hw oc cw uh * vv bo td .",
+    ),
+}
+BREAK_APP_D = {"(7)"}  # "log" twice in an answer; the "a" of (1) has its place in both questions, as a delimiter has
+
+
+@pytest.mark.parametrize("name", [*NINE, *BOX_2])
+def test_the_prompts_of_the_paper(name):
+    prompt, completion = (NINE | BOX_2)[name]
+    assert complete(prompt) == completion
+
+
+@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize("task", TASKS)
+def test_two_solvers_find_the_data_sets_answers(task, split):
+    for example in generate(task, split, seed=3, stop=30):
+        assert complete(example.prompt) == solve(example.prompt) == example.completion
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("split", SPLITS)
+def test_every_answer_of_the_one_shot_task(split):
+    for example in generate("1_shot_rlw", split):
+        assert solve(example.prompt) == example.completion
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_the_data_set_passes_the_check(task):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for split in SPLITS:
+            for example in generate(task, split, stop=10):
+                assert check_prompt(example.prompt).text == example.prompt
+
+
+@pytest.mark.parametrize("name", [*NINE, *BOX_2])
+def test_of_the_papers_prompts_the_check_warns_of_one(name):
+    prompt, completion = (NINE | BOX_2)[name]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert check_prompt(prompt).completion == completion
+    assert bool(caught) == (name in BREAK_APP_D)
+    assert all(w.category is GrammarWarning for w in caught)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "message"),
+    [
+        ("Q a - b b A a . Q c - d A", "'b': no symbol can be repeated within the <question> of example 1"),
+        ("Q a - b A b . b Q c - d A", "'b': no symbol can be repeated within the <answer> of example 1"),
+        ("Q a A ! a ! . Q b A", "'!': no symbol can be repeated within the <answer> of example 1"),
+        ("Q a - b A b . Q c c - d A", "'c': no symbol can be repeated within the <cue>"),
+        ("Q twice x A x x Q twice a b A", "'x': no symbol can be repeated within the <answer>"),
+        ("Q a - b A b . Q c - d A d . Q a - e A", r"'a': .*<cue> cannot overlap .*<question> \(of example 1\)"),
+    ],
+)
+def test_the_check_names_the_constraint(prompt, message):
+    with pytest.warns(GrammarWarning, match=message):
+        assert check_prompt(prompt).completion == complete(prompt)
+
+
+def test_a_cue_with_the_examples_constituents_in_other_places_has_no_answer():
+    """App. D forbids it for this reason: nothing tells constituents from delimiters."""
+    prompt = "Q a - b A b . Q b - a A"
+    with pytest.warns(GrammarWarning, match=r"'a', 'b': .*cannot overlap"), pytest.raises(PromptError):
+        check_prompt(prompt)
+
+
+def test_a_prompt_without_a_cue_is_no_warning_but_an_error():
+    with pytest.raises(PromptError, match="ends with a cue"):
+        check_prompt("Q a - a A a .")
+
+
+def test_several_violations_are_all_listed():
+    found = violations("Q a - a A b b . Q c c - d A")
+    assert len(found) == 3
+    for (number, name), text in zip(itertools.product([1], ["<question>", "<answer>"]), found, strict=False):
+        assert f"{name} of example {number}" in text
