@@ -49,7 +49,7 @@ def register_function(name: str, function: Function) -> None:
     Raises:
         ProgramError: the name is no identifier, or is taken by another function.
     """
-    if not isinstance(name, str) or not name.isidentifier():
+    if not name.isidentifier():
         raise ProgramError(f"a function's name must be an identifier such as `swap_case`; got {name!r}")
     if not callable(function):
         raise ProgramError(f"the function `{name}` must be callable with one string; got {function!r}")
