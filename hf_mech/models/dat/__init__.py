@@ -1,0 +1,51 @@
+"""Discrete-Attention-only Transformer: programs of the Production System Language compiled into attention weights."""
+
+from typing import TYPE_CHECKING
+
+import lazy_loader
+
+from ...registration import register
+from .configuration_dat import DATConfig
+
+register(
+    DATConfig,
+    {
+        "AutoModel": "hf_mech.models.dat.modeling_dat:DATModel",
+        "AutoModelForCausalLM": "hf_mech.models.dat.modeling_dat:DATForCausalLM",
+    },
+)
+
+__getattr__, __dir__, __all__ = lazy_loader.attach(
+    __name__,
+    submod_attrs={
+        "dat_cache": ["DATCache"],
+        "dat_errors": [
+            "DATBackendError",
+            "DATConfigError",
+            "DATError",
+            "DATInputError",
+            "DATLengthError",
+            "DATRepeatError",
+            "DATVocabularyError",
+        ],
+        "dat_trace": ["LayerState"],
+        "modeling_dat": ["DATForCausalLM", "DATModel", "DATModelOutput"],
+    },
+)
+
+__all__ += ["DATConfig"]
+
+if TYPE_CHECKING:  # the same names, for type checkers and editors
+    from .configuration_dat import DATConfig as DATConfig
+    from .dat_cache import DATCache as DATCache
+    from .dat_errors import DATBackendError as DATBackendError
+    from .dat_errors import DATConfigError as DATConfigError
+    from .dat_errors import DATError as DATError
+    from .dat_errors import DATInputError as DATInputError
+    from .dat_errors import DATLengthError as DATLengthError
+    from .dat_errors import DATRepeatError as DATRepeatError
+    from .dat_errors import DATVocabularyError as DATVocabularyError
+    from .dat_trace import LayerState as LayerState
+    from .modeling_dat import DATForCausalLM as DATForCausalLM
+    from .modeling_dat import DATModel as DATModel
+    from .modeling_dat import DATModelOutput as DATModelOutput

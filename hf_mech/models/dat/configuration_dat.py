@@ -1,0 +1,143 @@
+"""Configuration of a Discrete-Attention-only Transformer: the program that it runs, and how."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from huggingface_hub.dataclasses import strict
+from transformers.configuration_utils import PreTrainedConfig
+
+from .dat_errors import DATConfigError
+from .dat_program import DATProgram, constants_of, read_program
+from .dat_values import END_OF_PROMPT, NIL, ValueSpace
+
+BACKENDS = ("gather", "dense", "relaxed")
+
+
+def _echo() -> dict[str, Any]:
+    """One layer that copies every symbol onto itself: what a configuration without a program runs."""
+    copy = {"q": {"p": "p"}, "k": {"p": "p"}, "v": {"s": "s"}}
+    layer = {"layer_comment": "copy", "causal_attn": False, "right_match": False, "weights": copy}
+    return {
+        "register_map": {"symbol": "s", "position": "p"},
+        "constants_map": {},
+        "system_map": {"symbol": "symbol", "position": "position", "output": "symbol"},
+        "watch_list": [],
+        "weights": [layer],
+    }
+
+
+@strict
+class DATConfig(PreTrainedConfig):
+    r"""A program in QKVL, and the sizes and the backend that run it.
+
+    Args:
+        qkvl (`dict`, *optional*): the program as the JSON of App. J: registers, constants, system registers, and the
+            layers with their query, key and value instructions. `hf_mech.psl.compile_program` makes it. Without one,
+            a single layer that copies.
+        max_position_embeddings (`int`, *optional*, defaults to 512): T, the largest position and the largest number.
+        num_open_values (`int`, *optional*, defaults to 4096): places for words that the program does not name.
+        constants (`list[str]`, *optional*): the program's constants in the order of their indices; read off `qkvl`.
+        backend (`str`, *optional*, defaults to `"gather"`): `"gather"`, registers as integers; `"dense"`, registers as
+            one-hot vectors, (70) as it stands; `"relaxed"`, the same softened at `temperature`, for training.
+        temperature (`float`, *optional*, defaults to 0.1): of the relaxed backend; at 0 it is the dense one.
+        logit_scale (`float`, *optional*, defaults to 50.0): the logit of a value whose neuron in the output register is
+            at 1; the others' is 0.
+        pad_token_id, eop_token_id (`int`, *optional*): nil, 0, and the end of the prompt, 1; nothing else is accepted.
+
+    Raises:
+        DATConfigError: no QKVL, or sizes or a backend that make no model.
+
+    Example:
+
+    ```python
+    >>> from hf_mech.models.dat import DATConfig
+
+    >>> config = DATConfig(max_position_embeddings=9, num_open_values=20)
+    >>> config.program.registers, config.vocab_size, config.hidden_size
+    (('s', 'p'), 32, 64)
+
+    ```
+    """
+
+    model_type = "dat"
+    _auto_class = "AutoConfig"  # a saved checkpoint carries this code and loads without the package
+
+    qkvl: dict[str, Any] | None = None
+    max_position_embeddings: int = 512
+    num_open_values: int = 4096
+    constants: list[str] | None = None
+    backend: str = "gather"
+    temperature: float | int = 0.1
+    logit_scale: float | int = 50.0
+    pad_token_id: int | None = NIL
+    eop_token_id: int = END_OF_PROMPT
+    eos_token_id: int | list[int] | None = None
+    num_attention_heads: int = 1
+    use_cache: bool = True
+
+    def __post_init__(self, **kwargs):
+        if self.qkvl is None:
+            self.qkvl = _echo()
+        try:
+            if self.constants is None:
+                self.constants = constants_of(self.qkvl, self.max_position_embeddings)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise DATConfigError(
+                f"qkvl is no QKVL program ({type(error).__name__}: {error}); compile one with hf_mech.psl."
+            ) from error
+        if self.eos_token_id is None:  # a nil that is said ends the generation, too
+            self.eos_token_id = [*(self.values.index(word) or NIL for word in self.qkvl.get("stop", ())), NIL]
+        super().__post_init__(**kwargs)
+        self.validate_architecture()  # here too: what `strict` calls itself it wraps in an error of its own
+
+    def validate_architecture(self):
+        """Refuses values that no model can have, before any work starts."""
+        for name, least in (("max_position_embeddings", 1), ("num_open_values", 0)):
+            if getattr(self, name) < least:
+                raise DATConfigError(f"{name} must be at least {least}, got {getattr(self, name)}.")
+        if self.backend not in BACKENDS:
+            raise DATConfigError(f"backend must be one of {BACKENDS}, got {self.backend!r}.")
+        if self.temperature < 0 or self.logit_scale <= 0:
+            raise DATConfigError(
+                f"temperature must be 0 or more and logit_scale positive, got {self.temperature}, {self.logit_scale}."
+            )
+        if self.pad_token_id != NIL or self.eop_token_id != END_OF_PROMPT:
+            raise DATConfigError(
+                f"pad_token_id is nil, {NIL}, and eop_token_id is {END_OF_PROMPT}, got {self.pad_token_id} and "
+                f"{self.eop_token_id}; leave them out."
+            )
+        _ = self.program
+
+    @property
+    def values(self) -> ValueSpace:
+        """Which index stands for which value."""
+        return ValueSpace(self.max_position_embeddings, self.constants or (), self.num_open_values)
+
+    @property
+    def program(self) -> DATProgram:
+        """The program with every name resolved."""
+        return read_program(self.qkvl or {}, self.values)
+
+    @property
+    def vocab_size(self) -> int:
+        """d, how many values a register can hold; a token is one of them."""
+        return len(self.values)
+
+    @property
+    def num_registers(self) -> int:
+        """How many registers a cell's state has; the primed ones live in queries and keys only."""
+        return len((self.qkvl or {}).get("register_map", ()))
+
+    @property
+    def hidden_size(self) -> int:
+        """The width of a cell's state vector: a one-hot vector for every register, (66)."""
+        return self.num_registers * self.vocab_size
+
+    @property
+    def num_hidden_layers(self) -> int:
+        """One layer for each production, counted once where a block repeats it."""
+        return len(self.program.layers)
+
+
+__all__ = ["DATConfig"]

@@ -1,0 +1,95 @@
+"""The cache of a DAT: not keys and values but the whole state of every cell at every layer, (71)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from torch import Tensor
+from transformers.cache_utils import Cache
+
+from .dat_errors import DATInputError
+from .dat_history import History
+
+
+class DATCache(Cache):
+    """What a DAT keeps between the steps of `generate()`. Registers that a layer leaves as they are cost nothing."""
+
+    is_compileable = False
+
+    def __init__(self) -> None:
+        super().__init__(layers=[])
+        self.history = History()
+        self.tokens = 0
+
+    def get_seq_length(self, layer_idx: int = 0) -> int:
+        """How many tokens have been read, padding among them."""
+        return self.tokens
+
+    def get_max_cache_shape(self, layer_idx: int = 0) -> int:
+        """-1: it grows."""
+        return -1
+
+    @property
+    def is_initialized(self) -> bool:
+        return bool(self.history.groups)
+
+    def reorder_cache(self, beam_idx: Tensor) -> None:
+        """Keeps these rows of the batch, in this order."""
+        self._map(lambda tensor: tensor.index_select(0, beam_idx.to(tensor.device)))
+
+    def batch_select_indices(self, indices: Tensor) -> None:
+        """Keeps these rows of the batch, in this order."""
+        self._map(lambda tensor: tensor[indices])
+
+    def batch_repeat_interleave(self, repeats: int) -> None:
+        """Every row several times."""
+        self._map(lambda tensor: tensor.repeat_interleave(repeats, 0))
+
+    def crop(self, tokens_to_remove: int) -> None:
+        """Forgets the last tokens.
+
+        Raises:
+            DATInputError: they reach into the prompt, which is parsed as a whole.
+        """
+        if tokens_to_remove >= len(self.history.groups):
+            raise DATInputError(
+                f"Only the {len(self.history.groups) - 1} tokens after the prompt can be forgotten, got "
+                f"{tokens_to_remove}; begin with an empty cache."
+            )
+        if tokens_to_remove > 0:
+            del self.history.groups[-tokens_to_remove:]
+            self.tokens -= tokens_to_remove
+
+    def reset(self) -> None:
+        """Forgets everything."""
+        self.history, self.tokens = History(), 0
+
+    def _map(self, function: Callable[[Tensor], Tensor]) -> None:
+        self.history.groups = [group.map(function) for group in self.history.groups]
+
+    def memory(self) -> int:
+        """The bytes of all tensors held."""
+        found: dict[int, int] = {}
+
+        def count(tensor: Tensor) -> Tensor:
+            found[id(tensor)] = tensor.numel() * tensor.element_size()
+            return tensor
+
+        self._map(count)
+        return sum(found.values())
+
+
+def as_dat_cache(cache: object) -> DATCache:
+    """The cache itself.
+
+    Raises:
+        DATInputError: it is a cache of another kind.
+    """
+    if not isinstance(cache, DATCache):
+        raise DATInputError(
+            f"past_key_values must be a DATCache, got {type(cache).__name__}; leave it out, and generate() makes one."
+        )
+    return cache
+
+
+__all__ = ["DATCache"]

@@ -1,0 +1,88 @@
+"""Token ids as cells: which tokens are words of the prompt, which come after it, which are no cells at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from .dat_errors import DATInputError, DATLengthError
+from .dat_values import END_OF_PROMPT, NIL
+
+
+@dataclass(frozen=True)
+class Words:
+    """The words of one part of every row, moved together to the left.
+
+    Args:
+        symbols: [batch, most words].
+        exists: which of them are words, [batch, most words].
+        rank: for every token its place among the words, or -1, [batch, length].
+    """
+
+    symbols: Tensor
+    exists: Tensor
+    rank: Tensor
+
+
+def check_ids(ids: Tensor, size: int) -> None:
+    """Refuses ids that are no values.
+
+    Raises:
+        DATInputError: not [batch, length] of integers, or out of range.
+    """
+    if ids.dim() != 2 or ids.dtype not in (torch.int64, torch.int32):
+        raise DATInputError(f"input_ids must be integers [batch, length], got {ids.dtype} {tuple(ids.shape)}.")
+    if ids.numel() and (int(ids.max()) >= size or int(ids.min()) < 0):
+        raise DATInputError(
+            f"input_ids must lie between 0 and {size - 1}, got {int(ids.min())} to {int(ids.max())}; use the "
+            "checkpoint's own tokenizer, or compile the program with more num_open_values."
+        )
+
+
+def collect(ids: Tensor, chosen: Tensor) -> Words:
+    """Moves the chosen tokens of every row to the left, in their order."""
+    count = chosen.sum(1)
+    most = int(count.max()) if len(ids) else 0
+    order = (~chosen).int().argsort(dim=1, stable=True)[:, :most]
+    exists = torch.arange(most, device=ids.device) < count[:, None]
+    rank = torch.where(chosen, chosen.long().cumsum(1) - 1, -1)
+    return Words(ids.gather(1, order) * exists, exists, rank)
+
+
+def split(ids: Tensor, mask: Tensor) -> tuple[Words, Words, Tensor]:
+    """The prompts, what follows them, and where their ends are, a boolean [batch, length].
+
+    Padding makes no cell, and neither does the mark of the end.
+
+    Raises:
+        DATInputError: a row with no end of the prompt, with two, or with no word before it.
+    """
+    ends = mask & (ids == END_OF_PROMPT)
+    words = mask & (ids != END_OF_PROMPT) & (ids != NIL)
+    odd = (ends.sum(1) != 1).nonzero().flatten().tolist()
+    if odd:
+        raise DATInputError(
+            f"A prompt ends with the token {END_OF_PROMPT}, once; rows {odd[:8]} have "
+            f"{ends.sum(1)[odd[:8]].tolist()} of them. The tokenizer adds it unless add_special_tokens=False."
+        )
+    behind = ends.long().cumsum(1) > 0
+    prompt = words & ~behind
+    empty = (~prompt.any(1)).nonzero().flatten().tolist()
+    if empty:
+        raise DATInputError(f"A prompt needs a word; rows {empty[:8]} have none.")
+    return collect(ids, prompt), collect(ids, words & behind), ends
+
+
+def check_length(longest: int, limit: int) -> None:
+    """Refuses cells that no position is left for.
+
+    Raises:
+        DATLengthError: says the limit and how to raise it.
+    """
+    if longest > limit:
+        raise DATLengthError(
+            f"A prompt and what follows it may have {limit} words, got {longest}. Compile the program with a larger "
+            "max_position_embeddings, or ask for fewer max_new_tokens."
+        )

@@ -1,0 +1,168 @@
+"""Runs a program over cells: prompts in parallel, (70), then cell by cell, (71). What a layer does is a backend's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from .dat_errors import DATRepeatError
+from .dat_history import Group, History, Registers, Tree, choose, enter
+from .dat_program import Block, DATProgram, Layer, Match
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The cells that are being updated: `exists` [batch, N] and `positions` [batch, N]."""
+
+    exists: Tensor
+    positions: Tensor
+
+
+@dataclass(frozen=True)
+class Readable:
+    """The cells that may be read: those of earlier groups and, behind them, the ones being updated.
+
+    Args:
+        exists, positions: [batch, n].
+        register: gives a register of all of them, [batch, n] or [batch, n, values].
+        own: how many of the n, the last ones, are the cells being updated.
+    """
+
+    exists: Tensor
+    positions: Tensor
+    register: Callable[[int], Tensor]
+    own: int
+
+
+class Backend(Protocol):
+    """How registers are kept, and what one layer does to them."""
+
+    def begin(self, symbols: Tensor, cells: Cells, ends: Tensor) -> Registers:
+        """The registers of prompt cells at the first layer, (70b): `symbols` and `ends` (of the prompt) [batch, N]."""
+
+    def carry(self, last: Registers, symbols: Tensor, cells: Cells) -> Registers:
+        """The registers of the next cell: all of the last one's, but for position and symbol, (71a)."""
+
+    def step(self, layer: Layer, registers: Registers, cells: Cells, readable: Readable) -> Registers:
+        """One layer."""
+
+    def holds(self, matches: tuple[Match, ...], registers: Registers, cells: Cells, readable: Readable) -> Tensor:
+        """Whether some cell being updated matches some readable cell, [batch]."""
+
+    def changed(self, before: Tensor, after: Tensor) -> Tensor:
+        """Where a register has another value, [batch, N]."""
+
+
+class Machine:
+    """A program with the backend that runs it."""
+
+    def __init__(self, program: DATProgram, backend: Backend):
+        self.program, self.backend = program, backend
+
+    def read_prompt(self, symbols: Tensor, exists: Tensor) -> Group:
+        """Processes prompts in parallel, (70).
+
+        Args:
+            symbols: values [batch, P]; every row's words stand first.
+            exists: which of them are words.
+        """
+        count = exists.sum(1)
+        positions = torch.arange(1, symbols.shape[1] + 1, device=symbols.device).expand_as(symbols) * exists
+        cells = Cells(exists, positions)
+        registers = self.backend.begin(symbols, cells, positions == count[:, None])
+        tree, final = self._run_all(registers, cells, History())
+        last = tuple(_at(register, (count - 1)[:, None]) for register in final)
+        return Group(tree, final, exists, positions, last, count)
+
+    def read_word(self, symbols: Tensor, exists: Tensor, history: History) -> Group:
+        """Processes one further cell a row, (71): `symbols` and `exists` are [batch, 1]."""
+        before = history.groups[-1]
+        count = before.count + exists[:, 0]
+        cells = Cells(exists, count[:, None] * exists)
+        registers = self.backend.carry(before.last, symbols, cells)
+        tree, final = self._run_all(registers, cells, history)
+        last = choose(exists[:, 0], final, before.last)
+        return Group(tree, final, exists, cells.positions, last, count)
+
+    def _run_all(self, registers: Registers, cells: Cells, history: History) -> tuple[Tree, Registers]:
+        run = _Run(self.backend, cells, history)
+        return run.statements(self.program.statements, registers, history.trees(), cells)
+
+
+class _Run:
+    """One pass of a group of cells through all layers."""
+
+    def __init__(self, backend: Backend, cells: Cells, history: History):
+        self.backend = backend
+        self.exists, self.positions = cells.exists, cells.positions
+        if history.groups:
+            self.exists = torch.cat([history.exists, cells.exists], 1)
+            self.positions = torch.cat([history.positions, cells.positions], 1)
+
+    def statements(
+        self, statements: Sequence[Layer | Block], registers: Registers, past: list[Tree], cells: Cells
+    ) -> tuple[Tree, Registers]:
+        """Runs a body; `past` are the earlier groups' trees of it. A tree ends with the registers behind it."""
+        tree: Tree = []
+        for i, statement in enumerate(statements):
+            if isinstance(statement, Layer):
+                tree.append(registers)
+                readable = self._readable(registers, [body[i] for body in past], cells)
+                registers = self.backend.step(statement, registers, cells, readable)
+            else:
+                repetitions, registers = self._block(i, statement, registers, past, cells)
+                tree.append(repetitions)
+        return [*tree, registers], registers
+
+    def _block(
+        self, index: int, block: Block, registers: Registers, past: list[Tree], cells: Cells
+    ) -> tuple[list[Tree], Registers]:
+        repetitions: list[Tree] = []
+        running = cells.exists.any(1)
+        while True:
+            repetition = len(repetitions)
+            inner = Cells(cells.exists & running[:, None], cells.positions)
+            bodies = enter(past, index, repetition)
+            tree, after = self.statements(block.body, registers, bodies, inner)
+            if repetitions and not bool(running.all()):
+                tree = choose(running, tree, repetitions[-1])  # rows that have ended replay their last repetition
+            repetitions.append(tree)
+            running = running & ~self._ended(block, registers, after, bodies, inner)
+            registers = after
+            if not bool(running.any()):
+                return repetitions, registers
+            if len(repetitions) == block.bound:
+                raise DATRepeatError(
+                    f"The repeat block {block.comment!r} has not ended after {block.bound} repetitions; raise its "
+                    "bound, `repeat N:`, or mend its condition."
+                )
+
+    def _ended(self, block: Block, before: Registers, after: Registers, bodies: list[Tree], cells: Cells) -> Tensor:
+        if block.until is None:
+            moved = torch.zeros(len(cells.exists), dtype=torch.bool, device=cells.exists.device)
+            for old, new in zip(before, after, strict=True):
+                if old is not new:
+                    moved = moved | (self.backend.changed(old, new) & cells.exists).any(1)
+            return ~moved
+        return self.backend.holds(
+            block.until, after, cells, self._readable(after, [body[-1] for body in bodies], cells)
+        )
+
+    def _readable(self, registers: Registers, past: list[Registers], cells: Cells) -> Readable:
+        def register(index: int) -> Tensor:
+            own = registers[index]
+            return torch.cat([*(earlier[index] for earlier in past), own], 1) if past else own
+
+        return Readable(self.exists, self.positions, register, cells.exists.shape[1])
+
+
+def _at(register: Tensor, columns: Tensor) -> Tensor:
+    """A register at these columns [batch, N]."""
+    index = columns.clamp(min=0)
+    if register.dim() == 3:
+        return register.gather(1, index[..., None].expand(-1, -1, register.shape[2]))
+    return register.gather(1, index)

@@ -1,0 +1,224 @@
+"""QKVL as the model reads it: the JSON of App. J with every name resolved to an index."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .dat_errors import DATConfigError
+from .dat_values import BUILT_IN, NIL, ValueSpace, is_number
+
+PARTS = ("symbol", "position", "output", "parse", "eop")
+PARSING, END = "1", "EOP"  # what the registers `parse` and `eop` hold at first, (70b)
+REQUIRED = ("register_map", "system_map", "weights")
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One side of a match: a register through a function, or constants by index; perhaps negated, (64), (72)."""
+
+    register: int | None = None
+    function: str | None = None
+    values: tuple[int, ...] = ()
+    negated: bool = False
+
+
+@dataclass(frozen=True)
+class Match:
+    """One entry of the query and the key under the same target name."""
+
+    target: str
+    query: Operand
+    key: Operand
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One production: what must match, and what is written into which register from which register or constant."""
+
+    index: int
+    matches: tuple[Match, ...]
+    writes: tuple[tuple[int, Operand], ...]
+    right_match: bool
+    causal: bool
+    comment: str
+
+
+@dataclass(frozen=True)
+class Block:
+    """A repeat block; `until` is None for NO_CHANGE."""
+
+    body: tuple[Layer | Block, ...]
+    until: tuple[Match, ...] | None
+    bound: int
+    comment: str
+
+
+@dataclass(frozen=True)
+class DATProgram:
+    """A program over registers by index.
+
+    Args:
+        registers: short names, in order.
+        parts: the index of the register that plays each part of `PARTS` which the program has.
+        initial: register -> value that every prompt cell begins with.
+        statements: layers and blocks, in order.
+    """
+
+    registers: tuple[str, ...]
+    parts: Mapping[str, int]
+    initial: Mapping[int, int]
+    statements: tuple[Layer | Block, ...]
+
+    @property
+    def layers(self) -> list[Layer]:
+        """All layers in order, those of blocks too."""
+        return list(_layers(self.statements))
+
+
+def _layers(statements: tuple[Layer | Block, ...]) -> Iterator[Layer]:
+    for statement in statements:
+        if isinstance(statement, Layer):
+            yield statement
+        else:
+            yield from _layers(statement.body)
+
+
+def constants_of(qkvl: Mapping[str, Any], largest: int) -> list[str]:
+    """Every constant of a QKVL program that is no number, in order of first appearance."""
+    found: dict[str, None] = {}
+    registers = set(qkvl["register_map"].values())
+
+    def add(value: Any) -> None:
+        if isinstance(value, list):
+            for item in value[1:]:
+                found.setdefault(item) if value[0] != "!=" else add(item)
+        elif value.partition("@")[0] not in registers:
+            found.setdefault(value)
+
+    def walk(blocks: list[Any]) -> None:
+        for block in blocks:
+            if isinstance(block["weights"], list):
+                for part in ("q", "k"):
+                    for value in (block.get("until") or {}).get(part, {}).values():
+                        add(value)
+                walk(block["weights"])
+            else:
+                for part in ("q", "k", "v"):
+                    for value in block["weights"][part].values():
+                        add(value)
+
+    for group in (
+        qkvl.get("constants_map", {}).values(),
+        qkvl.get("initial", {}).values(),
+        *qkvl.get("values", {}).values(),
+        qkvl.get("stop", ()),
+        *(pair for table in qkvl.get("functions", {}).values() for pair in table.items()),
+    ):
+        for value in group:
+            found.setdefault(value)
+    walk(qkvl["weights"])
+    if "eop" in qkvl["system_map"]:
+        found.setdefault(END)
+    return [value for value in found if not is_number(value, largest)]
+
+
+def read_program(qkvl: Mapping[str, Any], space: ValueSpace) -> DATProgram:
+    """Resolves a QKVL program.
+
+    Raises:
+        DATConfigError: what is there is no QKVL; the message names the place.
+    """
+    try:
+        return _Reader(qkvl, space).program()
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        raise DATConfigError(
+            f"config.qkvl is no QKVL program ({type(error).__name__}: {error}); compile one with hf_mech.psl."
+        ) from error
+
+
+class _Reader:
+    def __init__(self, qkvl: Mapping[str, Any], space: ValueSpace):
+        missing = [key for key in REQUIRED if key not in qkvl]
+        if missing:
+            raise DATConfigError(f"config.qkvl lacks {missing}; compile a program with hf_mech.psl.")
+        self.qkvl, self.space = qkvl, space
+        self.registers: tuple[str, ...] = tuple(qkvl["register_map"].values())
+        self.indices = {name: i for i, name in enumerate(self.registers)}
+        if len(self.indices) != len(self.registers):
+            raise DATConfigError(f"Two registers share a short name: {sorted(self.registers)}.")
+        self.functions = {*BUILT_IN, *qkvl.get("functions", {})}
+        self.count = 0
+
+    def program(self) -> DATProgram:
+        names = self.qkvl["register_map"]
+        parts = {part: self.indices[names[name]] for part, name in self.qkvl["system_map"].items()}
+        lacking = [part for part in ("symbol", "position", "output") if part not in parts]
+        if lacking:
+            raise DATConfigError(f"The program's system registers lack {lacking}.")
+        initial = {self.indices[name]: self.constant(value) for name, value in self.qkvl.get("initial", {}).items()}
+        if "parse" in parts:
+            initial.setdefault(parts["parse"], self.constant(PARSING))
+        statements = self.statements(self.qkvl["weights"], parts["position"])
+        return DATProgram(self.registers, parts, initial, statements)
+
+    def statements(self, blocks: list[Any], position: int) -> tuple[Layer | Block, ...]:
+        made: list[Layer | Block] = []
+        for block in blocks:
+            if isinstance(block["weights"], list):
+                until = block.get("until") or None
+                body = self.statements(block["weights"], position)
+                matches = self.matches(until, "until") if until else None
+                made.append(Block(body, matches, int(block.get("bound", 1000)), block.get("layer_comment", "")))
+            else:
+                made.append(self.layer(block, position))
+        return tuple(made)
+
+    def layer(self, block: Mapping[str, Any], position: int) -> Layer:
+        index, self.count = self.count, self.count + 1
+        where = f"layer {index} ({block.get('layer_comment', '')!r})"
+        writes = tuple((self.indices[target], self.operand(source)) for target, source in block["weights"]["v"].items())
+        if any(target == position for target, _ in writes):
+            raise DATConfigError(f"{where} writes the position register, which names the cell, (33a-ii).")
+        if any(source.negated or len(source.values) > 1 or source.function for _, source in writes):
+            raise DATConfigError(f"{where} writes what is no single value: {block['weights']['v']}.")
+        return Layer(
+            index,
+            self.matches(block["weights"], where),
+            writes,
+            bool(block.get("right_match", False)),
+            bool(block.get("causal_attn", False)),
+            block.get("layer_comment", ""),
+        )
+
+    def matches(self, weights: Mapping[str, Any], where: str) -> tuple[Match, ...]:
+        query, key = weights["q"], weights["k"]
+        if set(query) != set(key) or not query:
+            raise DATConfigError(
+                f"{where}: query and key must have the same targets, at least one, got {list(query)} and {list(key)}."
+            )
+        return tuple(Match(target, self.operand(query[target]), self.operand(key[target])) for target in query)
+
+    def operand(self, source: Any) -> Operand:
+        if isinstance(source, list):
+            kind, rest = source[0], source[1:]
+            if kind == "!=":
+                (inner,) = rest
+                plain = self.operand(inner)
+                return Operand(plain.register, plain.function, plain.values, negated=True)
+            if kind not in ("in", "not in"):
+                raise DATConfigError(f"Expected '!=', 'in' or 'not in', got {kind!r} in {source}.")
+            return Operand(values=tuple(self.constant(value) for value in rest), negated=kind == "not in")
+        name, _, function = source.partition("@")
+        if name in self.indices:
+            if function and function not in self.functions:
+                raise DATConfigError(f"No function {function!r} in {source!r}; there are {sorted(self.functions)}.")
+            return Operand(register=self.indices[name], function=function or None)
+        return Operand(values=(self.constant(source),))
+
+    def constant(self, value: str) -> int:
+        index = self.space.index(value)
+        if index is None or index == NIL:
+            raise DATConfigError(f"{value!r} is no constant of the configuration: {list(self.space.constants)}.")
+        return index

@@ -1,0 +1,350 @@
+"""Discrete-Attention-only Transformer: a production-system program as the weights of attention layers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import one_hot
+from transformers import initialization as init
+from transformers.generation import GenerationMixin
+from transformers.modeling_outputs import CausalLMOutputWithPast
+from transformers.modeling_utils import PreTrainedModel
+from transformers.utils import ModelOutput, can_return_tuple
+
+from .configuration_dat import DATConfig
+from .dat_cache import DATCache, as_dat_cache
+from .dat_errors import DATBackendError
+from .dat_gather import GatherBackend
+from .dat_history import Group, History, Registers
+from .dat_inputs import Words, check_ids, check_length, collect, split
+from .dat_machine import Backend, Machine, _at
+from .dat_program import END
+from .dat_projection import DATProjection
+from .dat_trace import LayerState, trace_of
+from .dat_vectors import DATLayer, VectorBackend
+
+
+@dataclass
+class DATModelOutput(ModelOutput):
+    """What [`DATModel`] returns.
+
+    Args:
+        last_hidden_state (`Tensor` of shape `[batch, length, hidden_size]`): every token's cell after the last layer, a
+            one-hot vector for each register (soft ones from the relaxed backend), (66). The end of the prompt has the
+            state of the prompt's last cell; padding is zero.
+        register_values (`Tensor` of shape `[batch, length, num_registers]`): the same as indices of values.
+        past_key_values (`DATCache`, with `use_cache=True`): all that generation needs.
+    """
+
+    last_hidden_state: Tensor | None = None
+    register_values: Tensor | None = None
+    past_key_values: DATCache | None = None
+
+
+@dataclass(frozen=True)
+class _States:
+    """Registers of all cells that a call has read, and which of them each token has, [batch, length]; -1 for none."""
+
+    registers: Registers
+    columns: Tensor
+    history: History
+
+    def register(self, index: int, size: int, dtype: torch.dtype) -> Tensor:
+        """A register of every token as a vector, [batch, length, size]."""
+        found = _at(self.registers[index], self.columns)
+        vectors = found if found.dim() == 3 else one_hot(found.long(), size)
+        return vectors.to(dtype) * (self.columns >= 0)[..., None]
+
+    def values(self) -> Tensor:
+        """The values of all registers, [batch, length, registers]; nil for padding."""
+        found = [_at(register, self.columns) for register in self.registers]
+        return torch.stack([v.argmax(-1) if v.dim() == 3 else v.long() for v in found], -1) * (
+            self.columns >= 0
+        ).unsqueeze(-1)
+
+
+class DATPreTrainedModel(PreTrainedModel):
+    """Weights, loading and saving of all DAT models."""
+
+    config_class = DATConfig
+    base_model_prefix = "dat"
+    main_input_name = "input_ids"
+    _no_split_modules = ["DATLayer"]
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        """A model without a checkpoint is the program of its configuration."""
+        if isinstance(module, DATProjection):
+            init.copy_(module.weight, module.compiled())
+
+
+class DATModel(DATPreTrainedModel):
+    r"""A production-system program as a transformer of attention alone, (70)-(71).
+
+    Every layer is one production: a cell N reads the first (or last) cell n whose key matches N's query, and writes
+    what that cell's value gives. There is no vocabulary beyond the values of the registers, and none is learned.
+
+    Example:
+
+    ```python
+    >>> import torch
+    >>> from hf_mech.models.dat import DATConfig, DATModel
+
+    >>> model = DATModel(DATConfig(max_position_embeddings=4, num_open_values=10))
+    >>> words = torch.tensor([[8, 9, 1]])  # two words, and the end of the prompt
+    >>> model(words).register_values.tolist()  # symbol and position of each cell; position k has the index k + 2
+    [[[8, 3], [9, 4], [9, 4]]]
+
+    ```
+    """
+
+    _auto_class = "AutoModel"  # a saved checkpoint carries this code and loads without the package
+
+    def __init__(self, config: DATConfig):
+        super().__init__(config)
+        self.program = config.program
+        self.layers = nn.ModuleList(DATLayer(layer, config.vocab_size) for layer in self.program.layers)
+        self._checked: list[int] | None = None  # the versions of the weights that were found to be the program's
+        self._tables: dict[torch.device, dict[str, Tensor]] = {}
+        self.post_init()
+
+    # ------------------------------------------------------------------------------------------------------- forward
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: Tensor,  # [batch, length]
+        attention_mask: Tensor | None = None,  # [batch, length]
+        past_key_values: DATCache | None = None,
+        use_cache: bool | None = None,
+        **kwargs: Any,
+    ) -> DATModelOutput:
+        r"""Runs the program.
+
+        Args:
+            input_ids: words, the end of the prompt, and perhaps words after it; nil pads, left, right or between.
+            attention_mask: 0 at padding. Only the last columns, those of `input_ids`, are read.
+            past_key_values: what an earlier call has returned; then every word is one after the prompt.
+            use_cache: whether to return a cache; `config.use_cache` if it is not given.
+
+        Raises:
+            DATInputError: no prompt, or ids out of range.
+            DATLengthError: more words than positions.
+            DATRepeatError: a repeat block exceeds its bound.
+        """
+        states = self.run(input_ids, attention_mask, past_key_values)
+        cache = self._cached(past_key_values, use_cache, states, input_ids)
+        vectors = [states.register(i, self.config.vocab_size, self.dtype) for i in range(len(self.program.registers))]
+        return DATModelOutput(torch.cat(vectors, -1), states.values(), cache)
+
+    @torch.compiler.disable
+    def run(self, input_ids: Tensor, attention_mask: Tensor | None, past_key_values: DATCache | None) -> _States:
+        """The states of all tokens' cells, before they are made into vectors."""
+        check_ids(input_ids, self.config.vocab_size)
+        if attention_mask is None:
+            mask = torch.ones_like(input_ids, dtype=torch.bool)
+        else:
+            mask = attention_mask[:, -input_ids.shape[1] :].bool()
+        machine = Machine(self.program, self._backend(input_ids.device))
+        limit = self.config.max_position_embeddings
+        if past_key_values is not None and as_dat_cache(past_key_values).is_initialized:
+            history = History(list(past_key_values.history.groups))
+            words = collect(input_ids, mask & (input_ids > self.config.eop_token_id))
+            columns = words.rank
+            new = self._read_words(machine, words, history, limit)
+        else:
+            prompt, words, ends = split(input_ids, mask)
+            check_length(prompt.symbols.shape[1], limit)
+            first = machine.read_prompt(prompt.symbols, prompt.exists)
+            history = History([first])
+            new = [first, *self._read_words(machine, words, history, limit)]
+            size = prompt.symbols.shape[1]
+            columns = torch.where(words.rank >= 0, words.rank + size, prompt.rank)
+            columns = torch.where(ends, first.count[:, None] - 1, columns)
+        if not new:  # padding alone
+            new, columns = [history.groups[-1]], torch.full_like(columns, -1)
+        finals = zip(*(group.final for group in new), strict=True)
+        return _States(tuple(torch.cat(parts, 1) for parts in finals), columns, history)
+
+    def _read_words(self, machine: Machine, words: Words, history: History, limit: int) -> list[Group]:
+        """Reads the words after the prompt one column after the other; they join the history."""
+        groups = []
+        for column in range(words.symbols.shape[1]):
+            symbols, exists = words.symbols[:, column : column + 1], words.exists[:, column : column + 1]
+            check_length(int((history.groups[-1].count + exists[:, 0]).max()), limit)
+            group = machine.read_word(symbols, exists, history)
+            history.groups.append(group)
+            groups.append(group)
+        return groups
+
+    def _cached(
+        self, past: DATCache | None, use_cache: bool | None, states: _States, input_ids: Tensor
+    ) -> DATCache | None:
+        if not (self.config.use_cache if use_cache is None else use_cache) or (past is None and self.training):
+            return None
+        cache = DATCache() if past is None else past
+        cache.history = states.history
+        cache.tokens += input_ids.shape[1]
+        return cache
+
+    # ------------------------------------------------------------------------------------------------------ backends
+
+    def _backend(self, device: torch.device) -> Backend:
+        tables = self._functions(device)
+        end = self.config.values.index(END) if "eop" in self.program.parts else None
+        if self.config.backend == "gather":
+            self._check_compiled()
+            return GatherBackend(self.program, tables, end)
+        temperature = float(self.config.temperature) if self.config.backend == "relaxed" else 0.0
+        half = self.dtype in (torch.bfloat16, torch.float16)
+        return VectorBackend(
+            self.program,
+            self._layers(),
+            tables,
+            end,
+            self.config.vocab_size,
+            temperature,
+            torch.float32 if half else self.dtype,
+        )
+
+    def _layers(self) -> list[DATLayer]:
+        return [layer for layer in self.layers if isinstance(layer, DATLayer)]
+
+    def _functions(self, device: torch.device) -> dict[str, Tensor]:
+        if device not in self._tables:
+            registered = (self.config.qkvl or {}).get("functions", {})
+            names = {"pos_increment", "pos_decrement", *registered}
+            self._tables[device] = {name: self.config.values.table(name, registered).to(device) for name in names}
+        return self._tables[device]
+
+    def _check_compiled(self) -> None:
+        """Integers stand for the vectors only while the weights are the program's."""
+        versions = [parameter._version for parameter in self.parameters()]
+        if self._checked == versions:
+            return
+        changed = [
+            name
+            for name, module in self.named_modules()
+            if isinstance(module, DATProjection) and not module.is_compiled()
+        ]
+        if changed:
+            raise DATBackendError(
+                f"The backend 'gather' runs compiled weights, and those of {changed[:4]} are others now; set "
+                "model.config.backend to 'dense' or 'relaxed', or call model.recompile()."
+            )
+        self._checked = versions
+
+    @torch.no_grad()
+    def recompile(self) -> None:
+        """Puts the weights of the program back, (72)."""
+        for module in self.modules():
+            if isinstance(module, DATProjection):
+                module.weight.copy_(module.compiled().to(module.weight))
+
+    @torch.no_grad()
+    def to_dense(self, layer: int) -> Mapping[str, tuple[Tensor, Tensor]]:
+        """The full matrices of one layer as the paper has them, (72).
+
+        Returns:
+            For `query`, `key` and `value` the matrix [input, output] and the bias [output]. The input is a cell's
+            vector, `hidden_size` wide; the output is as many registers as the attribute has targets for queries and
+            keys, and all registers for values.
+        """
+        module, tables, size = self._layers()[layer], self._functions(self.device), self.config.vocab_size
+        writes = [target for target, _ in module.layer.writes]
+        made = {}
+        for name, projection in (("query", module.query), ("key", module.key), ("value", module.value)):
+            places = writes if name == "value" else range(len(projection.operands))
+            width = self.config.num_registers if name == "value" else len(projection.operands)
+            matrix = torch.zeros(self.config.hidden_size, width * size, device=self.device, dtype=self.dtype)
+            bias = torch.zeros(width * size, device=self.device, dtype=self.dtype)
+            for i, (operand, place) in enumerate(zip(projection.operands, places, strict=True)):
+                columns = slice(place * size, (place + 1) * size)
+                block = projection.block(i, tables)
+                if operand.register is None:
+                    bias[columns] = block
+                else:
+                    matrix[operand.register * size : (operand.register + 1) * size, columns] = block
+            made[name] = (matrix, bias)
+        return made
+
+    # --------------------------------------------------------------------------------------------------------- traces
+
+    @torch.no_grad()
+    def trace(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> list[list[LayerState]]:
+        """The states of every cell at every layer: for the prompt, then for each word after it.
+
+        Returns:
+            For every group of cells its states before the first layer and after each, see [`LayerState`].
+        """
+        states = self.run(input_ids, attention_mask, None)
+        return [trace_of(self.program, group) for group in states.history.groups]
+
+
+class DATForCausalLM(DATPreTrainedModel, GenerationMixin):
+    r"""A DAT that says what its output register holds; `generate()` carries the whole state forward, (71).
+
+    Example:
+
+    ```python
+    >>> import torch
+    >>> from hf_mech.models.dat import DATConfig, DATForCausalLM
+
+    >>> model = DATForCausalLM(DATConfig(max_position_embeddings=8, num_open_values=10))
+    >>> model.generate(torch.tensor([[12, 13, 1]]), max_new_tokens=2).tolist()  # the program copies
+    [[12, 13, 1, 13, 13]]
+
+    ```
+    """
+
+    _auto_class = "AutoModelForCausalLM"
+
+    def __init__(self, config: DATConfig):
+        super().__init__(config)
+        self.dat = DATModel(config)
+        self.post_init()
+        if self.generation_config is not None:
+            self.generation_config.suppress_tokens = [config.eop_token_id]  # no program says it
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: Tensor,  # [batch, length]
+        attention_mask: Tensor | None = None,  # [batch, length]
+        past_key_values: DATCache | None = None,
+        labels: Tensor | None = None,  # [batch, length]
+        use_cache: bool | None = None,
+        logits_to_keep: int | Tensor = 0,
+        **kwargs: Any,
+    ) -> CausalLMOutputWithPast:
+        r"""Runs the program and reads its output register.
+
+        Args:
+            input_ids, attention_mask, past_key_values, use_cache: see [`DATModel.forward`].
+            labels: the tokens again, -100 where there is nothing to be learned; the logits of each predict the next.
+            logits_to_keep: for how many of the last tokens there are logits, or for which; 0 for all.
+        """
+        states = self.dat.run(input_ids, attention_mask, past_key_values)
+        cache = self.dat._cached(past_key_values, use_cache, states, input_ids)
+        kept = slice(-logits_to_keep, None) if isinstance(logits_to_keep, int) else logits_to_keep
+        states = _States(states.registers, states.columns[:, kept], states.history)
+        output = self.dat.program.parts["output"]
+        logits = self.config.logit_scale * states.register(output, self.config.vocab_size, self.dtype)
+        loss = None
+        if labels is not None:
+            loss = self.loss_function(logits=logits, labels=labels, vocab_size=self.config.vocab_size, **kwargs)
+        return CausalLMOutputWithPast(loss=loss, logits=logits, past_key_values=cache)
+
+    def _prepare_cache_for_generation(
+        self, generation_config: Any, model_kwargs: dict, *args: Any, **kwargs: Any
+    ) -> None:
+        """Any cache that generate() is asked for is a [`DATCache`]: the others hold keys and values."""
+        if model_kwargs.get("past_key_values") is None and generation_config.use_cache is not False:
+            model_kwargs["past_key_values"] = DATCache()
+
+
+__all__ = ["DATForCausalLM", "DATModel", "DATModelOutput", "DATPreTrainedModel"]
