@@ -1,0 +1,337 @@
+"""The two kinds of language models: what they ask, what they make of every kind of reply, and what they raise."""
+
+import json
+import socket
+import time
+
+import pytest
+import torch
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import WhitespaceSplit
+from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast, pipeline
+
+from hf_mech.templatic.chat_endpoint import ChatEndpoint, api_key_from_environment
+from hf_mech.templatic.language_models import (
+    EndpointAnswerError,
+    EndpointBusyError,
+    EndpointKeyError,
+    EndpointRefusedError,
+    EndpointSettingsError,
+    EndpointUnreachableError,
+    LanguageModel,
+    ModelNotLoadedError,
+    PromptTooLongError,
+    Question,
+    Reply,
+)
+from hf_mech.templatic.text_pipeline import TextPipeline
+from hf_mech.templatic.variants import Variant, prompts_of
+from tests.templatic.chat_server import ChatServer, completion, slow
+
+SWAP = Question("Q B V D E A D E V B . Q F G H V K L A", "Complete the pattern.")
+
+
+@pytest.fixture
+def server():
+    with ChatServer() as running:
+        yield running
+
+
+@pytest.fixture
+def endpoint(server):
+    """A client of the server that loses no time between attempts."""
+    with ChatEndpoint("solver", server.url, api_key="secret-key", retries=2, backoff=0, timeout=30) as client:
+        yield client
+
+
+def questions(count):
+    return [Question(prompt.text) for prompt in prompts_of(Variant(), count=count)]
+
+
+def completions(count):
+    return [prompt.completion for prompt in prompts_of(Variant(), count=count)]
+
+
+def test_a_request_says_what_it_should(server, endpoint):
+    assert endpoint.reply(SWAP) == Reply("K L V F G H .", "stop")
+    ((headers, request),) = server.requests
+    assert request == {
+        "model": "solver",
+        "temperature": 0,
+        "max_tokens": 512,
+        "messages": [
+            {"role": "system", "content": "Complete the pattern."},
+            {"role": "user", "content": SWAP.prompt},
+        ],
+    }
+    assert headers["Authorization"] == "Bearer secret-key"
+    assert isinstance(endpoint, LanguageModel)
+
+
+def test_fields_can_be_added_and_removed_and_the_key_is_told_to_nobody(server):
+    fields = {"temperature": None, "max_tokens": None, "max_completion_tokens": 99}
+    with ChatEndpoint("m", server.url + "/chat/completions", api_key="secret-key", request=fields) as endpoint:
+        endpoint.reply(Question(SWAP.prompt))
+        assert endpoint.settings() == {
+            "kind": "chat endpoint",
+            "url": f"{server.url}/chat/completions",
+            "model": "m",
+            "max_completion_tokens": 99,
+        }
+    ((_, request),) = server.requests
+    assert request == {
+        "model": "m",
+        "max_completion_tokens": 99,
+        "messages": [{"role": "user", "content": SWAP.prompt}],
+    }
+
+
+def test_without_a_key_none_is_sent_not_even_that_of_netrc(server, tmp_path, monkeypatch):
+    netrc = tmp_path / "netrc"
+    netrc.write_text("machine 127.0.0.1 login somebody password hidden\n")
+    netrc.chmod(0o600)
+    monkeypatch.setenv("NETRC", str(netrc))
+    for key in (None, "mine"):
+        with ChatEndpoint("m", server.url, api_key=key) as endpoint:
+            endpoint.reply(SWAP)
+    assert [headers.get("Authorization") for headers, _ in server.requests] == [None, "Bearer mine"]
+
+
+def test_the_key_comes_from_the_environment(monkeypatch):
+    monkeypatch.setenv("A_KEY", " abc\n")
+    monkeypatch.setenv("NO_KEY", "")
+    assert [api_key_from_environment(name) for name in ("A_KEY", "NO_KEY", "NEVER_SET")] == ["abc", None, None]
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
+def test_what_may_pass_is_tried_again(server, endpoint, status):
+    server.first.extend([(status, {}, "busy"), (status, {"Retry-After": "0"}, "{}")])
+    assert endpoint.reply(SWAP).text == "K L V F G H ."
+    assert len(server.requests) == 3
+
+
+def test_retry_after_is_heeded(server, endpoint):
+    server.first.append((429, {"Retry-After": "1"}, "{}"))
+    begin = time.monotonic()
+    assert endpoint.reply(SWAP).text == "K L V F G H ."
+    assert time.monotonic() - begin >= 1
+
+
+@pytest.mark.parametrize("status", [429, 500])
+def test_what_does_not_pass_ends_after_the_retries(server, endpoint, status):
+    server.first.extend([(status, {}, '{"error": {"message": "slow\\n down"}}')] * 9)
+    with pytest.raises(EndpointBusyError, match=rf"status {status} after 2 retries: slow down\. .*goes on from here"):
+        endpoint.reply(SWAP)
+    assert len(server.requests) == 3
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "said"),
+    [
+        (401, EndpointKeyError, "environment variable that --api-key-env names"),
+        (403, EndpointKeyError, "no such thing"),
+        (400, EndpointRefusedError, "status 400: no such thing. Check the model's name \\('solver'\\)"),
+        (404, EndpointRefusedError, "status 404"),
+        (302, EndpointRefusedError, "status 302"),
+        (204, EndpointRefusedError, "status 204"),
+    ],
+)
+def test_a_refusal_is_not_repeated_and_does_not_show_the_key(server, endpoint, status, error, said):
+    body = "" if status == 204 else '{"error": {"message": "no such thing"}}'
+    server.first.append((status, {"Location": "/elsewhere"} if status == 302 else {}, body))
+    with pytest.raises(error, match=said) as caught:
+        endpoint.reply(SWAP)
+    assert len(server.requests) == 1
+    assert "secret-key" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "<html>a proxy's page</html>",
+        "",
+        "3",
+        "null",
+        "[]",
+        "{}",
+        '{"choices": []}',
+        '{"choices": {}}',
+        '{"choices": [null]}',
+        '{"choices": [{"message": null}]}',
+        '{"choices": [{"message": {}}]}',
+        '{"choices": [{"message": {"content": [{"type": "text", "text": "K L"}]}}]}',
+        '{"choices": [{"message": {"content": 7}}]}',
+        '{"choices": [{"message": {"content": "K"}, "finish_reason": 1}]}',
+        '{"error": {"message": "in a reply of status 200"}}',
+    ],
+)
+def test_what_is_no_chat_completion(server, endpoint, body):
+    server.first.append((200, {}, body))
+    with pytest.raises(EndpointAnswerError, match=r"not (a chat completion|text): .*Expected"):
+        endpoint.reply(SWAP)
+
+
+def test_a_reply_without_text_is_an_empty_one(server, endpoint):
+    server.first.append((200, {}, completion(None, "length")))
+    assert endpoint.reply(SWAP) == Reply("", "length")
+
+
+def test_a_long_error_is_cut(server, endpoint):
+    server.first.append((400, {}, "x" * 5_000))
+    with pytest.raises(EndpointRefusedError) as caught:
+        endpoint.reply(SWAP)
+    assert len(str(caught.value)) < 800
+
+
+def test_no_answer_in_time(server):
+    server.first.extend([slow(1.0)] * 2)
+    with ChatEndpoint("m", server.url, timeout=0.15, retries=1, backoff=0) as endpoint:
+        with pytest.raises(EndpointUnreachableError, match=r"1 retries .*The limit for a reply is 0\.15 s"):
+            endpoint.reply(SWAP)
+    assert len(server.requests) == 2
+
+
+def test_nobody_there():
+    with socket.socket() as taken:  # bound, and never listening
+        taken.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
+        with ChatEndpoint("m", url, retries=1, backoff=0) as endpoint:
+            with pytest.raises(EndpointUnreachableError, match="Connection refused"):
+                endpoint.reply(SWAP)
+
+
+def test_replies_keep_the_order_of_the_questions(server):
+    server.first.append(slow(0.3))
+    with ChatEndpoint("m", server.url, concurrency=4) as endpoint:
+        assert [reply.text for reply in endpoint.replies(questions(12))] == completions(12)
+    assert len(server.requests) == 12
+
+
+def test_what_was_answered_before_a_failure_is_given_and_little_is_asked_behind_it(server):
+    asked = questions(40)
+
+    def answer(request):
+        content = request["messages"][-1]["content"]
+        return 5 if content == asked[6].prompt else completions(40)[[q.prompt for q in asked].index(content)]
+
+    server.answer = answer
+    given = []
+    with ChatEndpoint("m", server.url, concurrency=3) as endpoint:
+        with pytest.raises(EndpointAnswerError):
+            given.extend(reply.text for reply in endpoint.replies(asked))
+    assert given == completions(40)[:6]
+    assert len(server.requests) <= 6 + 3
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"base_url": "localhost:8000/v1"}, "must look like https://host/v1, got 'localhost:8000/v1'"),
+        ({"base_url": "http:///v1"}, "must look like"),
+        ({"base_url": "https://h/v1?key=1"}, "must look like"),
+        ({"retries": -1}, "retries must be 0 or more, got -1"),
+        ({"concurrency": 0}, "concurrency must be 1 or more, got 0"),
+        ({"max_tokens": 0}, "max_tokens must be 1 or more"),
+        ({"timeout": 0.0}, "timeout must be more than 0"),
+        ({"timeout": float("nan")}, "timeout must be more than 0"),
+        ({"backoff": -1.0}, "backoff 0 or more"),
+        ({"api_key": "a\nb"}, "no HTTP header takes"),
+        ({"request": {"messages": [], "n": 2}}, "messages, n cannot be among"),
+    ],
+)
+def test_settings_of_which_no_request_can_be_made(settings, said):
+    with pytest.raises(EndpointSettingsError, match=said):
+        ChatEndpoint("m", **settings)
+
+
+# Models of transformers
+
+
+WORDS = sorted({*"QABVDEFGHKL.~:|", "Complete", "the", "pattern."})
+
+
+def word_tokenizer(**special):
+    ids = {word: number for number, word in enumerate(["<eos>", "<unk>", *WORDS])}
+    tokenizer = Tokenizer(WordLevel(ids, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = WhitespaceSplit()
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **{"eos_token": "<eos>", "unk_token": "<unk>"} | special)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A tiny GPT-2 with random weights, and its tokenizer, which has no padding token."""
+    config = GPT2Config(
+        vocab_size=len(WORDS) + 2, n_positions=64, n_embd=32, n_layer=2, n_head=2, eos_token_id=0, bos_token_id=0
+    )
+    model = GPT2LMHeadModel(config)
+    with torch.no_grad():
+        for weight in model.parameters():  # large enough that the replies depend on the prompts
+            weight.mul_(4 if weight.ndim > 1 else 1)
+    model.save_pretrained(tmp_path / "model")
+    word_tokenizer().save_pretrained(tmp_path / "model")
+    return str(tmp_path / "model")
+
+
+def greedy(folder, text, steps):
+    """The continuation, token by token, one prompt at a time, without generate()."""
+    tokenizer, model = word_tokenizer(), GPT2LMHeadModel.from_pretrained(folder).eval()
+    ids = tokenizer(text)["input_ids"]
+    begin = len(ids)
+    with torch.no_grad():
+        for _ in range(steps):
+            ids.append(int(model(torch.tensor([ids])).logits[0, -1].argmax()))
+            if ids[-1] == 0:
+                break
+    return [word for word in tokenizer.convert_ids_to_tokens(ids[begin:]) if word != "<eos>"]
+
+
+PROMPTS = ["Q B V D A D V B . Q F G V K A", "Q ~ B A B : . Q ~ D E F A", "Q B A B . Q L A", "Q K | L A L . Q F | E D A"]
+
+
+def test_a_pipeline_continues_as_the_model_does_alone(folder):
+    model = TextPipeline.from_pretrained(folder, device="cpu", batch_size=3, max_new_tokens=12)
+    assert isinstance(model, LanguageModel)
+    replies = [reply.text.split() for reply in model.replies([Question(p, "Complete the pattern.") for p in PROMPTS])]
+    expected = []
+    for prompt in PROMPTS:
+        words = greedy(folder, f"Complete the pattern.\n\n{prompt}", 12)
+        expected.append(words[: words.index(".") + 1] if "." in words else words)
+    assert replies == expected
+    assert len(set(map(tuple, replies))) > 1
+    bare = [reply.text.split() for reply in model.replies([Question(prompt) for prompt in PROMPTS])]
+    assert bare != replies
+
+
+def test_a_chat_template_is_used_and_the_whole_reply_counts(folder):
+    template = "{% for m in messages %}{{ m.role[0].upper() }} {{ m.content }} {% endfor %}{{ '|' }}"
+    word_tokenizer(chat_template=template).save_pretrained(folder)
+    model = TextPipeline.from_pretrained(folder, device="cpu", max_new_tokens=12)
+    assert model.settings()["chat_template"] is True
+    replies = [reply.text.split() for reply in model.replies([Question(p, "Complete the pattern.") for p in PROMPTS])]
+    assert replies == [greedy(folder, f"S Complete the pattern. U {prompt} |", 12) for prompt in PROMPTS]
+
+
+def test_settings_are_json_and_name_the_checkpoint(folder):
+    settings = TextPipeline.from_pretrained(folder, device="cpu", batch_size=5).settings()
+    assert json.loads(json.dumps(settings)) == settings
+    assert (settings["model"], settings["dtype"], settings["batch_size"]) == (folder, "float32", 5)
+
+
+def test_a_prompt_that_is_too_long_is_refused_before_anything_is_generated(folder):
+    model = TextPipeline.from_pretrained(folder, device="cpu", max_new_tokens=40)
+    short, long = Question(PROMPTS[2]), Question(" ".join(["Q B A B ."] * 9))
+    with pytest.raises(PromptTooLongError, match=r"45 tokens and 40 for its answer are more than the 64 positions"):
+        next(model.replies([short, long]))
+    assert next(model.replies([short])).text is not None
+
+
+def test_models_that_cannot_be_loaded(tmp_path, folder):
+    with pytest.raises(ModelNotLoadedError, match="nowhere cannot be loaded"):
+        TextPipeline.from_pretrained(str(tmp_path / "nowhere"))
+    with pytest.raises(ModelNotLoadedError, match="got 0 and 512"):
+        TextPipeline.from_pretrained(folder, device="cpu", batch_size=0)
+    generator = pipeline("text-generation", model=folder, device="cpu")
+    generator.tokenizer.eos_token = None
+    with pytest.raises(ModelNotLoadedError, match="neither a padding nor an end-of-sequence token"):
+        TextPipeline(generator)
