@@ -63,7 +63,8 @@ def lay_out(tokens: Iterator[Token]) -> Iterator[Token]:
         return
     if brackets:
         raise LayoutError(f"`{brackets[-1]}` is never closed", brackets[-1])
-    yield Token.new_borrow_pos("_NL", "\n", last)
+    if in_line:
+        yield Token.new_borrow_pos("_NL", "\n", last)
     for _ in widths[1:]:
         yield Token.new_borrow_pos("_DEDENT", "", last)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 from collections.abc import Iterable, Iterator
 from importlib import resources
@@ -14,6 +13,7 @@ from lark import Token, Tree
 from .errors import PSLCheckError, PSLSyntaxError
 from .layout import LayoutError, lay_out
 from .syntax import DEFAULT_BOUND, Assignment, Constants, Place, Production, Program, Reference, Repeat, Test
+from .words import did_you_mean, either
 
 SECTIONS = ("registers", "constants", "system", "watch", "initial", "values", "stop")
 """The declarations, which stand before the statements in any order."""
@@ -89,7 +89,7 @@ def _unexpected_token(wrong: lark.UnexpectedToken, accepted: Iterable[str]) -> s
     found = _SHOWN.get(token.type, "") if token.type.startswith("_") else f"`{token}`"
     if token.type == "$END":
         found = "the end of the program"
-    message = f"found {found or 'nothing'}, expected {_either(_shown(kind) for kind in accepted)}"
+    message = f"found {found or 'nothing'}, expected {either(_shown(kind) for kind in accepted)}"
     return message + _hint(token, set(accepted))
 
 
@@ -120,20 +120,6 @@ def _shown(kind: str) -> str:
     if kind in _SHOWN:
         return _SHOWN[kind]
     return f"`{_grammar().get_terminal(kind).pattern.value}`"
-
-
-def _either(names: Iterable[str]) -> str:
-    *most, last = list(names) or ["nothing more"]
-    return f"{', '.join(most)} or {last}" if most else last
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`Did you mean ...?` for a name that is close to a known one, or the known names if they are few."""
-    known = list(known)
-    close = difflib.get_close_matches(name, known, n=2, cutoff=0.6)
-    if close:
-        return f"Did you mean {_either(f'`{match}`' for match in close)}? "
-    return f"Known: {', '.join(known)}. " if 0 < len(known) <= 12 else ""
 
 
 class _Builder:

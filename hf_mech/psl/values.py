@@ -1,0 +1,105 @@
+"""Which values each register of a program can hold: a fixpoint over its assignments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+
+from .syntax import Assignment, Constants, Production, Program, Reference
+
+PARSING = "1"
+"""What the parse register holds in every prompt cell at the first layer."""
+
+END_OF_PROMPT = "EOP"
+"""What the eop register holds in the last prompt cell at the first layer."""
+
+
+@dataclass(frozen=True)
+class ValueSet:
+    """What a register can hold: it holds nothing else, in any cell, layer and prompt.
+
+    Args:
+        constants: single values.
+        numbers: whether also any position, as a number.
+        words: whether also any word of a prompt; the vocabulary is open.
+        nil: whether also no value.
+    """
+
+    constants: frozenset[str] = frozenset()
+    numbers: bool = False
+    words: bool = False
+    nil: bool = False
+
+    def __or__(self, other: ValueSet) -> ValueSet:
+        return ValueSet(
+            self.constants | other.constants,
+            self.numbers or other.numbers,
+            self.words or other.words,
+            self.nil or other.nil,
+        )
+
+    def beyond(self, allowed: tuple[str, ...]) -> str:
+        """What it holds that a declared set has not, in words; empty if nothing. Nil is in every set."""
+        found = [f"`{value}`" for value in sorted(self.constants - set(allowed))]
+        found += ["any position"] * self.numbers + ["any word of the prompt"] * self.words
+        return ", ".join(found)
+
+    def __str__(self) -> str:
+        """For documentation, such as `CQ | XA | nil` or `number | word`."""
+        parts = sorted(self.constants) + ["number"] * self.numbers + ["word"] * self.words + ["nil"] * self.nil
+        return " | ".join(parts)
+
+
+def value_sets(program: Program) -> dict[str, ValueSet]:
+    """The values that each register can hold, by the register's name.
+
+    The first layer gives each register its first values (33c-ii), a completion cell's symbol is what the output
+    register held (34a), and every assignment adds its constant or the set of the register it copies, cut down to the
+    constants that the production's own tests demand of it. A program of n registers takes at most n rounds.
+    """
+    sets = {register: _first(program, register) for register in program.registers}
+    symbol, output = program.system["symbol"], program.system["output"]
+    while True:
+        before = dict(sets)
+        for production in program.productions:
+            for assignment in production.assignments:
+                sets[assignment.register] |= _assigned(assignment, production, sets)
+        emitted = sets[output]  # nil is never emitted: it ends the generation
+        sets[symbol] |= ValueSet(emitted.constants, emitted.numbers, emitted.words)
+        if sets == before:
+            return sets
+
+
+def _first(program: Program, register: str) -> ValueSet:
+    system = program.system
+    if register == system["symbol"]:
+        return ValueSet(words=True)
+    if register == system["position"]:
+        return ValueSet(numbers=True)
+    if register == system.get("parse"):
+        return ValueSet(frozenset([PARSING]))
+    if register == system.get("eop"):
+        return ValueSet(frozenset([END_OF_PROMPT]), nil=True)
+    if register in program.initial:
+        return ValueSet(frozenset([program.initial[register]]))
+    return ValueSet(nil=True)
+
+
+def _assigned(assignment: Assignment, production: Production, sets: dict[str, ValueSet]) -> ValueSet:
+    """What an assignment can write: all of the copied register's set, or of it what the production's tests allow."""
+    if isinstance(assignment.value, str):
+        return ValueSet(frozenset([assignment.value]))
+    copied = sets[assignment.value.register]
+    demanded = [
+        frozenset(test.right.values)
+        for test in production.tests
+        if isinstance(test.right, Constants) and not test.negated and _same(test.left, assignment.value)
+    ]
+    if not demanded:
+        return copied
+    allowed = reduce(frozenset.__and__, demanded)
+    return ValueSet(allowed if copied.words or copied.numbers else allowed & copied.constants)
+
+
+def _same(left: Reference, right: Reference) -> bool:
+    return (left.register, left.cell) == (right.register, right.cell)
