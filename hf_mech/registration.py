@@ -6,23 +6,34 @@ the Auto classes get a proxy that imports the class when it is first used.
 
 from __future__ import annotations
 
+from typing import Any
+
 import wrapt
 from transformers import AutoConfig
 from transformers.configuration_utils import PreTrainedConfig
-from transformers.models.auto import modeling_auto
+from transformers.models.auto import modeling_auto, tokenization_auto
 
 
-def register(config_class: type[PreTrainedConfig], auto_classes: dict[str, str]) -> None:
+def register(config_class: type[PreTrainedConfig], auto_classes: dict[str, str], tokenizer: str | None = None) -> None:
     """Registers a configuration and its models.
 
     Args:
         config_class: the configuration; its `model_type` becomes loadable through `AutoConfig`.
         auto_classes: for the name of each Auto class, the model's `"module:Class"`. A configuration's several heads are
             several entries, and `hf_mech.hub` writes them all into a checkpoint's `auto_map`.
+        tokenizer: the `"module:Class"` that `AutoTokenizer` gives for the configuration, if the family has its own.
     """
     AutoConfig.register(config_class.model_type, config_class, exist_ok=True)
     for auto_class, target in auto_classes.items():
-        module, name = target.split(":")
-        proxy = wrapt.lazy_import(module, name, interface=type)
         # `AutoModel.register` looks into the class and would import it.
-        getattr(modeling_auto, auto_class)._model_mapping.register(config_class, proxy, exist_ok=True)
+        getattr(modeling_auto, auto_class)._model_mapping.register(config_class, _proxy(target), exist_ok=True)
+    if tokenizer is not None:
+        proxy = _proxy(tokenizer)
+        tokenization_auto.TOKENIZER_MAPPING.register(config_class, proxy, exist_ok=True)
+        tokenization_auto.REGISTERED_TOKENIZER_CLASSES[tokenizer.partition(":")[2]] = proxy
+
+
+def _proxy(target: str) -> Any:
+    """The class `"module:Class"`, imported when it is first used."""
+    module, name = target.split(":")
+    return wrapt.lazy_import(module, name, interface=type)

@@ -13,6 +13,7 @@ register(
         "AutoModel": "hf_mech.models.dat.modeling_dat:DATModel",
         "AutoModelForCausalLM": "hf_mech.models.dat.modeling_dat:DATForCausalLM",
     },
+    tokenizer="hf_mech.models.dat.tokenization_dat:DATTokenizer",
 )
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
@@ -30,6 +31,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         ],
         "dat_trace": ["LayerState"],
         "modeling_dat": ["DATForCausalLM", "DATModel", "DATModelOutput"],
+        "tokenization_dat": ["DATTokenizer"],
     },
 )
 
@@ -49,3 +51,4 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .modeling_dat import DATForCausalLM as DATForCausalLM
     from .modeling_dat import DATModel as DATModel
     from .modeling_dat import DATModelOutput as DATModelOutput
+    from .tokenization_dat import DATTokenizer as DATTokenizer
