@@ -1,0 +1,258 @@
+"""What the symbolic machines share: cells, layers, repeat blocks and autoregressive generation (33)-(34), (62)-(63).
+
+A machine is a subclass that says which cell n each updated cell N takes its values from, and what N becomes.
+
+Cells are updated in groups: all prompt cells at once, then one new cell after another. A group reads the earlier groups
+as they were at the input of the same layer. In a repeat block that is the same repetition, and of a group that left the
+block earlier its last one; in nested blocks this holds level by level.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, NamedTuple
+
+from .errors import PromptError, PromptTooLongError, RepeatBoundError
+from .functions import DEFAULT_LIMIT, Table
+
+State = Mapping[str, str | None]
+"""A cell's state structure (33b): register -> value, None for nil."""
+
+Cells = list[State]
+
+UNDEFINED: Any = object()
+"""The image of a value that a function has no image for: it equals nothing, nil neither."""
+
+
+class Path(NamedTuple):
+    """Which layer of an unrolled run: `production` counts from 1 in the program's order, 0 stands for the input;
+    `repetitions` has, for each repeat block around it from the outermost, the repetition, from 1."""
+
+    production: int
+    repetitions: tuple[int, ...] = ()
+
+
+class Step(NamedTuple):
+    """The states of the cells that are updated, after a layer; with production 0, before the first."""
+
+    path: Path
+    cells: tuple[State, ...]
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a machine did.
+
+    Args:
+        completion: the emitted words, without the stop word.
+        trace: the steps of the prompt cells, then those of every new cell. The last word has no cell of its own where
+            `max_new_tokens` or a stop word ended the generation.
+    """
+
+    completion: list[str]
+    trace: list[list[Step]]
+
+    @property
+    def final(self) -> list[State]:
+        """Every cell's state after the last layer."""
+        return [cell for steps in self.trace for cell in steps[-1].cells]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """A production, in the machine's own form: `rule`."""
+
+    production: int
+    rule: Any
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A repeat block; `until` is a rule without assignments, or None for NO_CHANGE."""
+
+    body: tuple[Layer | Loop, ...]
+    until: Any
+    bound: int
+    line: int = 0
+
+
+Block = tuple[Layer | Loop, ...]
+
+
+class Machine(ABC):
+    """A symbolic machine with a program.
+
+    Args:
+        registers: names of the state variables.
+        system: the register that plays each part: `symbol`, `position`, `output`, and `parse` and `eop` if given.
+        initial: what registers hold in every prompt cell at the first layer.
+        stop: output symbols that end the generation.
+        block: the program.
+    """
+
+    def __init__(
+        self,
+        registers: Sequence[str],
+        system: Mapping[str, str],
+        initial: Mapping[str, str],
+        stop: Sequence[str],
+        block: Block,
+    ) -> None:
+        self.registers = tuple(registers)
+        self.system = system
+        self.initial = initial
+        self.stop = frozenset(stop)
+        self.block = block
+
+    @abstractmethod
+    def tables(self, limit: int) -> Mapping[str, Table]:
+        """The functions as tables, for positions up to `limit`."""
+
+    @abstractmethod
+    def match(
+        self, rule: Any, cells: Cells, updated: range, functions: Mapping[str, Table]
+    ) -> list[int | None]:  # [len(updated)]
+        """For each updated cell N, the cell n whose values it takes, or None; both count from 0 in `cells`."""
+
+    @abstractmethod
+    def update(self, rule: Any, of_N: State, of_n: State) -> State:
+        """The next state of a cell N that is matched with n, from both cells' states."""
+
+    def run(
+        self,
+        words: str | Sequence[str],
+        *,
+        max_new_tokens: int = 64,
+        max_position_embeddings: int = DEFAULT_LIMIT,
+    ) -> Run:
+        """Reads a prompt and writes its completion.
+
+        Args:
+            words: the prompt's words, or a string that is split at white space.
+            max_new_tokens: after how many words the generation ends, where neither a stop word nor nil ends it.
+            max_position_embeddings: the greatest position, T.
+
+        Raises:
+            PromptError: there is no word, or something is no word.
+            PromptTooLongError: more than T cells are needed.
+            RepeatBoundError: a repeat block does not end within its bound.
+        """
+        prompt = _words(words)
+        execution = _Execution(self, max_position_embeddings)
+        last = execution.run_group(self._prompt_cells(prompt))[-1]
+        completion: list[str] = []
+        while len(completion) < max_new_tokens:
+            word = last[self.system["output"]]
+            if word is None or word in self.stop:
+                break
+            completion.append(word)
+            if len(completion) < max_new_tokens:
+                # (34a): all of the state is carried forward but the position; the symbol is what was emitted.
+                position = str(len(prompt) + len(completion))
+                new = {**last, self.system["position"]: position, self.system["symbol"]: word}
+                (last,) = execution.run_group([new])
+        return Run(completion, execution.trace)
+
+    def _prompt_cells(self, words: list[str]) -> Cells:
+        """The states at layer 1 (33c-ii)."""
+        start: dict[str, str | None] = dict.fromkeys(self.registers)
+        if "parse" in self.system:
+            start[self.system["parse"]] = "1"
+        start |= self.initial
+        symbol, position = self.system["symbol"], self.system["position"]
+        cells = [{**start, symbol: word, position: str(p)} for p, word in enumerate(words, start=1)]
+        if "eop" in self.system:
+            cells[-1][self.system["eop"]] = "EOP"
+        return list(cells)
+
+
+@dataclass(frozen=True)
+class _History:
+    """What a group of cells went through in a block: of each layer its input, of each repeat block its repetitions."""
+
+    entries: list[Any]  # of each statement, Cells or list[_History]
+    end: Cells
+
+
+class _Execution:
+    """One run: the groups of cells so far, and the trace."""
+
+    def __init__(self, machine: Machine, limit: int) -> None:
+        self.machine = machine
+        self.limit = limit
+        self.functions = machine.tables(limit)
+        self.groups: list[_History] = []
+        self.length = 0
+        self.trace: list[list[Step]] = []
+
+    def run_group(self, cells: Cells) -> Cells:
+        """Takes new cells through all layers."""
+        self.length += len(cells)
+        if self.length > self.limit:
+            raise PromptTooLongError(self.length, self.limit)
+        self.trace.append([Step(Path(0), tuple(cells))])
+        self.groups.append(self._block(self.machine.block, cells, self.groups, ()))
+        return self.groups[-1].end
+
+    def _block(self, block: Block, cells: Cells, earlier: list[_History], repetitions: tuple[int, ...]) -> _History:
+        entries: list[Any] = []
+        for index, statement in enumerate(block):
+            of_earlier = [history.entries[index] for history in earlier]
+            if isinstance(statement, Layer):
+                entries.append(cells)
+                cells = self._layer(statement.rule, cells, of_earlier)
+                self.trace[-1].append(Step(Path(statement.production, repetitions), tuple(cells)))
+            else:
+                entries.append(self._loop(statement, cells, of_earlier, repetitions))
+                cells = entries[-1][-1].end
+        return _History(entries, cells)
+
+    def _loop(
+        self, loop: Loop, cells: Cells, earlier: list[list[_History]], repetitions: tuple[int, ...]
+    ) -> list[_History]:
+        rounds: list[_History] = []
+        for repetition in range(1, loop.bound + 1):
+            at_once = [history[min(repetition, len(history)) - 1] for history in earlier]
+            rounds.append(self._block(loop.body, cells, at_once, (*repetitions, repetition)))
+            before, cells = cells, rounds[-1].end
+            if loop.until is None:
+                ended = cells == before
+            else:
+                matches, _ = self._match(loop.until, cells, [history.end for history in at_once])
+                ended = any(n is not None for n in matches)
+            if ended:
+                return rounds
+        raise RepeatBoundError(loop.line, loop.bound)
+
+    def _layer(self, rule: Any, cells: Cells, earlier: list[Cells]) -> Cells:
+        matches, readable = self._match(rule, cells, earlier)
+        return [
+            of_N if n is None else self.machine.update(rule, of_N, readable[n])
+            for of_N, n in zip(cells, matches, strict=True)
+        ]
+
+    def _match(self, rule: Any, cells: Cells, earlier: list[Cells]) -> tuple[list[int | None], Cells]:
+        """What the last cells match with, and all cells that they can read."""
+        readable = [*chain.from_iterable(earlier), *cells]
+        updated = range(len(readable) - len(cells), len(readable))
+        return self.machine.match(rule, readable, updated, self.functions), readable
+
+
+def _words(words: Any) -> list[str]:
+    """The prompt as a list of words.
+
+    Raises:
+        PromptError: there is none, or something is no word.
+    """
+    if not isinstance(words, Sequence):  # a string is one, too
+        raise PromptError(f"a prompt is a string or a list of words; got {words!r}")
+    split = words.split() if isinstance(words, str) else list(words)
+    if not split:
+        raise PromptError("the prompt has no word; give at least one")
+    for place, word in enumerate(split, start=1):
+        if not isinstance(word, str) or not word:
+            raise PromptError(f"word {place} of the prompt must be a string with at least one character; got {word!r}")
+    return split
