@@ -79,7 +79,7 @@ def ask_llm(
     from rich.console import Console
 
     from hf_mech.templatic.evaluate_llm import evaluate
-    from hf_mech.templatic.report import save_results, score_table
+    from hf_mech.templatic.report import save_results, score_tables
     from hf_mech.templatic.variants import Variant
 
     rows = _rows(table or [])
@@ -100,7 +100,10 @@ def ask_llm(
         scores = evaluate(tested, variants, out, prompts=prompts, seed=seed, system=system)
         setting = {"seed": seed, "system_prompt": system, "model": tested.settings()}
         path = save_results(out / "results.json", tested.name, scores, setting)
-    Console().print(score_table(tested.name, scores, rows))
+    console = Console()
+    if not console.is_terminal:
+        console.width = 120  # a file has room for the whole table
+    console.print(*score_tables(tested.name, scores, rows), sep="\n")
     typer.echo(f"Wrote {path}")
 
 

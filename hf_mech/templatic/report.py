@@ -18,38 +18,42 @@ from hf_mech.templatic.variants import SHIFTED_LENGTH, Variant
 DATASET = "hf_mech/templatic_generation"
 
 
-def score_table(model: str, scores: Sequence[Score], rows: Sequence[Row] = ()) -> Table:
+def score_tables(model: str, scores: Sequence[Score], rows: Sequence[Row] = ()) -> list[Table]:
     """The scores beside those of GPT-4 in the paper.
 
     Args:
         model: its name.
         scores: one a variant.
-        rows: the rows of the paper's tables to show, in their order; by default one line a score.
+        rows: the rows of the paper's tables to show, in their order; by default one table of all scores.
     """
     of = {score.variant: score for score in scores}
-    table = Table(title=model, box=box.SIMPLE_HEAD)
-    for heading in ("", "Task", "Split", "Con Count", "Con Length", "Notes"):
+    rows = rows or [Row("", variant, _paper_accuracy(variant)) for variant in of]
+    return [
+        _table(f"{model}, {name}" if name else model, [(row, of[row.variant]) for row in rows if row.table == name])
+        for name in dict.fromkeys(row.table for row in rows)
+    ]
+
+
+def _table(title: str, lines: Sequence[tuple[Row, Score]]) -> Table:
+    table = Table(title=title, box=box.SIMPLE_HEAD, collapse_padding=True)
+    for heading in ("Task", "Split"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("Con Count", "Con Length", "Notes"):
         table.add_column(heading)
-    for heading in ("Prompts", "Accuracy", "Constituents", f"Paper ({PAPER_MODEL})"):
+    for heading in ("Prompts", "Accuracy", "Constituents right", f"Paper, {PAPER_MODEL}"):
         table.add_column(heading, justify="right")
-    shown = ""
-    for row in rows or [Row(_where(variant), variant, _paper_accuracy(variant)) for variant in of]:
-        score, variant = of[row.variant], row.variant
-        if shown and row.table != shown:
-            table.add_section()
+    for row, score in lines:
         table.add_row(
-            "" if row.table == shown else row.table,
-            variant.task,
-            variant.split,
+            score.variant.task,
+            score.variant.split,
             ",".join(map(str, score.by_count)),
-            _lengths(variant),
+            _lengths(score.variant),
             _notes(score),
             str(score.prompts),
             f"{score.accuracy:.2f}",
             "" if score.constituent_accuracy is None else f"{score.constituent_accuracy:.2f}",
             "" if row.paper is None else f"{row.paper:.2f}",
         )
-        shown = row.table
     return table
 
 
