@@ -199,7 +199,7 @@ class DATModel(DATPreTrainedModel):
         if self.config.backend == "gather":
             self._check_compiled()
             return GatherBackend(self.program, tables, end)
-        temperature = float(self.config.temperature) if self.config.backend == "relaxed" else 0.0
+        temperature = float(self.config.relaxation_temperature) if self.config.backend == "relaxed" else 0.0
         half = self.dtype in (torch.bfloat16, torch.float16)
         return VectorBackend(
             self.program,

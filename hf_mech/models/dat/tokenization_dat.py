@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -152,7 +151,7 @@ class DATTokenizer(PreTrainedTokenizer):
         path = Path(save_directory) / (f"{filename_prefix}-{VOCAB_FILE}" if filename_prefix else VOCAB_FILE)
         temporary = path.with_name(path.name + ".tmp")
         temporary.write_text(json.dumps(self._open, ensure_ascii=False), "utf-8")
-        os.replace(temporary, path)
+        temporary.replace(path)
         return (str(path),)
 
 
