@@ -9,8 +9,13 @@ import threading
 from pathlib import Path
 
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import WhitespaceSplit
+from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 from typer.testing import CliRunner
 
 from hf_mech.cli import app
@@ -300,6 +305,40 @@ def test_wrong_command_lines(server, tmp_path, options, code, said):
     assert said in " ".join(done.stderr.replace("│", " ").split())
     assert not server.requests
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("batch_size", [1, 3])
+def test_a_model_of_transformers_that_learned_four_of_the_answers(tmp_path, batch_size):
+    """A tiny GPT-2, trained here on the first four prompts as they are asked, gets these right by the command line."""
+    prompts = prompts_of(Variant(con_count=1, con_length=1), count=6)
+    texts = [f"{system_prompt()}\n\n{prompt.text}" for prompt in prompts]
+    words = {word for text in texts for word in text.split()}
+    ids = {word: number for number, word in enumerate(["<eos>", "<unk>", *sorted(words)])}
+    tokenizer = Tokenizer(WordLevel(ids, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = WhitespaceSplit()
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<eos>", unk_token="<unk>")
+    config = GPT2Config(
+        vocab_size=len(ids), n_positions=128, n_embd=64, n_layer=2, n_head=2, eos_token_id=0, bos_token_id=0
+    )
+    model = GPT2LMHeadModel(config).train()
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+    pairs = zip(texts[:4], prompts[:4], strict=True)
+    learned = [fast(f"{text} {prompt.completion} <eos>")["input_ids"] for text, prompt in pairs]
+    for _ in range(40):
+        for row in learned:
+            optimizer.zero_grad()
+            model(input_ids=torch.tensor([row]), labels=torch.tensor([row])).loss.backward()
+            optimizer.step()
+    model.save_pretrained(tmp_path / "model")
+    fast.save_pretrained(tmp_path / "model")
+
+    command = ["test-llm", str(tmp_path / "model"), "--con-count", "1", "--con-length", "1", "--prompts", "6"]
+    command += ["--max-tokens", "8", "--batch-size", str(batch_size), "--device", "cpu", "--out", str(tmp_path / "out")]
+    done = runner.invoke(app, command)
+    assert done.exit_code == 0, done.output
+    records = answers(tmp_path / "out", "1_shot_rlw.test.count-1.length-1")
+    assert [record["correct"] for record in records] == [True] * 4 + [False] * 2
+    assert Results.load(tmp_path / "out" / "results.json").results[0].values == [4 / 6]
 
 
 def test_a_model_that_is_not_there(tmp_path):
