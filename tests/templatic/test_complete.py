@@ -1,6 +1,7 @@
 """The exact completer, on the paper's prompts and against a second solver; and the check of a prompt."""
 
 import itertools
+import random
 import warnings
 
 import pytest
@@ -117,3 +118,52 @@ def test_several_violations_are_all_listed():
     assert len(found) == 3
     for (number, name), text in zip(itertools.product([1], ["<question>", "<answer>"]), found, strict=False):
         assert f"{name} of example {number}" in text
+
+
+def spoilt(prompts, seed):
+    """Prompts with up to three changes: symbols dropped, doubled, swapped or put in from elsewhere."""
+    dice = random.Random(seed)
+    for text in prompts:
+        symbols = text.split()
+        for _ in range(dice.randint(1, 3)):
+            at, other = dice.randrange(len(symbols)), dice.randrange(len(symbols))
+            match dice.randrange(5):
+                case 0:
+                    symbols[at:other] = []
+                case 1:
+                    symbols[at], symbols[other] = symbols[other], symbols[at]
+                case 2:
+                    symbols.insert(at, symbols[other])
+                case 3:
+                    symbols[at] = dice.choice(["Q", "A", ".", "?", "", "q", "\0", "é", "Q" * 99])
+                case 4:
+                    symbols[at:at] = symbols[other:]
+            symbols = symbols or [""]
+        yield " ".join(symbols)
+
+
+def check_spoilt_prompts(count):
+    refused = 0
+    tasks = itertools.cycle(("1_shot_rlw", "3_shot_rlw", "1_shot_eng"))
+    prompts = (
+        next(generate(task, "train", seed=4, start=i)).prompt for i, task in zip(range(count), tasks, strict=False)
+    )
+    for text in spoilt(prompts, seed=4):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GrammarWarning)
+            try:
+                completion = check_prompt(text).completion
+            except PromptError:
+                refused += 1
+            else:
+                assert completion == complete(text)
+    assert count / 4 < refused < count
+
+
+def test_spoilt_prompts_are_read_or_refused_by_a_typed_error():
+    check_spoilt_prompts(2_000)
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_spoilt_prompts():
+    check_spoilt_prompts(100_000)
