@@ -39,7 +39,7 @@ class DATConfig(PreTrainedConfig):
         num_open_values (`int`, *optional*, defaults to 4096): places for words that the program does not name.
         constants (`list[str]`, *optional*): the program's constants in the order of their indices; read off `qkvl`.
         backend (`str`, *optional*, defaults to `"gather"`): `"gather"`, registers as integers; `"dense"`, registers as
-            one-hot vectors, (70) as it stands; `"relaxed"`, the same softened at `relaxation_temperature`, for training.
+            one-hot vectors, (70) as it stands; `"relaxed"`, the same softened, for training.
         relaxation_temperature (`float`, *optional*, defaults to 0.1): of the relaxed backend; at 0 it is the dense one.
         logit_scale (`float`, *optional*, defaults to 50.0): the logit of a value whose neuron in the output register is
             at 1; the others' is 0.
@@ -100,7 +100,8 @@ class DATConfig(PreTrainedConfig):
             raise DATConfigError(f"backend must be one of {BACKENDS}, got {self.backend!r}.")
         if self.relaxation_temperature < 0 or self.logit_scale <= 0:
             raise DATConfigError(
-                f"relaxation_temperature must be 0 or more and logit_scale positive, got {self.relaxation_temperature}, {self.logit_scale}."
+                f"relaxation_temperature must be 0 or more and logit_scale positive, got {self.relaxation_temperature} "
+                f"and {self.logit_scale}."
             )
         if self.pad_token_id != NIL or self.eop_token_id != END_OF_PROMPT:
             raise DATConfigError(

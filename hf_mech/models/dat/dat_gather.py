@@ -52,7 +52,7 @@ class GatherBackend:
 
     def __init__(self, program: DATProgram, tables: Mapping[str, Tensor], end: int | None):
         self.program, self.tables, self.end = program, tables, end
-        self._plans: dict[tuple[Match, ...], LayerPlan] = {}
+        self._plans: dict[int, LayerPlan] = {}  # by the identity of a program's matches, which live as long
 
     @cached_property
     def position(self) -> int:
@@ -100,9 +100,9 @@ class GatherBackend:
         return fires.any(1)
 
     def _plan(self, matches: tuple[Match, ...]) -> LayerPlan:
-        if matches not in self._plans:
-            self._plans[matches] = LayerPlan(matches, self.position)
-        return self._plans[matches]
+        if id(matches) not in self._plans:
+            self._plans[id(matches)] = LayerPlan(matches, self.position)
+        return self._plans[id(matches)]
 
     # ---------------------------------------------------------------------------------------------- which cell is read
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import one_hot
 from transformers import initialization as init
 from transformers.generation import GenerationMixin
 from transformers.modeling_outputs import CausalLMOutputWithPast
@@ -56,8 +55,11 @@ class _States:
     def register(self, index: int, size: int, dtype: torch.dtype) -> Tensor:
         """A register of every token as a vector, [batch, length, size]."""
         found = _at(self.registers[index], self.columns)
-        vectors = found if found.dim() == 3 else one_hot(found.long(), size)
-        return vectors.to(dtype) * (self.columns >= 0)[..., None]
+        real = (self.columns >= 0)[..., None]
+        if found.dim() == 3:
+            return found.to(dtype) * real
+        vectors = torch.zeros(*found.shape, size, dtype=dtype, device=found.device)
+        return vectors.scatter_(-1, found[..., None].long(), real.to(dtype))
 
     def values(self) -> Tensor:
         """The values of all registers, [batch, length, registers]; nil for padding."""
