@@ -63,10 +63,11 @@ def _tree(text: str, name: str) -> _Node:
         return PSLSyntaxError(message, token.line, token.column, text, name)
 
     parser = _grammar().parse_interactive("")
+    token = None
     try:
-        for token in lay_out(_grammar().lex(text, dont_ignore=False)):
+        for token in lay_out(_grammar().lex(text)):
             parser.feed_token(token)
-        return parser.feed_eof()
+        return parser.feed_eof(token)
     except LayoutError as wrong:
         raise error(str(wrong), wrong.place) from None
     except lark.UnexpectedCharacters as wrong:
@@ -129,6 +130,7 @@ class _Builder:
         self.text = text
         self.name = name
         self.sections: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
+        self.names: dict[str, dict[str, Token]] = {section: {} for section in SECTIONS}  # where each entry stands
         self.causal = False
 
     def program(self, tree: _Node) -> Program:
@@ -175,6 +177,7 @@ class _Builder:
         """One entry; constants of `initial`, `values` and `stop` stay tokens until all sections are read."""
         section = self.sections[head]
         name = self.literal(key)
+        self.names[head].setdefault(name, key)
         if head == "constants" and key.type != "NAME" and value is not None:
             raise self.syntax_error("a constant with a value has a name: `name: 'value'`", key)
         if head != "constants" and head != "stop" and key.type != "NAME":
@@ -202,15 +205,11 @@ class _Builder:
         sections["initial"] = {name: self.constant(token) for name, token in sections["initial"].items()}
         sections["values"] = {name: self.constants(tree) for name, tree in sections["values"].items()}
         sections["stop"] = {name: self.constant(token) for name, token in sections["stop"].items()}
-        both = next((name for name in sections["registers"] if name in sections["constants"]), None)
-        if both is not None:
-            raise PSLCheckError(
-                both,
-                "is declared as a register and as a constant",
-                "Rename one of them.",
-                source=self.text,
-                name=self.name,
-            )
+        for name, token in self.names["constants"].items():
+            if name in sections["registers"]:
+                raise self.check_error(
+                    name, token, "is declared as a register and as a constant", "Rename one of them."
+                )
 
     def set_causal(self, head: Token, value: _Node) -> None:
         if not isinstance(value, Token) or value not in ("true", "false"):
