@@ -8,6 +8,7 @@ from pathlib import Path
 
 from formal_words import steps_in_words
 from lm_table import table3
+from templatic_table import markdown as baselines_table
 
 from hf_mech.hub import Measurement, Results
 from hf_mech.hub.files import write_text_atomically
@@ -19,6 +20,10 @@ STACK_BEGIN = "<!-- stack attention: rendered by training/render_readme.py from 
 STACK_END = "<!-- end of stack attention -->"
 LM_BEGIN = "<!-- language models: rendered by training/render_readme.py from model_cards/stack-lm/results.json -->"
 LM_END = "<!-- end of language models -->"
+BASELINES_BEGIN = (
+    "<!-- learned baselines: rendered by training/render_readme.py from model_cards/templatic-baselines/ -->"
+)
+BASELINES_END = "<!-- end of learned baselines -->"
 _STACK_ORDER = (
     *("reverse_string", "stack_manipulation", "modular_arithmetic", "solve_equation"),
     *("mlm", "alm", "cpu", "paper"),
@@ -127,6 +132,9 @@ def main() -> int:
         rendered = render(rendered, stacks, STACK_BEGIN, STACK_END)
     if (models := ROOT / "model_cards" / "stack-lm" / "results.json").exists():
         rendered = render(rendered, table3(Results.load(models).results), LM_BEGIN, LM_END)
+    # The marks stand in the README from the first table on.
+    if BASELINES_BEGIN in text and (baselines := baselines_table(ROOT / "model_cards")):
+        rendered = render(rendered, baselines, BASELINES_BEGIN, BASELINES_END)
     if not check:
         write_text_atomically(readme, rendered)
     return int(check and text != rendered)
