@@ -8,7 +8,7 @@
 | `x[N] == y[n]@F` | `` y`: x `` | `` y`: y@F `` |
 | `x[N] == y[N]@F`, no n in the production | `x: x` | `x: y@F` |
 
-`!=`, `in` and `not in` go to the side of the constant, or to that which the table has on the right. A production
+`!=`, `in` and `not in` go where the test's right side goes: `["!=", "y@F"]`, `["in", "C", "D"]`. A production
 without n has `p: p` in query and key: n = N. An entry that is taken gets another backquote, so that all of several
 tests of one register and cell count.
 """
@@ -110,9 +110,8 @@ class _Lowering:
         if cells == ("n", "N"):
             return left + PRIME, right, left
         if cells == ("N", "n"):
-            # The key holds the image, so that the negation must stand in the query.
-            image = self._right(Test(test.left, "==", test.right))
-            return self.short[test.right.register] + PRIME, ["!=", left] if test.negated else left, image
+            # The image stays on one side with its negation: `!=` holds for a value that has no image.
+            return self.short[test.right.register] + PRIME, left, right
         if cells == ("N", "N") and not reads_n:
             return left, left, right
         raise QKVLError(

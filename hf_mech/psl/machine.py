@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from .errors import PromptError, PromptTooLongError, RepeatBoundError
 from .functions import DEFAULT_LIMIT, Table
+from .values import END_OF_PROMPT, PARSING
 
 State = Mapping[str, str | None]
 """A cell's state structure (33b): register -> value, None for nil."""
@@ -160,12 +161,12 @@ class Machine(ABC):
         """The states at layer 1 (33c-ii)."""
         start: dict[str, str | None] = dict.fromkeys(self.registers)
         if "parse" in self.system:
-            start[self.system["parse"]] = "1"
+            start[self.system["parse"]] = PARSING
         start |= self.initial
         symbol, position = self.system["symbol"], self.system["position"]
         cells = [{**start, symbol: word, position: str(p)} for p, word in enumerate(words, start=1)]
         if "eop" in self.system:
-            cells[-1][self.system["eop"]] = "EOP"
+            cells[-1][self.system["eop"]] = END_OF_PROMPT
         return list(cells)
 
 
