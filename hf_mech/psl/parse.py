@@ -63,11 +63,12 @@ def _tree(text: str, name: str) -> _Node:
         return PSLSyntaxError(message, token.line, token.column, text, name)
 
     parser = _grammar().parse_interactive("")
-    token = None
+    last = None
     try:
         for token in lay_out(_grammar().lex(text)):
             parser.feed_token(token)
-        return parser.feed_eof(token)
+            last = token
+        return parser.feed_eof(last)
     except LayoutError as wrong:
         raise error(str(wrong), wrong.place) from None
     except lark.UnexpectedCharacters as wrong:
@@ -75,7 +76,7 @@ def _tree(text: str, name: str) -> _Node:
     except lark.UnexpectedToken as wrong:
         if wrong.line in (None, -1, "?"):  # an empty text has no token to point at
             raise PSLSyntaxError("the program is empty", name=name) from None
-        raise error(_unexpected_token(wrong, parser.accepts()), wrong) from None
+        raise error(_unexpected_token(wrong, last, parser.accepts()), wrong) from None
 
 
 def _unexpected_character(wrong: lark.UnexpectedCharacters) -> str:
@@ -84,18 +85,25 @@ def _unexpected_character(wrong: lark.UnexpectedCharacters) -> str:
     return f"the character {wrong.char!r} has no meaning here: quote words that are no names"
 
 
-def _unexpected_token(wrong: lark.UnexpectedToken, accepted: Iterable[str]) -> str:
+def _unexpected_token(wrong: lark.UnexpectedToken, last: Token | None, accepted: Iterable[str]) -> str:
     token = wrong.token
     accepted = sorted(set(accepted) - {"COMMENT", "$END"})
     found = _SHOWN.get(token.type, "") if token.type.startswith("_") else f"`{token}`"
     if token.type == "$END":
         found = "the end of the program"
     message = f"found {found or 'nothing'}, expected {either(_shown(kind) for kind in accepted)}"
-    return message + _hint(token, set(accepted))
+    return message + _hint(token, last, set(accepted))
 
 
-def _hint(token: Token, accepted: set[str]) -> str:
-    """What a writer most likely meant."""
+def _hint(token: Token, last: Token | None, accepted: set[str]) -> str:
+    """What a writer most likely meant; `last` is the token before."""
+    if accepted == {"COLON"} and last is not None and last.type == "NAME":
+        if token.type == "LSQB":
+            return ". Tests stand behind `where`, assignments on indented lines below it"
+        close = did_you_mean(
+            last, ("where", "where_lm", "where_rm", "repeat", "until", "causal_attn", *SECTIONS), False
+        )
+        return f". {close}".rstrip(" .")
     if "OPERATOR" in accepted and token.type == "EQUAL":
         return ". A test is written with `==`; `=` assigns"
     if "EQUAL" in accepted and (token.type in ("OPERATOR", "COLON")):
@@ -325,8 +333,10 @@ class _Builder:
         if token in self.sections["registers"]:
             mend = f"Write `{token}[n]` or `{token}[N]`, or quote it if the word is meant."
             raise self.check_error(str(token), token, "is a register and stands for no value", mend)
-        known = (*self.sections["constants"], *self.sections["registers"])
-        mend = did_you_mean(token, known) + f"Declare it (`constants: {{{token}}}`) or quote it (`'{token}'`)."
+        close = did_you_mean(token, (*self.sections["constants"], *self.sections["registers"]), False)
+        mend = (
+            close or did_you_mean(token, self.sections["constants"])
+        ) + f"Declare it (`constants: {{{token}}}`) or quote it (`'{token}'`)."
         raise self.check_error(str(token), token, "is not declared", mend)
 
     def literal(self, token: Token) -> str:

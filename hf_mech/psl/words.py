@@ -12,10 +12,21 @@ def either(names: Iterable[str]) -> str:
     return f"{', '.join(most)} or {last}" if most else last
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`Did you mean ...? ` for a name that is close to a known one, the known names if they are few, or nothing."""
+def did_you_mean(name: str, known: Iterable[str], otherwise_all: bool = True) -> str:
+    """`Did you mean ...? ` for a name that is close to a known one.
+
+    Args:
+        name: the name that is not known.
+        known: those that are.
+        otherwise_all: whether the known names are listed where none is close and they are few.
+
+    >>> did_you_mean("regoin", ["region", "field"])
+    'Did you mean `region`? '
+    >>> did_you_mean("x", ["region", "field"])
+    'Known: region, field. '
+    """
     known = list(known)
     close = difflib.get_close_matches(name, known, n=2, cutoff=0.6)
     if close:
         return f"Did you mean {either(f'`{match}`' for match in close)}? "
-    return f"Known: {', '.join(known)}. " if 0 < len(known) <= 12 else ""
+    return f"Known: {', '.join(known)}. " if otherwise_all and 0 < len(known) <= 12 else ""

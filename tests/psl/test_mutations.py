@@ -95,7 +95,7 @@ until mark[n] == A and other[N] == other[n]
 def outcomes(count: int, seed: int) -> dict[str, int]:
     """How many mutated programs were read, refused by the parser, and refused by the checker."""
     draw = random.Random(seed)
-    texts = [program_text("pargen"), small_program(), small_program(), small_program()]
+    texts = [program_text("pargen"), *[small_program()] * 7]
     found: dict[str, int] = {"Program": 0, "PSLSyntaxError": 0, "PSLCheckError": 0}
     for _ in range(count):
         result = read(mutated(draw.choice(texts), draw))

@@ -246,6 +246,8 @@ def test_odd_files_mean_the_same(change) -> None:  # type: ignore[no-untyped-def
         ("where mark[n] == '':\n mark[N] = A", 4, 18, "a value is one word"),
         ("where mark[n] == 'a b':\n mark[N] = A", 4, 18, "a value is one word"),
         ("where mark[n] == '\\d':\n mark[N] = A", 4, 18, "is no escape"),
+        ("wher mark[n] == A:\n mark[N] = A", 4, 6, "Did you mean `where`"),
+        ("mark[N] = A", 4, 5, "on indented lines below it"),
         ("where in[n] == A:\n mark[N] = A", 4, 7, "a word of the language"),
         ("registers: {new: short}", 4, 18, "quote the value: `new: 'short'`"),
         ("registers: {'new'}", 4, 13, "without quotes"),
