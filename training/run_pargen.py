@@ -36,7 +36,7 @@ class Arguments:
     part_size: int = field(default=20_000, metadata={"help": "prompts in one part"})
     jobs: int = field(default=0, metadata={"help": "parts run side by side; 0: one for each core"})
     max_position_embeddings: int | None = field(default=None, metadata={"help": "T; enough for the task by default"})
-    num_open_values: int = field(default=1000, metadata={"help": "different words that a part may have"})
+    num_open_values: int = field(default=2000, metadata={"help": "different words that a part may have"})
     output_dir: str = field(default="runs/pargen", metadata={"help": "where the parts go"})
     cards_dir: str = field(default="runs/cards", metadata={"help": "where results, picture and card go"})
 
