@@ -20,7 +20,12 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         ],
         "functions": ["function_names", "register_function", "unregister_function"],
         "library": ["load_program", "program_names", "program_text", "read_program"],
+        "lower": ["lower_program"],
+        "machine": ["Path", "Run", "Step"],
         "parse": ["parse_program"],
+        "psm": ["PSM"],
+        "qkvl": ["QKVLProduction", "QKVLProgram", "QKVLRepeat"],
+        "qkvm": ["QKVM"],
         "syntax": ["Program"],
         "values": ["ValueSet", "value_sets"],
     },
@@ -43,7 +48,16 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .library import program_names as program_names
     from .library import program_text as program_text
     from .library import read_program as read_program
+    from .lower import lower_program as lower_program
+    from .machine import Path as Path
+    from .machine import Run as Run
+    from .machine import Step as Step
     from .parse import parse_program as parse_program
+    from .psm import PSM as PSM
+    from .qkvl import QKVLProduction as QKVLProduction
+    from .qkvl import QKVLProgram as QKVLProgram
+    from .qkvl import QKVLRepeat as QKVLRepeat
+    from .qkvm import QKVM as QKVM
     from .syntax import Program as Program
     from .values import ValueSet as ValueSet
     from .values import value_sets as value_sets
