@@ -87,6 +87,10 @@ class ContractCase:
         return CAPABILITIES[capability](self)
 
 
+def _same(first: nn.Module, second: nn.Module) -> bool:
+    return all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
+
+
 CAPABILITIES: dict[str, Callable[[ContractCase], bool]] = {
     "loss": lambda case: bool(find_labels(case.model_class)),
     "generation": lambda case: case.model_class.can_generate(),
@@ -96,4 +100,5 @@ CAPABILITIES: dict[str, Callable[[ContractCase], bool]] = {
     "stream": lambda case: case.stream is not None,
     "formulas": lambda case: bool(case.formulas),
     "partial_checkpoints": lambda case: case.refuses_partial is None,
+    "random_weights": lambda case: not _same(case.model(seed=1), case.model(seed=2)),
 }

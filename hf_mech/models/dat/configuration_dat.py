@@ -27,6 +27,13 @@ def _echo() -> dict[str, Any]:
     }
 
 
+def _sorted(value: Any) -> Any:
+    """JSON with the keys of every object in order."""
+    if isinstance(value, dict):
+        return {key: _sorted(value[key]) for key in sorted(value)}
+    return [_sorted(item) for item in value] if isinstance(value, list | tuple) else value
+
+
 @strict
 class DATConfig(PreTrainedConfig):
     r"""A program in QKVL, and the sizes and the backend that run it.
@@ -55,7 +62,7 @@ class DATConfig(PreTrainedConfig):
 
     >>> config = DATConfig(max_position_embeddings=9, num_open_values=20)
     >>> config.program.registers, config.vocab_size, config.hidden_size
-    (('s', 'p'), 32, 64)
+    (('p', 's'), 32, 64)
 
     ```
     """
@@ -77,8 +84,8 @@ class DATConfig(PreTrainedConfig):
     use_cache: bool = True
 
     def __post_init__(self, **kwargs):
-        if self.qkvl is None:
-            self.qkvl = _echo()
+        # config.json sorts its keys, and the weights' rows follow them: sorted from the beginning, they stay in place.
+        self.qkvl = _sorted(_echo() if self.qkvl is None else self.qkvl)
         try:
             if self.constants is None:
                 self.constants = constants_of(self.qkvl, self.max_position_embeddings)

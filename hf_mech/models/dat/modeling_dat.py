@@ -21,7 +21,7 @@ from .dat_gather import GatherBackend
 from .dat_history import Group, History, Registers
 from .dat_inputs import Words, check_ids, check_length, collect, split
 from .dat_machine import Backend, Machine, _at
-from .dat_program import END
+from .dat_program import END, read_program
 from .dat_projection import DATProjection
 from .dat_trace import LayerState, trace_of
 from .dat_vectors import DATLayer, VectorBackend
@@ -98,8 +98,8 @@ class DATModel(DATPreTrainedModel):
 
     >>> model = DATModel(DATConfig(max_position_embeddings=4, num_open_values=10))
     >>> words = torch.tensor([[8, 9, 1]])  # two words, and the end of the prompt
-    >>> model(words).register_values.tolist()  # symbol and position of each cell; position k has the index k + 2
-    [[[8, 3], [9, 4], [9, 4]]]
+    >>> model(words).register_values.tolist()  # position and symbol of each cell; position k has the index k + 2
+    [[[3, 8], [4, 9], [4, 9]]]
 
     ```
     """
@@ -108,7 +108,8 @@ class DATModel(DATPreTrainedModel):
 
     def __init__(self, config: DATConfig):
         super().__init__(config)
-        self.program = config.program
+        # Not `config.program`: without the package each file's classes are loaded anew, and those of another load differ.
+        self.program = read_program(config.qkvl or {}, config.values)
         self.layers = nn.ModuleList(DATLayer(layer, config.vocab_size) for layer in self.program.layers)
         self._checked: list[int] | None = None  # the versions of the weights that were found to be the program's
         self._tables: dict[torch.device, dict[str, Tensor]] = {}
