@@ -70,7 +70,7 @@ class ChatEndpoint:
         retries: int = 6,
         backoff: float = 1.0,
         concurrency: int = 4,
-        max_tokens: int = 512,
+        max_tokens: int = 256,
         request: Mapping[str, Any] | None = None,
     ) -> None:
         parts = urlsplit(base_url)

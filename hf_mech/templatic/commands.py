@@ -45,7 +45,7 @@ def ask_llm(
     no_system_prompt: Annotated[
         bool, typer.Option("--no-system-prompt", help="Bare prompts, for a model made for this task.")
     ] = False,
-    max_tokens: Annotated[int, typer.Option(min=1, help="The most tokens of a reply.")] = 512,
+    max_tokens: Annotated[int, typer.Option(min=1, help="The most tokens of a reply.")] = 256,
     out: Annotated[Path, typer.Option(help="The folder of answers and results; a killed run goes on there.")] = Path(
         "test-llm"
     ),

@@ -27,7 +27,7 @@ class TextPipeline:
         max_new_tokens: the most tokens of a reply.
     """
 
-    def __init__(self, generator: Pipeline, *, batch_size: int = 8, max_new_tokens: int = 512) -> None:
+    def __init__(self, generator: Pipeline, *, batch_size: int = 8, max_new_tokens: int = 256) -> None:
         if batch_size < 1 or max_new_tokens < 1:
             raise ModelNotLoadedError(
                 f"batch_size and max_new_tokens must be 1 or more, got {batch_size} and {max_new_tokens}."
@@ -55,7 +55,7 @@ class TextPipeline:
         dtype: str = "auto",
         trust_remote_code: bool = False,
         batch_size: int = 8,
-        max_new_tokens: int = 512,
+        max_new_tokens: int = 256,
     ) -> TextPipeline:
         """Load the model from the Hub or a folder.
 

@@ -59,7 +59,7 @@ def test_a_request_says_what_it_should(server, endpoint):
     assert request == {
         "model": "solver",
         "temperature": 0,
-        "max_tokens": 512,
+        "max_tokens": 256,
         "messages": [
             {"role": "system", "content": "Complete the pattern."},
             {"role": "user", "content": SWAP.prompt},
@@ -329,7 +329,7 @@ def test_a_prompt_that_is_too_long_is_refused_before_anything_is_generated(folde
 def test_models_that_cannot_be_loaded(tmp_path, folder):
     with pytest.raises(ModelNotLoadedError, match="nowhere cannot be loaded"):
         TextPipeline.from_pretrained(str(tmp_path / "nowhere"))
-    with pytest.raises(ModelNotLoadedError, match="got 0 and 512"):
+    with pytest.raises(ModelNotLoadedError, match="got 0 and 256"):
         TextPipeline.from_pretrained(folder, device="cpu", batch_size=0)
     generator = pipeline("text-generation", model=folder, device="cpu")
     generator.tokenizer.eos_token = None

@@ -316,7 +316,9 @@ def test_a_model_of_transformers_that_learned_four_of_the_answers(tmp_path, batc
     ids = {word: number for number, word in enumerate(["<eos>", "<unk>", *sorted(words)])}
     tokenizer = Tokenizer(WordLevel(ids, unk_token="<unk>"))
     tokenizer.pre_tokenizer = WhitespaceSplit()
-    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<eos>", unk_token="<unk>")
+    special = {"eos_token": "<eos>", "unk_token": "<unk>"}
+    # A tokenizer that by itself would write "ab." for "ab .".
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, clean_up_tokenization_spaces=True, **special)
     config = GPT2Config(
         vocab_size=len(ids), n_positions=128, n_embd=64, n_layer=2, n_head=2, eos_token_id=0, bos_token_id=0
     )
