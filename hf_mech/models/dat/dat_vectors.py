@@ -93,7 +93,12 @@ class VectorBackend:
     def step(self, layer: Layer, registers: Registers, cells: Cells, readable: Readable) -> Registers:
         allowed = _allowed(cells, readable, layer.causal)
         every = tuple(readable.register(index) for index in range(len(registers)))
-        return self.layers[layer.index](registers, every, allowed, self.tables, self.temperature)
+        made = self.layers[layer.index](registers, every, allowed, self.tables, self.temperature)
+        # A soft DATnorm sharpens what it is given, so rows whose block has ended must not pass through it.
+        active = cells.exists[..., None]
+        return tuple(
+            old if new is old else torch.where(active, new, old) for old, new in zip(registers, made, strict=True)
+        )
 
     @torch.no_grad()
     def holds(self, matches: tuple[Match, ...], registers: Registers, cells: Cells, readable: Readable) -> Tensor:

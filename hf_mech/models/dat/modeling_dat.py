@@ -108,7 +108,7 @@ class DATModel(DATPreTrainedModel):
 
     def __init__(self, config: DATConfig):
         super().__init__(config)
-        # Not `config.program`: without the package each file's classes are loaded anew, and those of another load differ.
+        # Not `config.program`: without the package, the configuration's classes are loaded apart from those here.
         self.program = read_program(config.qkvl or {}, config.values)
         self.layers = nn.ModuleList(DATLayer(layer, config.vocab_size) for layer in self.program.layers)
         self._checked: list[int] | None = None  # the versions of the weights that were found to be the program's
