@@ -141,7 +141,7 @@ class Machine(ABC):
             PromptTooLongError: more than T cells are needed.
             RepeatBoundError: a repeat block does not end within its bound.
         """
-        prompt = _words(words)
+        prompt = words_of(words)
         execution = _Execution(self, max_position_embeddings)
         last = execution.run_group(self._prompt_cells(prompt))[-1]
         completion: list[str] = []
@@ -242,7 +242,7 @@ class _Execution:
         return self.machine.match(rule, readable, updated, self.functions), readable
 
 
-def _words(words: Any) -> list[str]:
+def words_of(words: Any) -> list[str]:
     """The prompt as a list of words.
 
     Raises:

@@ -18,7 +18,11 @@ class DATLengthError(DATError):
 
 
 class DATRepeatError(DATError):
-    """A repeat block has not ended within its bound."""
+    """A repeat block has not ended within its `bound`."""
+
+    def __init__(self, message: str, bound: int = 0):
+        super().__init__(message)
+        self.bound = bound
 
 
 class DATBackendError(DATError):

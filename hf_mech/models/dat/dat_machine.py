@@ -138,7 +138,8 @@ class _Run:
             if len(repetitions) == block.bound:
                 raise DATRepeatError(
                     f"The repeat block {block.comment!r} has not ended after {block.bound} repetitions; raise its "
-                    "bound, `repeat N:`, or mend its condition."
+                    "bound, `repeat N:`, or mend its condition.",
+                    block.bound,
                 )
 
     def _ended(self, block: Block, before: Registers, after: Registers, bodies: list[Tree], cells: Cells) -> Tensor:

@@ -1,0 +1,77 @@
+"""The third machine: the DAT that a program compiles into, run and traced as the symbolic ones are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+
+from ..models.dat.dat_cache import DATCache
+from ..models.dat.dat_errors import DATLengthError, DATRepeatError
+from ..models.dat.dat_trace import LayerState, trace_of
+from ..models.dat.dat_values import NIL
+from ..models.dat.modeling_dat import DATForCausalLM
+from ..models.dat.tokenization_dat import DATTokenizer
+from .errors import PromptTooLongError, RepeatBoundError
+from .machine import Path, Run, Step, words_of
+
+
+class DAT:
+    """A compiled program as a machine, for comparison with [`PSM`] and [`QKVM`]. One prompt at a time.
+
+    Args:
+        model, tokenizer: what `compile_program` returns, or a checkpoint's.
+    """
+
+    def __init__(self, model: DATForCausalLM, tokenizer: DATTokenizer):
+        self.model, self.tokenizer = model, tokenizer
+        self.names = {short: name for name, short in (model.config.qkvl or {})["register_map"].items()}
+
+    @torch.no_grad()
+    def run(self, words: Sequence[str] | str, max_new_tokens: int = 64) -> Run:
+        """The completion of a prompt and the states of all cells after all layers, as of `Machine.run`.
+
+        Raises:
+            PromptError: there is no word.
+            PromptTooLongError: more words than the model has positions.
+            RepeatBoundError: a repeat block does not end within its bound.
+        """
+        prompt = words_of(words)
+        ids = self.tokenizer.convert_tokens_to_ids(prompt)
+        cache, completion = DATCache(), list[str]()
+        stops = {NIL, *self.model.config.eos_token_id}
+        tokens = torch.tensor([[*ids, self.model.config.eop_token_id]], device=self.model.device)
+        try:
+            while True:
+                said = self._read(tokens, cache)
+                if said in stops or len(completion) == max_new_tokens:
+                    break
+                completion.append(self.tokenizer.convert_ids_to_tokens(said))
+                if len(completion) == max_new_tokens:
+                    break
+                tokens = tokens.new_tensor([[said]])
+        except DATLengthError as error:
+            limit = self.model.config.max_position_embeddings
+            raise PromptTooLongError(max(len(prompt) + len(completion), limit + 1), limit) from error
+        except DATRepeatError as error:
+            raise RepeatBoundError(0, error.bound) from error
+        groups = cache.history.groups
+        return Run(completion, [list(self._steps(trace_of(self.model.dat.program, group))) for group in groups])
+
+    def _read(self, tokens: torch.Tensor, cache: DATCache) -> int:
+        """Reads tokens into the cache and gives the value of the output register behind them."""
+        output = self.model(tokens, past_key_values=cache, use_cache=True, logits_to_keep=1)
+        return int(output.logits[0, -1].argmax())
+
+    def _steps(self, trace: list[LayerState]) -> Iterator[Step]:
+        registers = [self.names[short] for short in self.model.dat.program.registers]
+        for state in trace:
+            path = Path(0) if state.layer is None else Path(state.layer + 1, tuple(r + 1 for r in state.repetitions))
+            cells = tuple(
+                {name: self._word(value) for name, value in zip(registers, cell, strict=True)}
+                for cell in state.values[0].tolist()
+            )
+            yield Step(path, cells)
+
+    def _word(self, value: int) -> str | None:
+        return None if value == NIL else self.tokenizer.convert_ids_to_tokens(value)

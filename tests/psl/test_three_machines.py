@@ -1,0 +1,58 @@
+"""PSM, QKVM and DAT agree on every register of every cell after every layer: the compiler is right."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from hf_mech.psl.compile import compile_program
+from hf_mech.psl.errors import PSLError
+from hf_mech.psl.library import program_names, read_program
+from hf_mech.psl.lower import lower_program
+from hf_mech.psl.machine import Run
+from hf_mech.psl.network import DAT
+from hf_mech.psl.psm import PSM
+from hf_mech.psl.qkvm import QKVM
+from hf_mech.psl.syntax import Program
+from tests.psl.random_programs import LIMIT, assert_same_runs, outcome, programs, prompts
+
+RELAXED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+
+
+def network_outcome(network: DAT, prompt: list[str]) -> Run | type[PSLError]:
+    try:
+        return network.run(prompt, max_new_tokens=3)
+    except PSLError as error:
+        return type(error)
+
+
+def assert_agreement(program: Program, prompt: list[str]) -> None:
+    lowered = lower_program(program, LIMIT)
+    meaning = outcome(PSM(program), prompt)
+    assert_same_runs(meaning, outcome(QKVM(lowered), prompt))
+    for backend in ("gather", "dense"):
+        model, tokenizer = compile_program(lowered, max_position_embeddings=LIMIT, num_open_values=4, backend=backend)
+        assert_same_runs(meaning, network_outcome(DAT(model, tokenizer), prompt))
+
+
+@settings(RELAXED, max_examples=100)
+@given(programs(), prompts())
+def test_random_programs(program: Program, prompt: list[str]) -> None:
+    assert_agreement(program, prompt)
+
+
+@pytest.mark.slow
+@settings(RELAXED, max_examples=10_000)
+@given(programs(), prompts())
+def test_ten_thousand_random_programs(program: Program, prompt: list[str]) -> None:
+    assert_agreement(program, prompt)
+
+
+@pytest.mark.parametrize("name", program_names())
+def test_programs_of_the_package(name: str) -> None:
+    program, prompt = read_program(name), "Q B V D E A D E V B . Q F G H V K L A"
+    model, tokenizer = compile_program(program)
+    meaning = PSM(program).run(prompt)
+    assert meaning.completion == ["K", "L", "V", "F", "G", "H", "."]
+    assert_same_runs(meaning, QKVM(lower_program(program)).run(prompt))
+    assert_same_runs(meaning, DAT(model, tokenizer).run(prompt))
