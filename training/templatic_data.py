@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any
 
 import datasets
@@ -135,15 +134,14 @@ class TrainingBatches(Dataset[dict[str, Any]]):
     def __init__(self, rows: datasets.Dataset, layout: Layout, batch_size: int, seed: int) -> None:
         self.rows, self.layout, self.batch_size, self.seed = rows, layout, batch_size, seed
         self.lengths = lengths_of(rows)
-        self._epoch = lru_cache(maxsize=2)(self._of_epoch)
+        self._epoch: tuple[int, NDArray[np.int64]] | None = None  # the last one asked for
 
     def indices(self, step: int) -> NDArray[np.int64]:
         """The rows of a step, [batch_size]."""
         epoch, batch = divmod(step, len(self.lengths) // self.batch_size)
-        return self._epoch(epoch)[batch]
+        if self._epoch is None or self._epoch[0] != epoch:
+            self._epoch = epoch, batches_of_epoch(self.lengths, self.batch_size, self.seed, epoch)
+        return self._epoch[1][batch]
 
     def __getitem__(self, step: int) -> dict[str, Any]:
         return self.layout.training(self.rows[self.indices(step)])
-
-    def _of_epoch(self, epoch: int) -> NDArray[np.int64]:
-        return batches_of_epoch(self.lengths, self.batch_size, self.seed, epoch)

@@ -53,8 +53,6 @@ The paper reports five of the splits, for models of full size.
   attention. Plain PyTorch; the paper says no more of them than their sizes.
 - The loss is over the completion and its end alone; words are tokens; words not in the training split are `<unk>`, and
   an answer with one counts as wrong.
-
-The compiled program of the same paper completes all of these splits without training.
 """
 _PRESETS = {
     "paper": "Sizes and training: Tables 11 and 12 of the paper (preset `paper`).",

@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import io
 import json
+import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -302,6 +303,17 @@ def test_training_accuracy_is_of_what_was_trained_on(data: ModuleType, runs: Mod
     assert {len(rows) for rows in few.values()} == {3}
     assert few["test"].to_list() == runs.measured_rows(replace(run, model="cnn"), splits, batches, 9)["test"].to_list()
     assert few["test"].to_list() != runs.measured_rows(replace(run, eval_seed=1), splits, batches, 3)["test"].to_list()
+
+
+def test_training_batches_go_to_other_processes(data: ModuleType, tokenizer: Any, rows: dict[str, list[str]]):
+    """As a DataLoader's workers get them; and the same prompts stand in a step, however one comes to it."""
+    batches = data.TrainingBatches(datasets.Dataset.from_dict(rows), data.Layout(tokenizer, "nano_gpt"), 8, 0)
+    again = pickle.loads(pickle.dumps(batches))
+    for step in (30, 0, 6, 7, 14, 30):  # seven batches an epoch
+        epoch, place = divmod(step, 7)
+        expected = data.batches_of_epoch(batches.lengths, 8, 0, epoch)[place]
+        assert again.indices(step).tolist() == batches.indices(step).tolist() == expected.tolist()
+        assert torch.equal(again[step]["input_ids"], batches[step]["input_ids"])
 
 
 # ---------------------------------------------------------------------------------------------------------------- runs
