@@ -30,8 +30,9 @@ def assert_agreement(program: Program, prompt: list[str]) -> None:
     lowered = lower_program(program, LIMIT)
     meaning = outcome(PSM(program), prompt)
     assert_same_runs(meaning, outcome(QKVM(lowered), prompt))
+    model, tokenizer = compile_program(lowered, max_position_embeddings=LIMIT, num_open_values=4)
     for backend in ("gather", "dense"):
-        model, tokenizer = compile_program(lowered, max_position_embeddings=LIMIT, num_open_values=4, backend=backend)
+        model.config.backend = backend
         assert_same_runs(meaning, network_outcome(DAT(model, tokenizer), prompt))
 
 
