@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest
 JOBS   ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow test-gpu lint format bench docs table1 stack-table stack-lm templatic-table clean
+.PHONY: help install demo test test-slow test-gpu lint format bench docs table1 stack-table stack-lm templatic-table dat-table clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -70,6 +70,11 @@ stack-lm: $(STAMP) ## language models with and without a stack, on Python's own 
 
 templatic-table: $(STAMP) ## learned baselines of templatic generation, Table 3, reduced (preset cpu)
 	$(BIN)/python training/train_templatic.py --model all --cards_dir model_cards
+	$(BIN)/python training/render_readme.py
+
+dat-table: $(STAMP) ## compiled programs on every prompt of templatic generation (hours on one core)
+	$(BIN)/python training/run_pargen.py --task 1_shot_rlw 1_shot_eng 1_shot_rlw_10x --cards_dir model_cards
+	$(BIN)/python training/run_pargen.py --program pargen_k_shot --task all --num_train 20000 --cards_dir model_cards
 	$(BIN)/python training/render_readme.py
 
 clean: ## remove the environment and every cache

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from formal_words import steps_in_words
 from lm_table import table3
+from pargen_table import markdown as programs_table
 from templatic_table import markdown as baselines_table
 
 from hf_mech.hub import Measurement, Results
@@ -20,6 +21,8 @@ STACK_BEGIN = "<!-- stack attention: rendered by training/render_readme.py from 
 STACK_END = "<!-- end of stack attention -->"
 LM_BEGIN = "<!-- language models: rendered by training/render_readme.py from model_cards/stack-lm/results.json -->"
 LM_END = "<!-- end of language models -->"
+PROGRAMS_BEGIN = "<!-- programs: rendered by training/render_readme.py from model_cards/dat-*/results.json -->"
+PROGRAMS_END = "<!-- end of programs -->"
 BASELINES_BEGIN = (
     "<!-- learned baselines: rendered by training/render_readme.py from model_cards/templatic-baselines/ -->"
 )
@@ -133,6 +136,8 @@ def main() -> int:
     if (models := ROOT / "model_cards" / "stack-lm" / "results.json").exists():
         rendered = render(rendered, table3(Results.load(models).results), LM_BEGIN, LM_END)
     # The marks stand in the README from the first table on.
+    if PROGRAMS_BEGIN in text and (programs := programs_table(ROOT / "model_cards")):
+        rendered = render(rendered, programs, PROGRAMS_BEGIN, PROGRAMS_END)
     if BASELINES_BEGIN in text and (baselines := baselines_table(ROOT / "model_cards")):
         rendered = render(rendered, baselines, BASELINES_BEGIN, BASELINES_END)
     if not check:

@@ -15,10 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
-from pargen_part import Part, positions_for, run_part
+from pargen_part import Part, compiled, positions_for, run_part
+from pargen_report import outcomes_of, print_table, write_card
 from side_by_side import train_side_by_side
 from transformers import HfArgumentParser
 
+from hf_mech.hub import push_checkpoint
 from hf_mech.hub.environment import usable_cores
 from hf_mech.psl.library import program_names
 from hf_mech.templatic.tasks import SPLITS, TASKS, task_named
@@ -39,6 +41,8 @@ class Arguments:
     num_open_values: int = field(default=2000, metadata={"help": "different words that a part may have"})
     output_dir: str = field(default="runs/pargen", metadata={"help": "where the parts go"})
     cards_dir: str = field(default="runs/cards", metadata={"help": "where results, picture and card go"})
+    push_to_hub: bool = field(default=False, metadata={"help": "push the compiled program and its card"})
+    hub_user: str | None = field(default=None, metadata={"help": "user or organization to push to"})
 
     def check(self) -> None:
         """Exits with a message if the arguments name nothing."""
@@ -47,9 +51,11 @@ class Arguments:
             given = getattr(self, name)
             if unknown := set([given] if isinstance(given, str) else given) - set(names):
                 raise SystemExit(f"--{name} must be of {', '.join(names)}; got {', '.join(sorted(unknown))}.")
-        for name in ("batch_size", "part_size"):
-            if getattr(self, name) < 1:
-                raise SystemExit(f"--{name} must be at least 1, got {getattr(self, name)}.")
+        if self.push_to_hub and not self.hub_user:
+            raise SystemExit("--push_to_hub needs --hub_user: the user or organization to push to.")
+        for name in ("batch_size", "part_size", "num_train", "num_prompts"):
+            if (given := getattr(self, name)) is not None and given < 1:
+                raise SystemExit(f"--{name} must be at least 1, got {given}.")
 
 
 def parts_of(args: Arguments) -> list[Part]:
@@ -81,8 +87,15 @@ def main() -> None:
     jobs = args.jobs or usable_cores()
     if jobs == 1:
         torch.set_num_threads(1)
-    outcomes = train_side_by_side(run_part, parts_of(args), Path(args.output_dir), jobs, unit="parts")
-    print(f"{sum(o.exact for o in outcomes):,} of {sum(o.prompts for o in outcomes):,} prompts are right.")
+    train_side_by_side(run_part, parts_of(args), Path(args.output_dir), jobs, unit="parts")
+    outcomes = outcomes_of(Path(args.output_dir), args.program)
+    card = write_card(outcomes, Path(args.cards_dir))
+    if args.push_to_hub:
+        positions = max(outcome.part["max_position_embeddings"] for outcome in outcomes)
+        model, tokenizer = compiled(args.program, positions, args.num_open_values)
+        tokenizer.forget()
+        push_checkpoint(model, f"{args.hub_user}/{card.name}", processing_class=tokenizer, card_folder=card)
+    print_table(outcomes)
 
 
 if __name__ == "__main__":
