@@ -8,7 +8,7 @@ from huggingface_hub.dataclasses import strict
 from transformers.configuration_utils import PreTrainedConfig
 
 from .dat_errors import DATConfigError
-from .dat_program import DATProgram, constants_of, read_program
+from .dat_program import MALFORMED, DATProgram, constants_of, read_program
 from .dat_values import END_OF_PROMPT, NIL, ValueSpace
 
 BACKENDS = ("gather", "dense", "relaxed")
@@ -89,7 +89,7 @@ class DATConfig(PreTrainedConfig):
         try:
             if self.constants is None:
                 self.constants = constants_of(self.qkvl, self.max_position_embeddings)
-        except (KeyError, TypeError, AttributeError) as error:
+        except MALFORMED as error:
             raise DATConfigError(
                 f"qkvl is no QKVL program ({type(error).__name__}: {error}); compile one with hf_mech.psl."
             ) from error

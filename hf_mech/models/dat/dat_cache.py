@@ -46,19 +46,20 @@ class DATCache(Cache):
         self._map(lambda tensor: tensor.repeat_interleave(repeats, 0))
 
     def crop(self, tokens_to_remove: int) -> None:
-        """Forgets the last tokens.
+        """Forgets the last tokens; how many is given as a negative number, as in all caches.
 
         Raises:
-            DATInputError: they reach into the prompt, which is parsed as a whole.
+            DATInputError: a positive number, or one that reaches into the prompt, which is parsed as a whole.
         """
-        if tokens_to_remove >= len(self.history.groups):
+        behind = max(0, len(self.history.groups) - 1)
+        if tokens_to_remove > 0 or -tokens_to_remove > behind:
             raise DATInputError(
-                f"Only the {len(self.history.groups) - 1} tokens after the prompt can be forgotten, got "
-                f"{tokens_to_remove}; begin with an empty cache."
+                f"tokens_to_remove must be between {-behind} (minus the tokens after the prompt) and 0, got "
+                f"{tokens_to_remove}; to forget the prompt, call reset()."
             )
-        if tokens_to_remove > 0:
-            del self.history.groups[-tokens_to_remove:]
-            self.tokens -= tokens_to_remove
+        if tokens_to_remove < 0:
+            del self.history.groups[tokens_to_remove:]
+            self.tokens += tokens_to_remove
 
     def reset(self) -> None:
         """Forgets everything."""

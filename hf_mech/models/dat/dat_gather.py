@@ -26,6 +26,7 @@ class LayerPlan:
         updated: tests of the cell that is updated alone.
         read: tests of the cell that is read alone.
         pairs: tests of both.
+        possible: False where a test of two constants fails, so that no cell ever fires.
         located: the match that names the cell to be read by its position; it is in none of the others.
     """
 
@@ -34,9 +35,12 @@ class LayerPlan:
         self.read: list[tuple[Operand, Operand]] = []
         self.pairs: list[Match] = []
         self.located: Operand | None = None
+        self.possible = True
         at_position = Operand(register=position)
         for match in matches:
-            if match.key.register is None:
+            if match.key.register is None and match.query.register is None:
+                self.possible = self.possible and _constants_match(match)
+            elif match.key.register is None:
                 self.updated.append((match.query, match.key))
             elif match.query.register is None:
                 self.read.append((match.key, match.query))
@@ -110,12 +114,12 @@ class GatherBackend:
         self, plan: LayerPlan, registers: Registers, cells: Cells, readable: Readable, right: bool, causal: bool
     ) -> tuple[Tensor, Tensor | None]:
         """Which cells fire, [batch, N], and the column that each reads; None where it reads itself, or none fires."""
-        fires = cells.exists
+        fires = cells.exists if plan.possible else torch.zeros_like(cells.exists)
         for operand, constants in plan.updated:
-            fires = fires & self._among(self._value(operand, registers.__getitem__), constants)
+            fires = fires & self._among(self._value(operand, registers.__getitem__), constants, operand)
         if plan.itself:
             for operand, constants in plan.read:
-                fires = fires & self._among(self._value(operand, registers.__getitem__), constants)
+                fires = fires & self._among(self._value(operand, registers.__getitem__), constants, operand)
             for match in plan.pairs:
                 query, key = (self._value(side, registers.__getitem__) for side in (match.query, match.key))
                 fires = fires & _compare(query, key, match)
@@ -142,7 +146,7 @@ class GatherBackend:
         fires = fires & found
         for operand, constants in plan.read:
             value = self._value(operand, lambda index: _at(readable.register(index), columns))
-            fires = fires & self._among(value, constants)
+            fires = fires & self._among(value, constants, operand)
         for match in plan.pairs:
             key = self._value(match.key, lambda index: _at(readable.register(index), columns))
             fires = fires & _compare(self._value(match.query, registers.__getitem__), key, match)
@@ -192,7 +196,7 @@ class GatherBackend:
     def _passes(self, plan: LayerPlan, readable: Readable) -> Tensor:
         passes = readable.exists
         for operand, constants in plan.read:
-            passes = passes & self._among(self._value(operand, readable.register), constants)
+            passes = passes & self._among(self._value(operand, readable.register), constants, operand)
         return passes
 
     # ---------------------------------------------------------------------------------------------------- comparisons
@@ -204,17 +208,30 @@ class GatherBackend:
         return self.tables[operand.function][values.long()].int() if operand.function else values
 
     @staticmethod
-    def _among(values: Tensor, constants: Operand) -> Tensor:
+    def _among(values: Tensor, constants: Operand, operand: Operand) -> Tensor:
         if len(constants.values) == 1:
             among = values == constants.values[0]
         else:
             among = torch.isin(values, torch.tensor(constants.values, dtype=values.dtype, device=values.device))
-        return ~among if constants.negated else among
+        if operand.negated:
+            return ~among
+        if constants.negated:  # what is undefined matches nothing, and nothing's negation either
+            return ~among & (values >= 0) if operand.function else ~among
+        return among
 
 
 def _compare(query: Tensor, key: Tensor, match: Match) -> Tensor:
-    """Equality, or its negation, (72e). An undefined value is negative and no register's."""
-    return query != key if match.query.negated or match.key.negated else query == key
+    """Equality, or its negation, (72e). An undefined value is negative; without a negation it matches nothing."""
+    if match.query.negated or match.key.negated:
+        plain, values = (match.key, key) if match.query.negated else (match.query, query)
+        return (query != key) & (values >= 0) if plain.function else query != key
+    return (query == key) & (query >= 0) if match.query.function and match.key.function else query == key
+
+
+def _constants_match(match: Match) -> bool:
+    """Whether two sides that are constants match."""
+    among = bool(set(match.query.values) & set(match.key.values))
+    return among != (match.query.negated or match.key.negated)
 
 
 def _first(matches: Tensor, right: bool) -> Tensor:

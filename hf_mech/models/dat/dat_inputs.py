@@ -41,6 +41,22 @@ def check_ids(ids: Tensor, size: int) -> None:
         )
 
 
+def read_mask(mask: Tensor | None, ids: Tensor) -> Tensor:
+    """Which tokens are no padding, a boolean [batch, length]: the last columns of the mask, all ones without one.
+
+    Raises:
+        DATInputError: the mask is not [batch, at least length].
+    """
+    if mask is None:
+        return torch.ones_like(ids, dtype=torch.bool)
+    if mask.dim() != 2 or len(mask) != len(ids) or mask.shape[1] < ids.shape[1]:
+        raise DATInputError(
+            f"attention_mask must have a row for each of input_ids' and at least as many columns, got "
+            f"{tuple(mask.shape)} for {tuple(ids.shape)}."
+        )
+    return mask[:, mask.shape[1] - ids.shape[1] :].bool()
+
+
 def collect(ids: Tensor, chosen: Tensor) -> Words:
     """Moves the chosen tokens of every row to the left, in their order."""
     count = chosen.sum(1)

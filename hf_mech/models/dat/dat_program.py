@@ -12,6 +12,7 @@ from .dat_values import BUILT_IN, NIL, ValueSpace, is_number
 PARTS = ("symbol", "position", "output", "parse", "eop")
 PARSING, END = "1", "EOP"  # what the registers `parse` and `eop` hold at first, (70b)
 REQUIRED = ("register_map", "system_map", "weights")
+MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError)  # what reading JSON of another shape raises
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,11 @@ class Operand:
     function: str | None = None
     values: tuple[int, ...] = ()
     negated: bool = False
+
+    @property
+    def single(self) -> bool:
+        """Whether it is one value and no condition on values."""
+        return not self.negated and (self.register is not None or len(self.values) == 1)
 
 
 @dataclass(frozen=True)
@@ -132,7 +138,7 @@ def read_program(qkvl: Mapping[str, Any], space: ValueSpace) -> DATProgram:
     """
     try:
         return _Reader(qkvl, space).program()
-    except (KeyError, TypeError, AttributeError, IndexError) as error:
+    except MALFORMED as error:
         raise DATConfigError(
             f"config.qkvl is no QKVL program ({type(error).__name__}: {error}); compile one with hf_mech.psl."
         ) from error
@@ -157,6 +163,8 @@ class _Reader:
         lacking = [part for part in ("symbol", "position", "output") if part not in parts]
         if lacking:
             raise DATConfigError(f"The program's system registers lack {lacking}.")
+        if parts["symbol"] == parts["position"]:
+            raise DATConfigError(f"The register {self.registers[parts['symbol']]!r} is both symbol and position.")
         initial = {self.indices[name]: self.constant(value) for name, value in self.qkvl.get("initial", {}).items()}
         if "parse" in parts:
             initial.setdefault(parts["parse"], self.constant(PARSING))
@@ -170,7 +178,10 @@ class _Reader:
                 until = block.get("until") or None
                 body = self.statements(block["weights"], position)
                 matches = self.matches(until, "until") if until else None
-                made.append(Block(body, matches, int(block.get("bound", 1000)), block.get("layer_comment", "")))
+                bound, comment = block.get("bound", 1000), block.get("layer_comment", "")
+                if type(bound) is not int or bound < 1:
+                    raise DATConfigError(f"The bound of the block {comment!r} must be 1 or more, got {bound!r}.")
+                made.append(Block(body, matches, bound, comment))
             else:
                 made.append(self.layer(block, position))
         return tuple(made)
@@ -181,7 +192,7 @@ class _Reader:
         writes = tuple((self.indices[target], self.operand(source)) for target, source in block["weights"]["v"].items())
         if any(target == position for target, _ in writes):
             raise DATConfigError(f"{where} writes the position register, which names the cell, (33a-ii).")
-        if any(source.negated or len(source.values) > 1 or source.function for _, source in writes):
+        if any(not source.single or source.function for _, source in writes):
             raise DATConfigError(f"{where} writes what is no single value: {block['weights']['v']}.")
         return Layer(
             index,
@@ -198,13 +209,22 @@ class _Reader:
             raise DATConfigError(
                 f"{where}: query and key must have the same targets, at least one, got {list(query)} and {list(key)}."
             )
-        return tuple(Match(target, self.operand(query[target]), self.operand(key[target])) for target in query)
+        matches = tuple(Match(target, self.operand(query[target]), self.operand(key[target])) for target in query)
+        for match in matches:
+            if not (match.query.single or match.key.single):
+                raise DATConfigError(
+                    f"{where}: {match.target!r} is a condition in the query, {query[match.target]}, and in the key, "
+                    f"{key[match.target]}; one of them must be a single value."
+                )
+        return matches
 
     def operand(self, source: Any) -> Operand:
         if isinstance(source, list):
             kind, rest = source[0], source[1:]
             if kind == "!=":
                 (inner,) = rest
+                if not isinstance(inner, str):
+                    raise DATConfigError(f"Expected a register or a constant after '!=', got {inner!r}.")
                 plain = self.operand(inner)
                 return Operand(plain.register, plain.function, plain.values, negated=True)
             if kind not in ("in", "not in"):

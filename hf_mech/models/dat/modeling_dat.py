@@ -19,7 +19,7 @@ from .dat_cache import DATCache, as_dat_cache
 from .dat_errors import DATBackendError
 from .dat_gather import GatherBackend
 from .dat_history import Group, History, Registers
-from .dat_inputs import Words, check_ids, check_length, collect, split
+from .dat_inputs import Words, check_ids, check_length, collect, read_mask, split
 from .dat_machine import Backend, Machine, _at
 from .dat_program import END, read_program
 from .dat_projection import DATProjection
@@ -148,10 +148,7 @@ class DATModel(DATPreTrainedModel):
     def run(self, input_ids: Tensor, attention_mask: Tensor | None, past_key_values: DATCache | None) -> _States:
         """The states of all tokens' cells, before they are made into vectors."""
         check_ids(input_ids, self.config.vocab_size)
-        if attention_mask is None:
-            mask = torch.ones_like(input_ids, dtype=torch.bool)
-        else:
-            mask = attention_mask[:, -input_ids.shape[1] :].bool()
+        mask = read_mask(attention_mask, input_ids)
         machine = Machine(self.program, self._backend(input_ids.device))
         limit = self.config.max_position_embeddings
         if past_key_values is not None and as_dat_cache(past_key_values).is_initialized:
