@@ -71,7 +71,7 @@ class Layout:
 
     An encoder-decoder gets prompts padded on the right, and answers as labels. A decoder gets both in one text: the
     prompts padded on the left, as for generation, so that all answers begin in the same column; it is asked for the
-    logits from there on alone, and the labels are those columns'.
+    logits from there on alone, and the labels are those columns'. Mamba's texts begin in the first column.
 
     Args:
         tokenizer: see [`training_tokenizer`].
@@ -96,17 +96,28 @@ class Layout:
         labels = answers.masked_fill(~real, IGNORED)
         if self.model in ENCODER_DECODERS:
             return {**prompts, "labels": labels}
+        if self.model == "mamba":
+            return self._without_left_padding(rows)
         mask = torch.cat([prompts["attention_mask"], real.long()], 1)
-        batch = {
+        return {
             "input_ids": torch.cat([prompts["input_ids"], answers], 1),
             "attention_mask": mask,
+            "position_ids": (mask.cumsum(1) - 1).clamp(min=0),
             # Decoders shift the labels by one themselves: the first column is the prompt's last token.
             "labels": torch.cat([labels.new_full((len(labels), 1), IGNORED), labels], 1),
             "logits_to_keep": labels.shape[1] + 1,
         }
-        if self.model != "mamba":  # which has no positions
-            batch["position_ids"] = (mask.cumsum(1) - 1).clamp(min=0)
-        return batch
+
+    def _without_left_padding(self, rows: Mapping[str, list[str]]) -> dict[str, Tensor]:
+        """Prompt and answer from the first column on: Mamba's fused kernels, in training, know no padding before it."""
+        prompts, answers = (self._ids(rows[name]) for name in ("prompt", "completion"))
+        texts = [
+            [*prompt, *answer, self.tokenizer.eos_token_id] for prompt, answer in zip(prompts, answers, strict=True)
+        ]
+        batch = self._padded(texts)
+        columns = torch.arange(batch["input_ids"].shape[1])
+        learned = (columns >= torch.tensor([[len(prompt)] for prompt in prompts])) & batch["attention_mask"].bool()
+        return batch | {"labels": batch["input_ids"].masked_fill(~learned, IGNORED)}
 
     def _ids(self, texts: list[str]) -> list[list[int]]:
         return self.tokenizer(texts, add_special_tokens=False, return_attention_mask=False)["input_ids"]
