@@ -8,6 +8,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "check": ["check_program"],
+        "compile": ["compile_file", "compile_program"],
         "errors": [
             "ProgramError",
             "PromptError",
@@ -33,6 +34,8 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
 
 if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .check import check_program as check_program
+    from .compile import compile_file as compile_file
+    from .compile import compile_program as compile_program
     from .errors import ProgramError as ProgramError
     from .errors import PromptError as PromptError
     from .errors import PromptTooLongError as PromptTooLongError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,16 @@ from ..models.dat.configuration_dat import DATConfig
 from ..models.dat.modeling_dat import DATForCausalLM
 from ..models.dat.tokenization_dat import DATTokenizer
 from .check import check_program
+from .errors import ProgramError
 from .functions import DEFAULT_LIMIT
+from .library import read_program
 from .lower import lower_program
 from .parse import parse_program
 from .qkvl import QKVLProgram
 from .syntax import Program
+
+PROGRAM_FILE = "program.psl"
+"""The program's text in a checkpoint."""
 
 
 def compile_program(
@@ -57,21 +63,59 @@ def compile_program(
     return DATForCausalLM(made).eval(), DATTokenizer.from_config(made)
 
 
-def compile_file(path: str | os.PathLike[str], folder: str | os.PathLike[str], **config: Any) -> DATForCausalLM:
-    """Compiles the program in a file and writes a checkpoint: weights, configuration, tokenizer, code, the program.
+def compile_file(
+    source: str | os.PathLike[str], folder: str | os.PathLike[str], *, overwrite: bool = True, **config: Any
+) -> DATForCausalLM:
+    """Compiles a program and writes a checkpoint: weights, configuration, tokenizer, code, the program's text.
+
+    The folder is written beside its place and then takes it: it is there whole or not at all.
 
     Args:
-        path: the program.
+        source: the program's file, or the name of one of the package's programs.
         folder: where the checkpoint goes; `AutoModelForCausalLM.from_pretrained(folder)` loads it.
+        overwrite: whether an earlier checkpoint there is replaced. What is no file of a checkpoint is never deleted.
         config: further arguments of [`DATConfig`].
 
     Raises:
-        PSLError: a program that cannot be compiled exactly.
-        OSError: the file cannot be read, or the folder not be written.
+        PSLError: the program cannot be read, or not be compiled exactly; or the folder is not free.
+        DATConfigError: arguments that make no model.
+        OSError: the folder cannot be written.
     """
-    text = Path(path).read_text("utf-8")
-    model, tokenizer = compile_program(text, **config)
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    (Path(folder) / "program.psl").write_text(text, "utf-8")
+    program = read_program(source if isinstance(source, str) else Path(source))
+    folder = Path(folder).resolve()
+    _check_free(folder, overwrite)
+    model, tokenizer = compile_program(program, **config)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    made = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+    try:
+        model.save_pretrained(made)
+        tokenizer.save_pretrained(made)
+        (made / PROGRAM_FILE).write_text(program.source, "utf-8", newline="")
+        _replace(folder, made)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
     return model
+
+
+def _check_free(folder: Path, overwrite: bool) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise ProgramError(f"{folder} is a file; name a folder for the checkpoint")
+    if folder.is_dir() and not overwrite and any(folder.iterdir()):
+        raise ProgramError(f"{folder} is not empty; name another folder, or replace the checkpoint there (--force)")
+
+
+def _replace(folder: Path, made: Path) -> None:
+    """Puts a new folder in the place of an old one, if the old one has nothing that the new one has not."""
+    if folder.is_dir():
+        foreign = {path.name for path in folder.iterdir()} - {path.name for path in made.iterdir()} - {"__pycache__"}
+        if foreign:
+            raise ProgramError(
+                f"{folder} also has {', '.join(sorted(foreign)[:5])}, which a compiled program has not; nothing there "
+                "was changed. Name another folder, or move these files first"
+            )
+        old = made.with_suffix(".old")
+        folder.rename(old)
+        made.rename(folder)
+        shutil.rmtree(old)
+    else:
+        made.rename(folder)

@@ -11,7 +11,14 @@ import pytest
 from tests.hub.local_hub import LocalHub
 
 ROOT = Path(__file__).parents[2]
-READMES = sorted([*ROOT.glob("README.md"), *ROOT.glob("hf_mech/models/*/README.md"), ROOT / "hf_mech/psl/README.md"])
+READMES = sorted(
+    [
+        *ROOT.glob("README.md"),
+        *ROOT.glob("hf_mech/models/*/README.md"),
+        *ROOT.glob("hf_mech/psl/README.md"),
+        *ROOT.glob("hf_mech/templatic/README.md"),
+    ]
+)
 
 # Compiled under the README's own name, so that a traceback shows its lines.
 RUN = "import sys; exec(compile(sys.stdin.read(), sys.argv[1], 'exec'), {'__name__': '__main__'})"
