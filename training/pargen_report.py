@@ -25,8 +25,8 @@ _PAPERS_SPLITS = ("test", "ood_lexical", "ood_cons_len_7", "ood_cons_count_7")
 _PAPERS = PaperFigure(1.0, None, "Sec. 7.2.4, the first 1,000 prompts")
 _PICTURE = "swap.png"
 _CAPTION = (
-    "Swap, the paper's example, in all layers. Above, its cells when they are parsed, as (36) of the paper has them, and "
-    "those of the completion, coloured by field; below, what each production wrote into which cell"
+    "Swap, the paper's example, in all layers. Above, its cells when they are parsed, as (36) of the paper has them, "
+    "and those of the completion, coloured by field; below, what each production wrote into which cell"
 )
 _ABOUT = {
     "pargen": """\
