@@ -19,6 +19,7 @@ from .lower import lower_program
 from .parse import parse_program
 from .qkvl import QKVLProgram
 from .syntax import Program
+from .values import value_sets
 
 PROGRAM_FILE = "program.psl"
 """The program's text in a checkpoint."""
@@ -57,6 +58,7 @@ def compile_program(
     if isinstance(program, str):
         program = check_program(parse_program(program))
     if isinstance(program, Program):
+        config.setdefault("value_sets", {name: str(values) for name, values in value_sets(program).items()})
         program = lower_program(program, config.get("max_position_embeddings", DEFAULT_LIMIT))
     qkvl = program.to_json() if isinstance(program, QKVLProgram) else dict(program)
     made = DATConfig(qkvl=qkvl, **config)

@@ -45,6 +45,8 @@ class DATConfig(PreTrainedConfig):
         max_position_embeddings (`int`, *optional*, defaults to 512): T, the largest position and the largest number.
         num_open_values (`int`, *optional*, defaults to 4096): places for words that the program does not name.
         constants (`list[str]`, *optional*): the program's constants in the order of their indices; read off `qkvl`.
+        value_sets (`dict[str, str]`, *optional*): what each register can hold, in words; the compiler finds it out, and
+            nothing depends on it.
         backend (`str`, *optional*, defaults to `"gather"`): `"gather"`, registers as integers; `"dense"`, registers as
             one-hot vectors, (70) as it stands; `"relaxed"`, the same softened, for training.
         relaxation_temperature (`float`, *optional*, defaults to 0.1): of the relaxed backend; at 0 it is the dense one.
@@ -74,6 +76,7 @@ class DATConfig(PreTrainedConfig):
     max_position_embeddings: int = 512
     num_open_values: int = 4096
     constants: list[str] | None = None
+    value_sets: dict[str, str] | None = None
     backend: str = "gather"
     relaxation_temperature: float | int = 0.1
     logit_scale: float | int = 50.0
