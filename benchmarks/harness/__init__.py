@@ -49,6 +49,22 @@ def peak_memory(function: Callable[..., object], *args: object) -> float:
         return pool.apply(_grown, (function, args))
 
 
+def peak_resident(function: Callable[..., object], *args: object) -> float:
+    """Megabytes of a process of its own at its peak, the interpreter and all imports included. Linux only.
+
+    Args:
+        function: takes a keyword `warm_up`, as for [`peak_memory`].
+    """
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(1) as pool:
+        return pool.apply(_reached, (function, args))
+
+
+def _reached(function: Callable[..., object], args: tuple) -> float:
+    function(*args, warm_up=False)
+    return _status("VmHWM") / 1024
+
+
 def _grown(function: Callable[..., object], args: tuple) -> float:
     function(*args, warm_up=True)
     Path("/proc/self/clear_refs").write_text("5")  # Linux: the peak counts from here, not from the imports

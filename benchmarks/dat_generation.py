@@ -1,0 +1,291 @@
+"""PARGEN compiled into a DAT: prompts a second, memory, compiling and loading, and cost against length and productions.
+
+    python benchmarks/dat_generation.py
+
+Prompts of 1_shot_rlw go through the tokenizer, `generate()` and back to words, in batches of 200, on one thread. Before
+anything is timed, every completion is compared with the right one; a batch has prompts of like lengths. Beside it: the
+same network as one-hot vectors (backend `dense`) at a size that it can hold, and the symbolic machine PSM of the same
+program, which takes one prompt at a time. `cpu` in a metric's name: seconds of the processor, in which other work on
+the machine has little say; without it, seconds of the clock.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+from harness import arguments, peak_memory, peak_resident, ratios, report, take_turns
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from hf_mech.hub import Measurement, measurement
+from hf_mech.psl.compile import compile_program
+from hf_mech.psl.library import program_text, read_program
+from hf_mech.psl.psm import PSM
+from hf_mech.templatic.grammar import generate
+
+TASK, SPLIT = "1_shot_rlw", "test"
+PROMPTS, BATCH = 2000, 200
+SIZES = {"max_position_embeddings": 384, "num_open_values": 2000}
+SMALL_PROMPTS, SMALL = 8, {"max_position_embeddings": 72, "num_open_values": 160}
+SYMBOLIC_PROMPTS = 100
+LENGTHS = (1, 2, 4, 8, 12, 16, 24, 32, 40)
+LENGTH_BATCH = 50
+PRODUCTIONS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+PRODUCTION_BATCH, PRODUCTION_CELLS = 50, 50
+
+_REGISTERS = """\
+registers: {symbol: 's', position: 'p', next: 'x'}
+system: {symbol: symbol, position: position, output: next}
+"""
+KINDS = {
+    "by position": "where position[n] == position[N]@pos_decrement:\n    next[N] = symbol[n]\n",
+    "by symbol": "where symbol[n] == symbol[N] and position[n] != position[N]:\n    next[N] = position[n]\n",
+}
+"""Productions that say which cell they read, and productions for which every cell is compared with every other."""
+
+Pairs = Sequence[tuple[str, str]]  # prompts and their completions
+
+
+class Network:
+    """A compiled program, and what it says to prompts."""
+
+    def __init__(self, program: str, **sizes: Any):
+        self.model, self.tokenizer = compile_program(program, **sizes)
+
+    def say(self, prompts: Sequence[str], max_new_tokens: int) -> list[str]:
+        """What comes out, up to the stop word."""
+        batch = self.tokenizer(list(prompts), padding=True, return_tensors="pt")
+        said = self.model.generate(**batch, max_new_tokens=max_new_tokens)[:, batch["input_ids"].shape[1] :]
+        return [text.removesuffix(" Q") for text in self.tokenizer.batch_decode(said, skip_special_tokens=True)]
+
+    def complete(self, pairs: Pairs, batch_size: int) -> None:
+        """Completes all prompts. Raises AssertionError if one is wrong: nothing is timed that is not right."""
+        self.tokenizer.forget()
+        for start in range(0, len(pairs), batch_size):
+            batch = pairs[start : start + batch_size]
+            right = [completion for _, completion in batch]
+            longest = max(len(completion.split()) for completion in right)
+            if self.say([prompt for prompt, _ in batch], longest + 8) != right:
+                raise AssertionError(f"A completion of the prompts {start} to {start + len(batch)} is wrong.")
+
+
+class Clocked:
+    """A side that also notes the processor's seconds of each call."""
+
+    def __init__(self, side: Callable[[], object]):
+        self.side, self.cpu_seconds = side, list[float]()
+
+    def __call__(self) -> None:
+        began = time.process_time()
+        self.side()
+        self.cpu_seconds.append(time.process_time() - began)
+
+
+def turns(sides: dict[str, Callable[[], object]], runs: int) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+    """Wall seconds and processor seconds of every side, in turn."""
+    clocked = {name: Clocked(side) for name, side in sides.items()}
+    wall = take_turns(clocked, runs)
+    return wall, {name: side.cpu_seconds[1:] for name, side in clocked.items()}  # the first one warms up
+
+
+def prompts_of(count: int) -> Pairs:
+    """The first prompts of the split, sorted by length so that a batch has little padding."""
+    pairs = [(example.prompt, example.completion) for example in generate(TASK, SPLIT, 0, 0, count)]
+    return sorted(pairs, key=lambda pair: len(pair[0].split()))
+
+
+def prompts_of_length(length: int, count: int) -> Pairs:
+    """Two constituents of so many symbols are swapped: 6 length + 8 words."""
+    pairs = []
+    for number in range(count):
+        x, y, u, w = (" ".join(f"{name}{i}" for i in range(length)) for name in "xyuw")
+        delimiter = f"v{number % 10}"
+        prompt = f"Q {x} {delimiter} {y} A {y} {delimiter} {x} . Q {u} {delimiter} {w} A"
+        pairs.append((prompt, f"{w} {delimiter} {u} ."))
+    return pairs
+
+
+def generation(runs: int) -> list[Measurement]:
+    """Prompts a second; how many times as fast as the vectors and as the symbolic machine."""
+    network = Network(program_text("pargen"), **SIZES)
+    pairs = prompts_of(PROMPTS)
+    setting = {"task": TASK, "split": SPLIT, "batch": BATCH, "threads": 1}
+    wall, cpu = turns({"gather": partial(network.complete, pairs, BATCH)}, runs)
+    at = setting | {"backend": "gather", "prompts": PROMPTS}
+    measured = [
+        note(at, "prompts_per_second", per(wall["gather"], PROMPTS)),
+        note(at, "prompts_per_cpu_second", per(cpu["gather"], PROMPTS)),
+    ]
+
+    few = prompts_of(SYMBOLIC_PROMPTS)
+    machine = PSM(read_program("pargen"))
+
+    def symbolic() -> None:
+        for prompt, completion in few:
+            if " ".join(machine.run(prompt).completion) != completion:
+                raise AssertionError(f"The PSM is wrong on {prompt!r}.")
+
+    sides = {f"gather {size}": partial(network.complete, few, size) for size in (1, SYMBOLIC_PROMPTS)}
+    _, cpu = turns({"psm": symbolic, **sides}, runs)
+    at = setting | {"prompts": SYMBOLIC_PROMPTS}
+    measured.append(note(at | {"machine": "psm", "batch": 1}, "prompts_per_cpu_second", per(cpu["psm"], len(few))))
+    for size in (1, SYMBOLIC_PROMPTS):
+        here, seconds = at | {"backend": "gather", "batch": size}, cpu[f"gather {size}"]
+        measured.append(note(here, "prompts_per_cpu_second", per(seconds, len(few))))
+        measured.append(note(here, "times_faster_than_psm", ratios(cpu, "psm", f"gather {size}")))
+
+    small = {name: Network(program_text("pargen"), backend=name, **SMALL) for name in ("dense", "gather")}
+    shortest = prompts_of(PROMPTS)[:: PROMPTS // SMALL_PROMPTS][:SMALL_PROMPTS]
+    _, cpu = turns({name: partial(net.complete, shortest, SMALL_PROMPTS) for name, net in small.items()}, runs)
+    at = setting | {"prompts": SMALL_PROMPTS, "batch": SMALL_PROMPTS, **SMALL}
+    measured.append(note(at | {"backend": "dense"}, "prompts_per_cpu_second", per(cpu["dense"], SMALL_PROMPTS)))
+    measured.append(note(at | {"backend": "gather"}, "times_faster_than_dense", ratios(cpu, "dense", "gather")))
+    return measured
+
+
+def memory(backend: str, *, warm_up: bool) -> None:
+    """What is measured for memory: compiling PARGEN and completing 2,000 prompts, or, to warm up, one."""
+    torch.set_num_threads(1)
+    pairs = prompts_of(1 if warm_up else PROMPTS)
+    Network(program_text("pargen"), backend=backend, **SIZES).complete(pairs, BATCH)
+
+
+def compiling(runs: int) -> list[Measurement]:
+    """Seconds to compile PARGEN and to load its checkpoint, and the checkpoint's size, at the default sizes."""
+    with tempfile.TemporaryDirectory() as folder:
+        model, tokenizer = compile_program(program_text("pargen"))
+        model.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
+        sizes = {path.name: path.stat().st_size / 1e6 for path in Path(folder).rglob("*") if path.is_file()}
+        sides: dict[str, Callable[[], object]] = {
+            "compile": lambda: compile_program(program_text("pargen")),
+            "load": lambda: (AutoModelForCausalLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)),
+        }
+        wall, cpu = turns(sides, runs)
+        measured = []
+        for side, metric in (("compile", "seconds_to_compile"), ("load", "seconds_to_load")):
+            measured.append(note({"first": False}, metric, wall[side]))
+            measured.append(note({"first": False}, f"cpu_{metric}", cpu[side]))
+        context = multiprocessing.get_context("spawn")
+        for side in ("compile", "load"):
+            with context.Pool(1) as pool:
+                seconds = pool.apply(first_time, (side, folder))
+            for kind, figure in zip(("", "cpu_"), seconds, strict=True):
+                measured.append(note({"first": True}, f"{kind}seconds_to_{side}", [figure]))
+    measured.append(note({"files": "all"}, "checkpoint_megabytes", [sum(sizes.values())]))
+    measured.append(note({"files": "model.safetensors"}, "checkpoint_megabytes", [sizes["model.safetensors"]]))
+    return measured
+
+
+def first_time(side: str, folder: str) -> tuple[float, float]:
+    """Wall and processor seconds of compiling or loading in a process that has only imported what it needs."""
+    torch.set_num_threads(1)
+    wall, cpu = time.perf_counter(), time.process_time()
+    if side == "compile":
+        compile_program(program_text("pargen"))
+    else:
+        AutoModelForCausalLM.from_pretrained(folder)
+        AutoTokenizer.from_pretrained(folder)
+    return time.perf_counter() - wall, time.process_time() - cpu
+
+
+def against_length(runs: int) -> list[Measurement]:
+    """Milliseconds a prompt by the length of the constituents, for PARGEN and for the program without repeat blocks."""
+    measured = []
+    networks = {name: Network(program_text(name), **SIZES) for name in ("pargen", "pargen_k_shot")}
+    for length in LENGTHS:
+        pairs = prompts_of_length(length, LENGTH_BATCH)
+        _, cpu = turns({name: partial(net.complete, pairs, LENGTH_BATCH) for name, net in networks.items()}, runs)
+        for name, seconds in cpu.items():
+            setting = {"program": name, "constituent": length, "words": 6 * length + 8, "batch": LENGTH_BATCH}
+            cost = [1e3 * second / LENGTH_BATCH for second in seconds]
+            measured.append(note(setting, "cpu_milliseconds_per_prompt", cost))
+    return measured
+
+
+def against_productions(runs: int) -> list[Measurement]:
+    """Milliseconds to read a batch of prompts, by the number of copies of one production in the program."""
+    words = [" ".join(f"w{(7 * row + i) % 40}" for i in range(PRODUCTION_CELLS)) for row in range(PRODUCTION_BATCH)]
+    measured = []
+    for kind, production in KINDS.items():
+        for count in PRODUCTIONS:
+            network = Network(_REGISTERS + count * production, max_position_embeddings=64, num_open_values=64)
+            batch = network.tokenizer(words, return_tensors="pt")
+            _, cpu = turns({kind: partial(read, network, batch)}, runs)
+            setting = {"production": kind, "productions": count, "batch": PRODUCTION_BATCH, "words": PRODUCTION_CELLS}
+            measured.append(note(setting, "cpu_milliseconds_per_batch", [1e3 * seconds for seconds in cpu[kind]]))
+    return measured
+
+
+@torch.inference_mode()
+def read(network: Network, batch: Any) -> None:
+    """One forward over the prompts, the logits of their ends included."""
+    network.model(**batch, logits_to_keep=1)
+
+
+def note(setting: dict[str, Any], metric: str, values: Sequence[float]) -> Measurement:
+    return measurement("dat_generation", "cpu", setting, metric, values)
+
+
+def per(seconds: Sequence[float], count: int) -> list[float]:
+    return [count / second for second in seconds]
+
+
+def draw(measured: Sequence[Measurement], file: Path) -> None:
+    """The two panels: cost against length, and against the number of productions; medians, on logarithmic scales."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.6, 3.5), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    programs = {"pargen": "PARGEN", "pargen_k_shot": "k-shot program, no repeat block"}
+    kinds = {kind: f"cell found {kind}" for kind in KINDS}
+    panels = (
+        (left, "cpu_milliseconds_per_prompt", "program", "words", programs),
+        (right, "cpu_milliseconds_per_batch", "production", "productions", kinds),
+    )
+    for axes, metric, line, along, labels in panels:
+        for (name, label), colour in zip(labels.items(), ("#c8553d", "#0b6e99"), strict=True):
+            entries = [entry for entry in measured if entry.metric == metric and entry.setting[line] == name]
+            across = [entry.setting[along] for entry in entries]
+            costs = [statistics.median(entry.values) for entry in entries]
+            axes.plot(across, costs, color=colour, marker="o", ms=3.5, linewidth=1.5, label=label)
+        axes.legend(loc="upper left", frameon=False, fontsize=8)
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        axes.set_xticks(across, [str(number) for number in across])
+        axes.minorticks_off()
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.tick_params(labelsize=7.5)
+        axes.grid(color="#e6e6e6", linewidth=0.6)
+        axes.spines[["top", "right"]].set_visible(False)
+    left.set_title("Cost against the prompt's length", size=9.5, weight="bold", loc="left")
+    left.set_xlabel(f"words of the prompt (batches of {LENGTH_BATCH}, completion included)", size=8)
+    left.set_ylabel("processor time per prompt, ms", size=8)
+    right.set_title("Cost against the number of productions", size=9.5, weight="bold", loc="left")
+    right.set_xlabel(f"productions ({PRODUCTION_BATCH} prompts of {PRODUCTION_CELLS} words)", size=8)
+    right.set_ylabel("processor time per batch, ms", size=8)
+    figure.savefig(file, dpi=150)
+
+
+def main() -> None:
+    args = arguments(__doc__, __file__, runs=5)
+    began = time.perf_counter()
+    torch.set_num_threads(1)
+    measured = generation(args.runs)
+    at = {"task": TASK, "split": SPLIT, "prompts": PROMPTS, "batch": BATCH, "backend": "gather"}
+    measured.append(note(at, "peak_megabytes_of_the_process", [peak_resident(memory, "gather")]))
+    measured.append(note(at, "peak_megabytes_added", [peak_memory(memory, "gather")]))
+    measured += compiling(args.runs) + against_length(args.runs) + against_productions(args.runs)
+    report(args.output, measured, began)
+    draw(measured, args.output.with_suffix(".png"))
+
+
+if __name__ == "__main__":
+    main()
