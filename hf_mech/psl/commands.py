@@ -1,0 +1,307 @@
+"""The commands `hf-mech compile`, `hf-mech run` and `hf-mech trace`."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from io import StringIO
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from .errors import PromptError, PromptTooLongError, PSLError
+from .machine import words_of
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from .machine import Run
+    from .opened import OpenedProgram
+    from .qkvl import QKVLProgram
+
+_WIDTH = 120
+"""Of tables in a file or a pipe, in characters."""
+
+_Source = Annotated[
+    str,
+    typer.Argument(
+        metavar="PROGRAM",
+        show_default=False,
+        help="A checkpoint's folder, a file of PSL, or a program of the package: pargen, pargen_k_shot.",
+    ),
+]
+_Positions = Annotated[
+    int | None,
+    typer.Option(min=1, help="T, the most words of prompt and completion together; 512.", show_default=False),
+]
+_OpenValues = Annotated[
+    int | None,
+    typer.Option(min=0, help="Places for words that the program does not name; 4096.", show_default=False),
+]
+_Machine = Annotated[
+    Literal["dat", "psm", "qkvm"],
+    typer.Option(help="The transformer, or one of the symbolic machines."),
+]
+_MaxNewTokens = Annotated[int, typer.Option(min=1, help="The most words of a completion.")]
+
+
+def compile_to_folder(
+    program: Annotated[
+        str,
+        typer.Argument(help="A file of PSL, or a program of the package: pargen, pargen_k_shot.", show_default=False),
+    ],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder for the checkpoint.", show_default=False)],
+    max_position_embeddings: _Positions = None,
+    num_open_values: _OpenValues = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a checkpoint that is there.")] = False,
+) -> None:
+    """Compile a PSL program into a checkpoint that AutoModelForCausalLM loads."""
+    from .compile import compile_file
+
+    config = _given(max_position_embeddings=max_position_embeddings, num_open_values=num_open_values)
+    with _quiet():
+        model = compile_file(program, out, overwrite=force, **config)
+    files = [path for path in out.iterdir() if path.is_file()]
+    rows = {
+        "registers": f"{model.config.num_registers}, of {model.config.vocab_size:,} values each",
+        "layers": f"{model.config.num_hidden_layers}",
+        "weights": f"{model.num_parameters():,} in blocks that are not zero",
+        "positions": f"{model.config.max_position_embeddings}",
+        "bytes": f"{sum(path.stat().st_size for path in files):,} in {len(files)} files; "
+        f"model.safetensors: {(out / 'model.safetensors').stat().st_size:,}",
+    }
+    _print_pairs(f"{program} -> {out}", rows)
+    typer.echo(
+        "\nimport hf_mech\nfrom transformers import AutoModelForCausalLM, AutoTokenizer\n\n"
+        f"model = AutoModelForCausalLM.from_pretrained({str(out)!r})\n"
+        f"tokenizer = AutoTokenizer.from_pretrained({str(out)!r})"
+    )
+
+
+def run_prompts(
+    program: _Source,
+    prompts: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[PROMPT]...", help="Prompts; without one, the lines of stdin.", show_default=False),
+    ] = None,
+    machine: _Machine = "dat",
+    max_new_tokens: _MaxNewTokens = 64,
+    batch_size: Annotated[int, typer.Option(min=1, help="Lines of stdin at once, for the transformer.")] = 32,
+    max_position_embeddings: _Positions = None,
+    num_open_values: _OpenValues = None,
+) -> None:
+    """Run a program on prompts, and print the completion of each on a line."""
+    from .opened import OpenedProgram
+
+    config = _given(max_position_embeddings=max_position_embeddings, num_open_values=num_open_values)
+    with _quiet():
+        opened = OpenedProgram(program, **config)
+        done = 0
+        for batch in _batches(prompts, batch_size):
+            for prompt in batch:
+                _warn_of_grammar(opened.qkvl, prompt)
+            completions = _completions(opened, [prompt for prompt in batch if prompt.strip()], machine, max_new_tokens)
+            for prompt in batch:
+                done += 1
+                with _errors_say_how_to_mend(opened, f"prompt {done}: " if done > 1 or len(batch) > 1 else ""):
+                    typer.echo(next(completions) if prompt.strip() else "")
+
+
+def trace_prompt(
+    program: _Source,
+    prompt: Annotated[str, typer.Argument(help="The prompt.", show_default=False)],
+    layer: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this layer: its number, or how its comment begins, such as P5b; may be repeated."),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Show layers that changed nothing, too.")] = False,
+    registers: Annotated[
+        str | None,
+        typer.Option(help="The registers to show, with commas between; `all`. [default: those that it watches]"),
+    ] = None,
+    generate: Annotated[bool, typer.Option("--generate", help="Follow the generated cells, too.")] = False,
+    machine: _Machine = "dat",
+    max_new_tokens: _MaxNewTokens = 64,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Write all states of all cells here.")
+    ] = None,
+    html_file: Annotated[Path | None, typer.Option("--html", metavar="FILE", help="Write the tables here.")] = None,
+    max_position_embeddings: _Positions = None,
+    num_open_values: _OpenValues = None,
+) -> None:
+    """Show how a program parses a prompt, layer by layer.
+
+    Changed values are highlighted; without colours, in a pipe or a file, a * stands before them. A · is a register
+    without a value.
+    """
+    from rich.console import Console
+
+    from ..hub.files import write_text_atomically
+    from .opened import OpenedProgram
+    from .trace_tables import TraceTables, shown_registers, wanted_layers
+
+    config = _given(max_position_embeddings=max_position_embeddings, num_open_values=num_open_values)
+    with _quiet():
+        opened = OpenedProgram(program, **config)
+        names = [name.strip() for name in (registers or "").split(",") if name.strip()]
+        if names == ["all"]:
+            names = list(opened.qkvl.register_map)
+        names = shown_registers(opened.qkvl, names)
+        layers = wanted_layers(opened.qkvl, layer or [])
+        _warn_of_grammar(opened.qkvl, prompt)
+        with _errors_say_how_to_mend(opened):
+            run = opened.run(prompt, machine=machine, max_new_tokens=max_new_tokens if generate else 1)
+
+    def show(console: Console) -> None:
+        tables = TraceTables(run, opened.qkvl, names, console.width, marks=console.color_system is None)
+        console.print(*tables.prompt_layers(layers, every), sep="\n")
+        if generate:
+            console.print(*tables.generated_layers(layers, every), sep="\n")
+        console.print(*tables.parse(), sep="\n")
+        said = "Completion" if generate else "First word of the completion"
+        console.print(f"\n{said}: {' '.join(run.completion) or 'none'}", markup=False, highlight=False)
+
+    show(_console())
+    if json_file is not None:
+        record = _record(opened, run, prompt, machine)
+        typer.echo(f"Wrote {write_text_atomically(json_file, json.dumps(record, ensure_ascii=False, indent=1))}")
+    if html_file is not None:
+        page = Console(file=StringIO(), record=True, width=_WIDTH, force_terminal=True, color_system="truecolor")
+        show(page)
+        typer.echo(f"Wrote {write_text_atomically(html_file, page.export_html())}")
+
+
+def _given(**config: int | None) -> dict[str, Any]:
+    """The options that were given."""
+    return {name: value for name, value in config.items() if value is not None}
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Without the bars and notes of transformers: the output is the command's own."""
+    from transformers.utils import logging
+
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(verbosity)
+        if bars:
+            logging.enable_progress_bar()
+
+
+def _batches(prompts: list[str] | None, size: int) -> Iterator[list[str]]:
+    """The prompts all at once; or the lines of stdin in batches, one by one where somebody types them."""
+    if prompts:
+        for prompt in prompts:
+            words_of(prompt)  # an empty line of stdin has an empty completion, an empty argument is a mistake
+        yield prompts
+        return
+    lines = iter(sys.stdin)
+    size = 1 if sys.stdin.isatty() else size
+    try:
+        while batch := [line.rstrip("\n") for line in islice(lines, size)]:
+            yield batch
+    except UnicodeDecodeError as error:
+        raise PromptError(f"stdin is not {error.encoding}: {error}") from error
+
+
+def _completions(
+    opened: OpenedProgram, prompts: list[str], machine: Literal["dat", "psm", "qkvm"], most: int
+) -> Iterator[str]:
+    if machine == "dat":
+        from .completions import complete_batch
+
+        model, tokenizer = opened.network
+        yield from complete_batch(model, tokenizer, prompts, most)
+        if not opened.from_checkpoint:
+            tokenizer.forget()  # so that any number of lines may have new words
+        return
+    for prompt in prompts:
+        yield " ".join(opened.run(prompt, machine=machine, max_new_tokens=most).completion)
+
+
+def _warn_of_grammar(qkvl: QKVLProgram, prompt: str) -> None:
+    """Says on stderr which constraints of templatic generation a prompt breaks, if it is one of its prompts."""
+    from ..templatic.check import check_prompt
+    from ..templatic.errors import GrammarWarning, TemplaticError
+    from ..templatic.template import ANSWER, QUESTION
+
+    if prompt.split()[:1] != [QUESTION] or not {QUESTION, ANSWER} <= set(qkvl.constants_map.values()):
+        return
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", GrammarWarning)
+        with suppress(TemplaticError):  # no prompt of templatic generation: only run
+            check_prompt(prompt)
+    for warning in caught:
+        typer.echo(f"hf-mech: warning: {warning.message}", err=True)
+
+
+@contextmanager
+def _errors_say_how_to_mend(opened: OpenedProgram, where: str = "") -> Iterator[None]:
+    """Adds to an error which prompt it is about, and the option that helps."""
+    from ..models.dat.dat_errors import DATError, DATLengthError, DATVocabularyError
+
+    try:
+        yield
+    except (PSLError, DATError) as error:
+        mend = ""
+        if isinstance(error, PromptTooLongError | DATLengthError):
+            mend = f"--max-position-embeddings {4 * opened.limit}"
+        elif isinstance(error, DATVocabularyError):
+            mend = "--num-open-values N"
+        if mend:
+            compiled = "hf-mech compile ... " if opened.from_checkpoint else ""
+            mend = f"\nOn the command line: {compiled}{mend}"
+        if not (where or mend):
+            raise
+        raise PromptError(f"{where}{error}{mend}") from error
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    console = Console()
+    if not console.is_terminal:
+        console.width = _WIDTH
+    return console
+
+
+def _print_pairs(title: str, rows: dict[str, str]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=Text(title), title_justify="left", title_style="bold", show_header=False, box=None)
+    for name, value in rows.items():
+        table.add_row(Text(name, "cyan"), Text(value))
+    _console().print(table)
+
+
+def _record(opened: OpenedProgram, run: Run, prompt: str, machine: str) -> dict[str, Any]:
+    """A run as JSON: for the prompt's cells, then for each generated one, its states after each layer."""
+    comments = [production.layer_comment for production in opened.qkvl.productions]
+    return {
+        "program": opened.source,
+        "machine": machine,
+        "prompt": prompt.split(),
+        "completion": run.completion,
+        "layers": comments,
+        "trace": [
+            [
+                {
+                    "layer": step.path.production,  # from 1; 0: before the first
+                    "repetitions": list(step.path.repetitions),
+                    "cells": [dict(cell) for cell in step.cells],
+                }
+                for step in steps
+            ]
+            for steps in run.trace
+        ],
+    }

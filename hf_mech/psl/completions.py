@@ -1,0 +1,49 @@
+"""Completions of many prompts by the compiled network, in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+
+from ..models.dat.dat_errors import DATError
+from ..models.dat.dat_values import NIL
+from ..models.dat.modeling_dat import DATForCausalLM
+from ..models.dat.tokenization_dat import DATTokenizer
+from .machine import words_of
+
+
+def complete_batch(
+    model: DATForCausalLM, tokenizer: DATTokenizer, prompts: Sequence[str], max_new_tokens: int
+) -> Iterator[str]:
+    """The completion of each prompt, by `generate()`, without the stop word.
+
+    Where one prompt of a batch cannot be completed, those before it still are.
+
+    Raises:
+        PromptError: a prompt has no word.
+        DATError: a prompt is too long, has too many new words, or a repeat block does not end.
+    """
+    for prompt in prompts:
+        words_of(prompt)
+    try:
+        found = _generate(model, tokenizer, prompts, max_new_tokens)
+    except DATError:
+        if len(prompts) == 1:
+            raise
+        for prompt in prompts:
+            yield from complete_batch(model, tokenizer, [prompt], max_new_tokens)
+        return
+    yield from found
+
+
+def _generate(model: DATForCausalLM, tokenizer: DATTokenizer, prompts: Sequence[str], most: int) -> list[str]:
+    batch = tokenizer(list(prompts), padding=True, return_tensors="pt").to(model.device)
+    with torch.no_grad():
+        rows = model.generate(**batch, max_new_tokens=most)[:, batch["input_ids"].shape[1] :].tolist()
+    stops = {NIL, *model.config.eos_token_id}
+    completions = []
+    for row in rows:
+        end = next((place for place, token in enumerate(row) if token in stops), len(row))
+        completions.append(" ".join(tokenizer.convert_ids_to_tokens(row[:end])))
+    return completions

@@ -1,0 +1,129 @@
+"""A program that can be run, wherever it comes from: a file of PSL, the package, or a checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from .errors import ProgramError, PSLError
+from .functions import DEFAULT_LIMIT
+from .library import load_program, read_program
+from .lower import lower_program
+from .machine import Run
+from .psm import PSM
+from .qkvl import QKVLProgram
+from .qkvm import QKVM
+from .syntax import Program
+
+if TYPE_CHECKING:
+    from ..models.dat.modeling_dat import DATForCausalLM
+    from ..models.dat.tokenization_dat import DATTokenizer
+
+MachineName = Literal["psm", "qkvm", "dat"]
+
+
+class OpenedProgram:
+    """A program and its three machines, each made when it is first asked for.
+
+    Args:
+        source: a checkpoint's folder, a file of PSL, or the name of one of the package's programs.
+        config: further arguments of `DATConfig` for a program; a checkpoint has its own.
+
+    Raises:
+        ProgramError: there is no such program or checkpoint, or `config` is given for a checkpoint.
+        PSLSyntaxError, PSLCheckError: the program cannot be compiled exactly.
+
+    Example:
+
+    ```python
+    >>> OpenedProgram("pargen").run("Q x y A y x Q z y A", machine="psm").completion
+    ['y', 'z']
+
+    ```
+    """
+
+    def __init__(self, source: str, **config: Any) -> None:
+        self.source = source
+        self._config = config
+        self._program: Program | None = None
+        self.from_checkpoint = Path(source).is_dir()
+        if self.from_checkpoint:
+            if config:
+                raise ProgramError(
+                    f"{source} is a checkpoint and has its own {' and '.join(config)}; compile the program again to "
+                    "change them"
+                )
+            model, _ = self.network
+            self.qkvl = QKVLProgram.from_json(model.config.qkvl)
+            self.limit: int = model.config.max_position_embeddings
+        else:
+            self.limit = config.get("max_position_embeddings", DEFAULT_LIMIT)
+            self._program = read_program(source)
+            self.qkvl = lower_program(self._program, self.limit)
+
+    @property
+    def program(self) -> Program:
+        """The program as it was written.
+
+        Raises:
+            ProgramError: a checkpoint does not have it, or has another one than its weights are made from.
+        """
+        if self._program is None:
+            from .compile import PROGRAM_FILE
+
+            path = Path(self.source) / PROGRAM_FILE
+            if not path.is_file():
+                raise ProgramError(f"{self.source} has no {PROGRAM_FILE}, and so only the machines qkvm and dat run it")
+            program = load_program(path.read_text("utf-8"), str(path))
+            if lower_program(program, self.limit).to_json() != self.qkvl.to_json():
+                raise ProgramError(f"{path} is not the program of the checkpoint's config.json; compile it again")
+            self._program = program
+        return self._program
+
+    @cached_property
+    def network(self) -> tuple[DATForCausalLM, DATTokenizer]:
+        """The model and its tokenizer.
+
+        Raises:
+            ProgramError: the folder holds no DAT that can be loaded.
+        """
+        if self.from_checkpoint:
+            return _load(self.source)
+        from .compile import compile_program
+
+        return compile_program(self.qkvl, **self._config)
+
+    def run(self, words: str, *, machine: MachineName = "dat", max_new_tokens: int = 64) -> Run:
+        """Runs the program on one prompt; see `Machine.run`."""
+        return self._machine(machine)(words, max_new_tokens)
+
+    def _machine(self, name: MachineName) -> Callable[[str, int], Run]:
+        if name == "dat":
+            from .network import DAT
+
+            return DAT(*self.network).run
+        symbolic = PSM(self.program) if name == "psm" else QKVM(self.qkvl)
+        return lambda words, most: symbolic.run(words, max_new_tokens=most, max_position_embeddings=self.limit)
+
+
+def _load(folder: str) -> tuple[DATForCausalLM, DATTokenizer]:
+    from transformers import AutoConfig
+
+    from ..models.dat.configuration_dat import DATConfig
+    from ..models.dat.dat_errors import DATError
+    from ..models.dat.modeling_dat import DATForCausalLM
+    from ..models.dat.tokenization_dat import DATTokenizer
+
+    if not (Path(folder) / "config.json").is_file():
+        raise ProgramError(f"{folder} is a folder without config.json; give a checkpoint, a file of PSL, or a name")
+    try:
+        config = AutoConfig.from_pretrained(folder)
+        if not isinstance(config, DATConfig):
+            raise ProgramError(f"{folder} holds a model of type {config.model_type!r}; expected 'dat', which runs PSL")
+        return DATForCausalLM.from_pretrained(folder).eval(), DATTokenizer.from_pretrained(folder)
+    except (PSLError, DATError):
+        raise
+    except Exception as error:  # transformers, safetensors and json each have their own for a spoilt file
+        raise ProgramError(f"{folder} holds no checkpoint that can be loaded: {error}") from error
