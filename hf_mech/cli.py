@@ -1,4 +1,4 @@
-"""The command line: `hf-mech env | demo | card | push | test-llm`.
+"""The command line: `hf-mech env | demo | card | push | compile | run | trace | test-llm`.
 
 A wrong input ends with one message on stderr and exit code 1; a wrong command line with exit code 2.
 """
@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from .psl.commands import compile_to_folder, run_prompts, trace_prompt
 from .templatic.commands import ask_llm
 
 _OURS = ("hf_mech", "dataset_builders")
@@ -137,6 +138,9 @@ def push(
     typer.echo(commit.commit_url)
 
 
+app.command("compile")(compile_to_folder)
+app.command("run")(run_prompts)
+app.command("trace")(trace_prompt)
 app.command("test-llm")(ask_llm)
 
 
