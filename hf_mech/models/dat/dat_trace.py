@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -28,25 +29,24 @@ class LayerState:
 
 
 def trace_of(program: DATProgram, group: Group) -> list[LayerState]:
-    """The states before the first layer and after each one that ran."""
-    inputs = list(_inputs(program.statements, group.tree, ()))
-    outputs = [*(registers for _, _, registers in inputs[1:]), group.final]
-    first = inputs[0][2] if inputs else group.final
-    trace = [LayerState(None, (), _values(first))]
-    for (layer, repetitions, _), registers in zip(inputs, outputs, strict=False):
-        trace.append(LayerState(layer.index, repetitions, _values(registers)))
-    return trace
+    """The states before the first layer and after each one that ran. Rows that have ended a block replay it."""
+    return [LayerState(None, (), _values(_first(group.tree))), *_outputs(program.statements, group.tree, ())]
 
 
-def _inputs(
-    statements: tuple[Layer | Block, ...], tree: Tree, repetitions: tuple[int, ...]
-) -> Iterator[tuple[Layer, tuple[int, ...], Registers]]:
-    for statement, node in zip(statements, tree, strict=False):  # a tree has its end as one more entry
+def _outputs(statements: tuple[Layer | Block, ...], tree: Tree, repetitions: tuple[int, ...]) -> Iterator[LayerState]:
+    for i, statement in enumerate(statements):
         if isinstance(statement, Layer):
-            yield statement, repetitions, node
+            yield LayerState(statement.index, repetitions, _values(_first(tree[i + 1])))
         else:
-            for i, body in enumerate(node):
-                yield from _inputs(statement.body, body, (*repetitions, i))
+            for j, body in enumerate(tree[i]):
+                yield from _outputs(statement.body, body, (*repetitions, j))
+
+
+def _first(node: Any) -> Registers:
+    """What a layer, a block or a body begins with; behind the last one, what it ends with."""
+    while isinstance(node, list):
+        node = node[0]
+    return node
 
 
 def _values(registers: Registers) -> Tensor:
