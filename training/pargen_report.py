@@ -60,12 +60,12 @@ said = model.generate(**prompt, max_new_tokens=20)[0, prompt["input_ids"].shape[
 print(tokenizer.decode(said, skip_special_tokens=True))  # the mouse was V -en by my old cat . Q
 ```
 
-`compile_program(program_text("{program}"))`, from `hf_mech.psl.compile` and `hf_mech.psl.library`, makes the same model
-without a checkpoint.
+`hf-mech compile {program} -o {name}` makes this checkpoint.
 """
 _LIMITATIONS = """\
-{scope} They must be of the class of (32): no symbol in two fields of a question or answer, no field twice in one. What
-becomes of others is not defined. The runs above had room for {positions} words in a prompt and its completion, and for
+{scope}
+They must be of the class of (32): no symbol in two fields of a question or answer, no field twice in one. What becomes
+of others is not defined. The runs above had room for {positions} words in a prompt and its completion, and for
 {words} different words; compile the program anew for more. The weights are the program: changed by training, they run
 on the backends `dense` and `relaxed` only.
 """
