@@ -96,8 +96,9 @@ class DATConfig(PreTrainedConfig):
             raise DATConfigError(
                 f"qkvl is no QKVL program ({type(error).__name__}: {error}); compile one with hf_mech.psl."
             ) from error
-        if self.eos_token_id is None:  # a nil that is said ends the generation, too
-            self.eos_token_id = [*(self.values.index(word) or NIL for word in self.qkvl.get("stop", ())), NIL]
+        if self.eos_token_id is None:
+            # A nil that is said ends the generation, too. It stands first: beam search pads with the first one.
+            self.eos_token_id = [NIL, *(self.values.index(word) or NIL for word in self.qkvl.get("stop", ()))]
         super().__post_init__(**kwargs)
         self.validate_architecture()  # here too: what `strict` calls itself it wraps in an error of its own
 

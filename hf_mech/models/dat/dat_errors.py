@@ -30,4 +30,4 @@ class DATBackendError(DATError):
 
 
 class DATVocabularyError(DATError):
-    """A word for which the vocabulary has no place left, or one that is reserved."""
+    """A word for which the vocabulary has no place left."""

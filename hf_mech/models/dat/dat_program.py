@@ -169,6 +169,8 @@ class _Reader:
         if "parse" in parts:
             initial.setdefault(parts["parse"], self.constant(PARSING))
         statements = self.statements(self.qkvl["weights"], parts["position"])
+        if not self.count:
+            raise DATConfigError("config.qkvl has no layer in its weights; a program needs a production.")
         return DATProgram(self.registers, parts, initial, statements)
 
     def statements(self, blocks: list[Any], position: int) -> tuple[Layer | Block, ...]:

@@ -1,0 +1,148 @@
+"""Compiled programs as models of transformers: the paper's prompts, pipelines, checkpoints, registered functions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoTokenizer, TextStreamer, pipeline
+
+from hf_mech.models.dat import DATConfig, DATForCausalLM, DATModel, DATTokenizer
+from hf_mech.psl import compile_program
+from hf_mech.psl.functions import register_function, unregister_function
+from hf_mech.psl.library import program_text
+from tests.psl.test_pargen import PROMPTS
+
+NINE = {name: pair for name, pair in PROMPTS.items() if not name.startswith(("Box", "("))}
+"""Those of Sec. 7.2.4."""
+
+
+@pytest.fixture(scope="module")
+def pargen() -> tuple[DATForCausalLM, DATTokenizer]:
+    return compile_program(program_text("pargen"))
+
+
+def completions(model: DATForCausalLM, tokenizer: Any, prompts: list[str], **options: Any) -> list[str]:
+    """What follows each prompt, without the stop word."""
+    batch = tokenizer(prompts, padding=True, return_tensors="pt")
+    new = model.generate(**batch, **{"max_new_tokens": 30, **options})[:, batch["input_ids"].shape[1] :]
+    stops = {tokenizer.convert_ids_to_tokens(index) for index in model.config.eos_token_id}
+    texts = (tokenizer.decode(row, skip_special_tokens=True).split() for row in new)
+    return [" ".join(word for word in text if word not in stops) for text in texts]
+
+
+def test_the_nine_prompts_in_one_batch(pargen: tuple[DATForCausalLM, DATTokenizer]) -> None:
+    assert len(NINE) == 9
+    prompts, expected = zip(*NINE.values(), strict=True)
+    assert completions(*pargen, list(prompts)) == list(expected)
+
+
+def test_the_nine_prompts_from_a_checkpoint(pargen: tuple[DATForCausalLM, DATTokenizer], tmp_path: Path) -> None:
+    model, tokenizer = pargen
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    assert sum(path.stat().st_size for path in tmp_path.rglob("*")) < 5_000_000
+    assert (tmp_path / "model.safetensors").exists()
+    loaded, words = AutoModelForCausalLM.from_pretrained(tmp_path), AutoTokenizer.from_pretrained(tmp_path)
+    assert (type(loaded), type(words)) == (DATForCausalLM, DATTokenizer)
+    prompts, expected = zip(*NINE.values(), strict=True)
+    assert completions(loaded, words, list(prompts)) == list(expected)
+    assert type(AutoModel.from_pretrained(tmp_path)) is DATModel
+    config = AutoConfig.from_pretrained(tmp_path)
+    assert (config.num_hidden_layers, config.qkvl) == (31, model.config.qkvl)
+
+
+def test_symbols_that_no_one_has_seen(pargen: tuple[DATForCausalLM, DATTokenizer]) -> None:
+    model, tokenizer = pargen
+    names = [f"\u2603{number}" for number in range(7)]
+    prompt = "Q {0} {1} v {2} A {2} v {0} {1} . Q {3} v {4} {5} {6} A".format(*names)
+    assert completions(model, tokenizer, [prompt]) == ["{4} {5} {6} v {3} .".format(*names)]
+
+
+def test_a_pipeline_of_model_and_tokenizer(pargen: tuple[DATForCausalLM, DATTokenizer]) -> None:
+    model, tokenizer = pargen
+    generator = pipeline("text-generation", model=model, tokenizer=tokenizer)
+    (prompt, expected), (other, longer) = NINE["act2pass"], NINE["swap"]
+    made = generator(prompt, return_full_text=False, max_new_tokens=20)
+    assert made[0]["generated_text"].split()[: len(expected.split())] == expected.split()
+    whole = generator([prompt, other], batch_size=2, return_full_text=False, max_new_tokens=20)
+    assert [rows[0]["generated_text"].replace(" Q", "").strip() for rows in whole] == [expected, longer]
+    full = generator(prompt, max_new_tokens=20)
+    assert full[0]["generated_text"].startswith(prompt)
+
+
+def test_a_streamer_says_word_after_word(
+    pargen: tuple[DATForCausalLM, DATTokenizer], capsys: pytest.CaptureFixture[str]
+) -> None:
+    model, tokenizer = pargen
+    prompt, expected = NINE["act2pass"]
+    streamer = TextStreamer(tokenizer, skip_prompt=True, skip_special_tokens=True)
+    model.generate(**tokenizer(prompt, return_tensors="pt"), max_new_tokens=20, streamer=streamer)
+    assert capsys.readouterr().out.split()[: len(expected.split())] == expected.split()
+
+
+def test_logits_to_keep_are_the_last_ones(pargen: tuple[DATForCausalLM, DATTokenizer]) -> None:
+    model, tokenizer = pargen
+    batch = tokenizer([NINE["swap"][0], NINE["implica"][0]], padding=True, return_tensors="pt")
+    whole = model(**batch).logits
+    assert torch.equal(model(**batch, logits_to_keep=1).logits, whole[:, -1:])
+    assert torch.equal(model(**batch, logits_to_keep=torch.tensor([3, 5])).logits, whole[:, [3, 5]])
+    assert set(whole.unique().tolist()) == {0.0, model.config.logit_scale}
+
+
+def test_hidden_states_are_one_hot_registers(pargen: tuple[DATForCausalLM, DATTokenizer]) -> None:
+    """(66): concatenated one-hot vectors, in the order of the configuration's registers."""
+    model, tokenizer = pargen
+    batch = tokenizer(NINE["swap"][0], return_tensors="pt")
+    out = model.dat(**batch)
+    registers = out.last_hidden_state.unflatten(-1, (model.config.num_registers, model.config.vocab_size))
+    assert torch.equal(registers.argmax(-1), out.register_values)
+    assert bool((registers.sum(-1) == 1).all())
+    assert out.last_hidden_state.shape[-1] == model.config.hidden_size
+
+
+# ------------------------------------------------------------------------------------------------ registered functions
+
+
+@pytest.fixture
+def turned() -> Iterator[None]:
+    register_function("turned", {"north": "east", "east": "south", "south": "west", "west": "north"}.get)
+    yield
+    unregister_function("turned")
+
+
+TURN = """
+registers: {symbol: 's', position: 'p', said: 'x'}
+system: {symbol: symbol, position: position, output: said}
+constants: {north, east, south, west}
+where symbol[n] == symbol[N]@turned:
+    said[N] = symbol[n]
+"""
+
+
+def test_registered_functions_travel_with_the_checkpoint(turned: None, tmp_path: Path) -> None:
+    model, tokenizer = compile_program(TURN, max_position_embeddings=9, num_open_values=4)
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    unregister_function("turned")
+    try:
+        loaded, words = AutoModelForCausalLM.from_pretrained(tmp_path), AutoTokenizer.from_pretrained(tmp_path)
+        for backend in ("gather", "dense"):
+            loaded.config.backend = backend
+            prompts = ["south west up north", "south east", "east up"]
+            # nothing is said where there is no such word, or the word cannot be turned
+            assert completions(loaded, words, prompts, max_new_tokens=1) == ["", "south", ""]
+            assert completions(loaded, words, ["east south west north west"], max_new_tokens=3) == ["north east south"]
+        block = loaded.dat.to_dense(0)["query"][0]
+        assert int(block.sum()) == 4
+    finally:
+        register_function("turned", str)  # the fixture forgets it
+
+
+def test_a_model_without_a_program_copies() -> None:
+    model = DATForCausalLM(DATConfig(max_position_embeddings=9, num_open_values=4))
+    tokenizer = DATTokenizer.from_config(model.config)
+    assert completions(model, tokenizer, ["one two"], max_new_tokens=3) == ["two two two"]
