@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import cycle
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, ScalarFormatter
 
-_COLOURS = ("#0b6e99", "#c8553d", "#e9a03b", "#5b8c5a", "#8c6bb1", "#8c8c8c")
+_COLOURS = ("#0b6e99", "#c8553d", "#e9a03b", "#5b8c5a", "#8c6bb1", "#8c8c8c", "#3aa6a0", "#b5838d")
 
 
 def splits_figure(
@@ -54,10 +55,12 @@ def losses_figure(losses: Mapping[str, Sequence[tuple[Sequence[float], Sequence[
     """
     figure = Figure(figsize=(6.4, 3.4), layout="constrained")
     axes: Axes = figure.subplots()
-    for (model, runs), colour in zip(losses.items(), _COLOURS, strict=False):
+    for (model, runs), colour in zip(losses.items(), cycle(_COLOURS), strict=False):
         for number, (steps, values) in enumerate(runs):
             axes.plot(steps, values, color=colour, linewidth=1.3, label=model if number == 0 else None)
     axes.set_yscale("log")
+    for set_formatter in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+        set_formatter(ScalarFormatter())
     axes.set_xlabel("step", size=8)
     axes.set_ylabel("training loss, nats a word", size=8)
     axes.tick_params(labelsize=7.5, which="both")

@@ -80,5 +80,5 @@ PRESETS = {
 }
 """`paper`: Tables 11 and 12 to the letter. `cpu`: reduced in width, depth, batch, steps and prompts measured.
 
-The steps of `cpu` are such that no model takes more than five minutes of one core; Mamba's, without kernels, cost most.
+The steps of `cpu` are such that a model takes some minutes of one core; Mamba's, without kernels, cost most.
 """
