@@ -220,9 +220,9 @@ def _completions(
         from .completions import complete_batch
 
         model, tokenizer = opened.network
-        yield from complete_batch(model, tokenizer, prompts, most)
         if not opened.from_checkpoint:
             tokenizer.forget()  # so that any number of lines may have new words
+        yield from complete_batch(model, tokenizer, prompts, most)
         return
     for prompt in prompts:
         yield " ".join(opened.run(prompt, machine=machine, max_new_tokens=most).completion)
