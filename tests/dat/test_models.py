@@ -108,26 +108,26 @@ def test_hidden_states_are_one_hot_registers(pargen: tuple[DATForCausalLM, DATTo
 
 
 @pytest.fixture
-def turned() -> Iterator[None]:
-    register_function("turned", {"north": "east", "east": "south", "south": "west", "west": "north"}.get)
+def quarter_turn() -> Iterator[None]:
+    register_function("quarter_turn", {"north": "east", "east": "south", "south": "west", "west": "north"}.get)
     yield
-    unregister_function("turned")
+    unregister_function("quarter_turn")
 
 
 TURN = """
 registers: {symbol: 's', position: 'p', said: 'x'}
 system: {symbol: symbol, position: position, output: said}
 constants: {north, east, south, west}
-where symbol[n] == symbol[N]@turned:
+where symbol[n] == symbol[N]@quarter_turn:
     said[N] = symbol[n]
 """
 
 
-def test_registered_functions_travel_with_the_checkpoint(turned: None, tmp_path: Path) -> None:
+def test_registered_functions_travel_with_the_checkpoint(quarter_turn: None, tmp_path: Path) -> None:
     model, tokenizer = compile_program(TURN, max_position_embeddings=9, num_open_values=4)
     model.save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
-    unregister_function("turned")
+    unregister_function("quarter_turn")
     try:
         loaded, words = AutoModelForCausalLM.from_pretrained(tmp_path), AutoTokenizer.from_pretrained(tmp_path)
         for backend in ("gather", "dense"):
@@ -139,7 +139,7 @@ def test_registered_functions_travel_with_the_checkpoint(turned: None, tmp_path:
         block = loaded.dat.to_dense(0)["query"][0]
         assert int(block.sum()) == 4
     finally:
-        register_function("turned", str)  # the fixture forgets it
+        register_function("quarter_turn", str)  # the fixture forgets it
 
 
 def test_a_model_without_a_program_copies() -> None:
