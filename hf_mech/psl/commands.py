@@ -6,7 +6,7 @@ import json
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from io import StringIO
 from itertools import islice
 from pathlib import Path
@@ -229,7 +229,7 @@ def _completions(
 
 
 def _warn_of_grammar(qkvl: QKVLProgram, prompt: str) -> None:
-    """Says on stderr which constraints of templatic generation a prompt breaks, if it is one of its prompts."""
+    """Says on stderr what a prompt that begins with Q lacks of templatic generation, or breaks. It is run anyway."""
     from ..templatic.check import check_prompt
     from ..templatic.errors import GrammarWarning, TemplaticError
     from ..templatic.template import ANSWER, QUESTION
@@ -238,8 +238,10 @@ def _warn_of_grammar(qkvl: QKVLProgram, prompt: str) -> None:
         return
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", GrammarWarning)
-        with suppress(TemplaticError):  # no prompt of templatic generation: only run
+        try:
             check_prompt(prompt)
+        except TemplaticError as error:
+            typer.echo(f"hf-mech: warning: this is no prompt of templatic generation: {error}", err=True)
     for warning in caught:
         typer.echo(f"hf-mech: warning: {warning.message}", err=True)
 

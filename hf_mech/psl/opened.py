@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from .errors import ProgramError, PSLError
 from .functions import DEFAULT_LIMIT
-from .library import load_program, read_program
+from .library import load_program, program_names, read_program
 from .lower import lower_program
 from .machine import Run
 from .psm import PSM
@@ -48,7 +48,8 @@ class OpenedProgram:
         self.source = source
         self._config = config
         self._program: Program | None = None
-        self.from_checkpoint = Path(source).is_dir()
+        packaged = source in program_names() and not (Path(source) / "config.json").is_file()
+        self.from_checkpoint = Path(source).is_dir() and not packaged
         if self.from_checkpoint:
             if config:
                 raise ProgramError(
