@@ -238,12 +238,13 @@ def _warn_of_grammar(qkvl: QKVLProgram, prompt: str) -> None:
         return
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", GrammarWarning)
+        said = []
         try:
             check_prompt(prompt)
         except TemplaticError as error:
-            typer.echo(f"hf-mech: warning: this is no prompt of templatic generation: {error}", err=True)
-    for warning in caught:
-        typer.echo(f"hf-mech: warning: {warning.message}", err=True)
+            said = [f"This is no prompt of templatic generation. {error}"]
+    for text in [*(str(warning.message) for warning in caught), *said]:
+        typer.echo(f"hf-mech: warning: {text}", err=True)
 
 
 @contextmanager

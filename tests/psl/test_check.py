@@ -199,14 +199,14 @@ def test_the_system_registers(system: str, expression: str, reason: str, mend: s
 
 
 def test_registered_functions_are_known() -> None:
-    text = production("mark[n] == other[N]@turned")
+    text = production("mark[n] == other[N]@swapped")
     with pytest.raises(PSLError, match="register_function"):
         load(text)
-    register_function("turned", {"A": "B"}.get)
+    register_function("swapped", {"A": "B"}.get)
     try:
         load(text)
     finally:
-        unregister_function("turned")
+        unregister_function("swapped")
 
 
 MARK_N = Reference("mark", "n")
