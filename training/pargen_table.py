@@ -42,9 +42,14 @@ def _reduced(rows: dict[tuple[str, str], dict[str, Measurement]]) -> list[str]:
     """Says of which splits not every prompt was run."""
     parts: dict[tuple[str, str], list[str]] = {}
     for (program, task), row in rows.items():
-        for split in SPLITS:
-            if split in row and (ran := row[split].setting["prompts"]) < (size := TASKS[task].size(split)):
-                parts.setdefault((program, f"the first {ran:,} of {size:,} of {split}"), []).append(task)
+        counts = {split: row[split].setting["prompts"] for split in SPLITS if split in row}
+        less = {split: ran for split, ran in counts.items() if ran < TASKS[task].size(split)}
+        if less == counts and len(counts) > 1 and len(set(less.values())) == 1:
+            parts.setdefault((program, f"the first {min(less.values()):,} of every split"), []).append(task)
+            continue
+        for split, ran in less.items():
+            what = f"the first {ran:,} of {TASKS[task].size(split):,} of {split}"
+            parts.setdefault((program, what), []).append(task)
     said = [f"{program}: {what} ({', '.join(tasks)})" for (program, what), tasks in parts.items()]
     return ["", f"Whole splits, but for {'; '.join(said)}." if said else "Every prompt of every split shown."]
 

@@ -147,6 +147,7 @@ def test_the_script_writes_a_card_of_its_results(
     card = (cards / "dat-pargen-k-shot" / "README.md").read_text("utf-8")
     assert "| pargen_k_shot | 2_shot_rlw | 24 | 0 | 100 |  | 100 |" in card
     assert "the first 9 of 280,000 of train (1_shot_eng)" in card
+    assert "the first 12 of every split (2_shot_rlw)" in card
 
 
 def outcomes_with(pargen_part: ModuleType, part: Any, *exact: int) -> list[Any]:
