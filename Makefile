@@ -70,6 +70,7 @@ stack-lm: $(STAMP) ## language models with and without a stack, on Python's own 
 
 templatic-table: $(STAMP) ## learned baselines of templatic generation, Table 3, reduced (preset cpu)
 	$(BIN)/python training/train_templatic.py --model all --cards_dir model_cards
+	$(BIN)/python training/train_templatic.py --model transformer --steps 12000 --cards_dir model_cards
 	$(BIN)/python training/render_readme.py
 
 dat-table: $(STAMP) ## compiled programs on every prompt of templatic generation (hours on one core)
