@@ -14,10 +14,7 @@ from hf_mech.models.dat import DATConfig, DATForCausalLM, DATModel, DATTokenizer
 from hf_mech.psl import compile_program
 from hf_mech.psl.functions import register_function, unregister_function
 from hf_mech.psl.library import program_text
-from tests.psl.test_pargen import PROMPTS
-
-NINE = {name: pair for name, pair in PROMPTS.items() if not name.startswith(("Box", "("))}
-"""Those of Sec. 7.2.4."""
+from tests.templatic.paper_prompts import NINE
 
 
 @pytest.fixture(scope="module")

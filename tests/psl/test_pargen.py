@@ -9,42 +9,9 @@ from hf_mech.psl import read_program
 from hf_mech.psl.machine import Path, Run, State
 from hf_mech.psl.psm import PSM
 from hf_mech.templatic.tasks import SPLITS, TASKS
+from tests.templatic.paper_prompts import BOX_2, NINE, SWAP
 
-PROMPTS = {
-    # Sec. 7.2.4. The table runs words together in places; all are set apart here, as the task's data sets them.
-    "tgt 1": (
-        "Q the big bear ? a red car A the big bear $ . Q some baby cub ? one small house A",
-        "some baby cub $ .",
-    ),
-    "tgt 2": ("Q - his green bird A his green bird . Q - some light monkey A", "some light monkey ."),
-    "j loves m": ("Q john loves mary A mary hugs john . Q sue loves bill A", "bill hugs sue ."),
-    "act2pass": ("Q x V y A y Was V By x . Q u V w A", "w Was V By u ."),
-    "act2pass 2": ("Q x V y A y Was V -en By x . Q u1 u2 V w1 w2 w3 A", "w1 w2 w3 Was V -en By u1 u2 ."),
-    "swap": ("Q B V D E A D E V B . Q F G H V K L A", "K L V F G H ."),
-    "cross mult": (
-        "Q ( x / y ) /// (( u // v )) A ( x * v ) / (( y ** u )) . Q ( a / b ) /// (( c // d )) A",
-        "( a * d ) / (( b ** c )) .",
-    ),
-    "implica": ("Q x => y A y or not x . Q ( u and v ) => z A", "z or not ( u and v ) ."),
-    "implica 2": ("Q x = y A y or not x . Q ( u and v ) = z A", "z or not ( u and v ) ."),
-    # Box 2; (7) is outside the task, as footnote 16 says: a symbol is in two fields of one region.
-    "Box 2 (1)": (
-        "Q the program was translated by a compiler A translated ( a compiler , the program ) "
-        "Q my big dog was chased by a small black cat A",
-        "chased ( a small black cat , my big dog )",
-    ),
-    "Box 2 (4)": ("Q x => y A y or not x Q ( u and v ) => z A", "z or not ( u and v )"),
-    # The text of (10) is garbled; this is template (12), `Q ~ x ) y { z , + u % v A _ u $ x / v * y .`, with the
-    # symbols that can be read of (10) and (11).
-    "Box 2 (10)": (
-        "Q ~ es zd ey db ak ) fx tr dz { vj kj zo , + jq hu rd ag % fe "
-        "A _ jq hu rd ag $ es zd ey db ak / fe * fx tr dz . "
-        "Q ~ dv he ) vv bo td { xh dp qc my mz , + qk % hw oc cw uh A",
-        "_ qk $ dv he / hw oc cw uh * vv bo td .",
-    ),
-    # (25) is none of the task's: its answer has two constituents side by side, against (32b-iii).
-    "(27)": ("Q B C V D E A D E V B C Q F G V J K L A", "J K L V F G"),
-}
+PROMPTS = {**NINE, **BOX_2, "(27)": SWAP}  # (25) is none of the task's: two constituents stand side by side
 
 
 @pytest.fixture(scope="module")
@@ -75,13 +42,12 @@ def test_the_question_mark_is_whatever_the_prompt_starts_with(words: tuple[str, 
 
 # ------------------------------------------------------------------------------------------ the walk-through of Swap
 
-SWAP = "Q B C V D E A D E V B C Q F G V J K L A"
 XQ, XA, CQ, CA = slice(0, 6), slice(6, 12), slice(12, 19), slice(19, 20)
 
 
 @pytest.fixture(scope="module")
 def swap(pargen: PSM) -> Run:
-    return pargen.run(SWAP)
+    return pargen.run(SWAP[0])
 
 
 def after(run: Run, comment: str) -> list[State]:
@@ -162,7 +128,7 @@ def test_p8_and_p9_find_the_fields(swap: Run) -> None:
 def test_the_parse_is_that_of_36(swap: Run) -> None:
     """(36), with every index but the first of a field 1, as (38b) has it from then on."""
     cells = after(swap, "P11")
-    assert row(cells, "symbol") == SWAP
+    assert row(cells, "symbol") == SWAP[0]
     assert row(cells, "region") == "XQ " * 6 + "XA " * 6 + "CQ " * 7 + "CA"
     assert renamed(row(cells, "field")) == "FQ F1 F1 FV F2 F2 FA F2 F2 FV F1 F1 FQ F1 F1 FV F2 F2 F2 FA"
     assert row(cells, "index") == "0 0 1 0 0 1 0 0 1 0 0 1 0 0 1 0 0 1 1 0"

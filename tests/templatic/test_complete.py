@@ -11,44 +11,16 @@ from hf_mech.templatic.complete import complete
 from hf_mech.templatic.errors import GrammarWarning, PromptError
 from hf_mech.templatic.grammar import generate
 from hf_mech.templatic.tasks import SPLITS, TASKS
+from tests.templatic.paper_prompts import BOX_2, NINE, OUTSIDE
 from tests.templatic.regex_solver import solve
 
-# Sec. 7.2.4, in the spelling of App. D: symbols with spaces between them.
-NINE = {
-    "tgt 1": ("Q the big bear ? a red car A the big bear $ . Q some baby cub ? one small house A", "some baby cub $ ."),
-    "tgt 2": ("Q - his green bird A his green bird . Q - some light monkey A", "some light monkey ."),
-    "j loves m": ("Q john loves mary A mary hugs john . Q sue loves bill A", "bill hugs sue ."),
-    "act2pass": ("Q x V y A y Was V By x . Q u V w A", "w Was V By u ."),
-    "act2pass 2": ("Q x V y A y Was V -en By x . Q u1 u2 V w1 w2 w3 A", "w1 w2 w3 Was V -en By u1 u2 ."),
-    "swap": ("Q B V D E A D E V B . Q F G H V K L A", "K L V F G H ."),
-    "cross mult": (
-        "Q ( x / y ) /// (( u // v )) A ( x * v ) / (( y ** u )) . Q ( a / b ) /// (( c // d )) A",
-        "( a * d ) / (( b ** c )) .",
-    ),
-    "implica": ("Q x => y A y or not x . Q ( u and v ) => z A", "z or not ( u and v ) ."),
-    "implica 2": ("Q x = > y A y or not x . Q ( u and v ) = > z A", "z or not ( u and v ) ."),
-}
-BOX_2 = {
-    "(1)": (
-        "Q the program was translated by a compiler A translated ( a compiler , the program ) "
-        "Q my big dog was chased by a small black cat A",
-        "chased ( a small black cat , my big dog )",
-    ),
-    "(4)": ("Q x => y A y or not x Q ( u and v ) => z A", "z or not ( u and v )"),
-    "(7)": ("Q log { x * y } A log ( x ) + log [ y ] Q log { 3a * b ^ 2 } A", "log ( 3a ) + log [ b ^ 2 ]"),
-    "(10)": (
-        "Q ~ es zd ey db ak ) fx $ { tr dz , + vj kj zo % jq hu rd ag "
-        "A _ vj kj zo $ es zd ey db ak / jq hu rd ag * fx . "
-        "Q ~ dv he ) vv bo td $ { xh dp qc my mz , + qk % hw oc cw uh A",
-        "_ qk $ dv he / hw oc cw uh * vv bo td .",
-    ),
-}
+PROMPTS = {**NINE, **BOX_2, **OUTSIDE}
 BREAK_APP_D = {"(7)"}  # "log" twice in an answer; the "a" of (1) has its place in both questions, as a delimiter has
 
 
-@pytest.mark.parametrize("name", [*NINE, *BOX_2])
+@pytest.mark.parametrize("name", PROMPTS)
 def test_the_prompts_of_the_paper(name):
-    prompt, completion = (NINE | BOX_2)[name]
+    prompt, completion = PROMPTS[name]
     assert complete(prompt) == completion
 
 
@@ -75,9 +47,9 @@ def test_the_data_set_passes_the_check(task):
                 assert check_prompt(example.prompt).text == example.prompt
 
 
-@pytest.mark.parametrize("name", [*NINE, *BOX_2])
+@pytest.mark.parametrize("name", PROMPTS)
 def test_of_the_papers_prompts_the_check_warns_of_one(name):
-    prompt, completion = (NINE | BOX_2)[name]
+    prompt, completion = PROMPTS[name]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         assert check_prompt(prompt).completion == completion
