@@ -15,6 +15,7 @@ from hf_mech.psl.psm import PSM
 from hf_mech.psl.qkvm import QKVM
 from hf_mech.psl.syntax import Program
 from tests.psl.random_programs import LIMIT, assert_same_runs, outcome, programs, prompts
+from tests.templatic.paper_prompts import BOX_2, NINE, SWAP
 
 RELAXED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
@@ -50,10 +51,12 @@ def test_ten_thousand_random_programs(program: Program, prompt: list[str]) -> No
 
 
 @pytest.mark.parametrize("name", program_names())
-def test_programs_of_the_package(name: str) -> None:
-    program, prompt = read_program(name), "Q B V D E A D E V B . Q F G H V K L A"
-    model, tokenizer = compile_program(program)
-    meaning = PSM(program).run(prompt)
-    assert meaning.completion == ["K", "L", "V", "F", "G", "H", "."]
-    assert_same_runs(meaning, QKVM(lower_program(program)).run(prompt))
-    assert_same_runs(meaning, DAT(model, tokenizer).run(prompt))
+def test_programs_of_the_package_on_the_papers_prompts(name: str) -> None:
+    """Sec. 7.2.4, Box 2 and (27): all three machines, at every layer."""
+    program = read_program(name)
+    psm, qkvm, network = PSM(program), QKVM(lower_program(program)), DAT(*compile_program(program))
+    for prompt, completion in [*NINE.values(), *BOX_2.values(), SWAP]:
+        meaning = psm.run(prompt)
+        assert meaning.completion == completion.split()
+        assert_same_runs(meaning, qkvm.run(prompt))
+        assert_same_runs(meaning, network.run(prompt))
