@@ -51,7 +51,7 @@ def test_an_error_of_the_dataset_builders_is_ours(monkeypatch: pytest.MonkeyPatc
     def fail(out: Path) -> None:
         raise TraceSettingsError("seed must be a whole number")
 
-    monkeypatch.setattr("hf_mech.demo.run_demo", fail)
+    monkeypatch.setattr("hf_mech.cli.demo.run_demo", fail)
     answer = runner.invoke(app, ["demo", "--out", str(tmp_path)])
     assert (answer.exit_code, answer.stderr) == (1, "hf-mech: seed must be a whole number\n")
 

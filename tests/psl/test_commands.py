@@ -16,8 +16,8 @@ from click.testing import Result
 from typer.testing import CliRunner
 
 from hf_mech.cli import app
+from hf_mech.cli.open_program import OpenedProgram
 from hf_mech.psl.library import program_text, read_program
-from hf_mech.psl.opened import OpenedProgram
 from hf_mech.psl.psm import PSM
 
 ROOT = Path(__file__).parents[2]

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from .errors import PromptError, PromptTooLongError, PSLError
-from .machine import words_of
+from ..psl.errors import PromptError, PromptTooLongError, PSLError
+from ..psl.machine import words_of
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from .machine import Run
-    from .opened import OpenedProgram
-    from .qkvl import QKVLProgram
+    from ..psl.machine import Run
+    from ..psl.qkvl import QKVLProgram
+    from .open_program import OpenedProgram
 
 _WIDTH = 120
 """Of tables in a file or a pipe, in characters."""
@@ -61,7 +61,7 @@ def compile_to_folder(
     force: Annotated[bool, typer.Option("--force", help="Replace a checkpoint that is there.")] = False,
 ) -> None:
     """Compile a PSL program into a checkpoint that AutoModelForCausalLM loads."""
-    from .compile import compile_file
+    from ..psl.compile import compile_file
 
     config = _given(max_position_embeddings=max_position_embeddings, num_open_values=num_open_values)
     with _quiet():
@@ -96,7 +96,7 @@ def run_prompts(
     num_open_values: _OpenValues = None,
 ) -> None:
     """Run a program on prompts, and print the completion of each on a line."""
-    from .opened import OpenedProgram
+    from .open_program import OpenedProgram
 
     config = _given(max_position_embeddings=max_position_embeddings, num_open_values=num_open_values)
     with _quiet():
@@ -142,7 +142,7 @@ def trace_prompt(
     from rich.console import Console
 
     from ..hub.files import write_text_atomically
-    from .opened import OpenedProgram
+    from .open_program import OpenedProgram
     from .trace_tables import TraceTables, shown_registers, wanted_layers
 
     config = _given(max_position_embeddings=max_position_embeddings, num_open_values=num_open_values)
@@ -217,7 +217,7 @@ def _completions(
     opened: OpenedProgram, prompts: list[str], machine: Literal["dat", "psm", "qkvm"], most: int
 ) -> Iterator[str]:
     if machine == "dat":
-        from .completions import complete_batch
+        from ..psl.completions import complete_batch
 
         model, tokenizer = opened.network
         if not opened.from_checkpoint:

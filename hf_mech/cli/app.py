@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from .psl.commands import compile_to_folder, run_prompts, trace_prompt
-from .templatic.commands import ask_llm
+from .programs import compile_to_folder, run_prompts, trace_prompt
+from .test_llm import ask_llm
 
 _OURS = ("hf_mech", "dataset_builders")
 _DEMO_NEEDS = ("matplotlib", "networkx", "up_pyperplan")  # modules of the extras `viz` and `plan`
@@ -48,7 +48,7 @@ _Folder = Annotated[Path, typer.Argument(exists=True, file_okay=False, show_defa
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from .hub.environment import hf_mech_version
+        from ..hub.environment import hf_mech_version
 
         typer.echo(f"hf_mech {hf_mech_version()}")
         raise typer.Exit
@@ -66,7 +66,7 @@ def _options(
 @app.command()
 def env() -> None:
     """Print the versions and the machine, to be pasted into a bug report."""
-    from .hub.environment import describe_environment
+    from ..hub.environment import describe_environment
 
     for name, value in describe_environment().items():
         typer.echo(f"- {name}: {value}")
@@ -91,7 +91,7 @@ def card(
     check: Annotated[bool, typer.Option("--check", help="Write nothing; fail if README.md is out of date.")] = False,
 ) -> None:
     """Render README.md in FOLDER from its card.yaml, results.json and pictures."""
-    from .hub.card import check_folder, render_folder
+    from ..hub.card import check_folder, render_folder
 
     if check:
         check_folder(folder)
@@ -116,9 +116,9 @@ def push(
     message: Annotated[str, typer.Option(help="The commit's title.")] = "Upload model",
 ) -> None:
     """Upload the checkpoint in FOLDER with its code and card, in one commit."""
-    from .hub.checkpoint import load_checkpoint, load_processing_class
-    from .hub.errors import PushRefusedError
-    from .hub.push import push_checkpoint
+    from ..hub.checkpoint import load_checkpoint, load_processing_class
+    from ..hub.errors import PushRefusedError
+    from ..hub.push import push_checkpoint
 
     try:
         model, processing_class = load_checkpoint(folder), load_processing_class(folder)
@@ -142,7 +142,3 @@ app.command("compile")(compile_to_folder)
 app.command("run")(run_prompts)
 app.command("trace")(trace_prompt)
 app.command("test-llm")(ask_llm)
-
-
-if __name__ == "__main__":
-    app()

@@ -12,12 +12,12 @@ from rich.console import Console
 from transformers import AutoModel, DataCollatorForTokenClassification, Trainer, TrainingArguments
 from transformers.utils import logging
 
-from .hub.checkpoint import save_checkpoint
-from .models.strips import StripsDomain, StripsTransformer, StripsTransformerConfig, strips_tokenizer
-from .planning.equivalence import find_distinguishing_trace
-from .planning.planner import plan
-from .viz.strips_attention import attention_arrays, attention_figure
-from .viz.strips_domains import domains_figure, domains_text
+from ..hub.checkpoint import save_checkpoint
+from ..models.strips import StripsDomain, StripsTransformer, StripsTransformerConfig, strips_tokenizer
+from ..planning.equivalence import find_distinguishing_trace
+from ..planning.planner import plan
+from ..viz.strips_attention import attention_arrays, attention_figure
+from ..viz.strips_domains import domains_figure, domains_text
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast

@@ -7,15 +7,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from .errors import ProgramError, PSLError
-from .functions import DEFAULT_LIMIT
-from .library import load_program, program_names, read_program
-from .lower import lower_program
-from .machine import Run
-from .psm import PSM
-from .qkvl import QKVLProgram
-from .qkvm import QKVM
-from .syntax import Program
+from ..psl.errors import ProgramError, PSLError
+from ..psl.functions import DEFAULT_LIMIT
+from ..psl.library import load_program, program_names, read_program
+from ..psl.lower import lower_program
+from ..psl.machine import Run
+from ..psl.psm import PSM
+from ..psl.qkvl import QKVLProgram
+from ..psl.qkvm import QKVM
+from ..psl.syntax import Program
 
 if TYPE_CHECKING:
     from ..models.dat.modeling_dat import DATForCausalLM
@@ -72,7 +72,7 @@ class OpenedProgram:
             ProgramError: a checkpoint does not have it, or has another one than its weights are made from.
         """
         if self._program is None:
-            from .compile import PROGRAM_FILE
+            from ..psl.compile import PROGRAM_FILE
 
             path = Path(self.source) / PROGRAM_FILE
             if not path.is_file():
@@ -92,7 +92,7 @@ class OpenedProgram:
         """
         if self.from_checkpoint:
             return _load(self.source)
-        from .compile import compile_program
+        from ..psl.compile import compile_program
 
         return compile_program(self.qkvl, **self._config)
 
@@ -102,7 +102,7 @@ class OpenedProgram:
 
     def _machine(self, name: MachineName) -> Callable[[str, int], Run]:
         if name == "dat":
-            from .network import DAT
+            from ..psl.network import DAT
 
             return DAT(*self.network).run
         symbolic = PSM(self.program) if name == "psm" else QKVM(self.qkvl)

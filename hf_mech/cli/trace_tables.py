@@ -12,10 +12,10 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from .errors import ProgramError
-from .machine import Path, Run, State, Step
-from .qkvl import QKVLProgram
-from .words import did_you_mean
+from ..psl.errors import ProgramError
+from ..psl.machine import Path, Run, State, Step
+from ..psl.qkvl import QKVLProgram
+from ..psl.words import did_you_mean
 
 _NIL = "·"
 _CHANGED, _KEPT, _FAINT = "bold reverse green", "", "dim"
