@@ -54,6 +54,15 @@ class Split:
     lengths: tuple[int, ...] = TRAINED
     held_out: bool = False
 
+    @property
+    def short_name(self) -> str:
+        """The head of its column in a table.
+
+        >>> [split_named(name).short_name for name in ("dev", "ood_lexical", "ood_cons_len_3", "ood_cons_count_10")]
+        ['dev', 'lexical', 'length 3', 'count 10']
+        """
+        return self.name.removeprefix("ood_").replace("cons_len_", "length ").replace("cons_count_", "count ")
+
 
 TASKS: Mapping[str, Task] = {
     task.name: task

@@ -1,0 +1,177 @@
+"""The command line of an experiment, made of its settings and its options; `HfArgumentParser` reads it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields, make_dataclass
+from itertools import product
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, get_type_hints
+
+from transformers import HfArgumentParser
+
+from .settings import AXIS, OPTION, Settings, SettingsError, check_names, names_of, parse_seeds, parts_of
+
+if TYPE_CHECKING:
+    from .experiment import Experiment, Options
+
+T = TypeVar("T", bound="Options")
+
+
+@dataclass
+class Request(Generic[T]):
+    """What a command line asks for.
+
+    Attributes:
+        options: the experiment's options.
+        axes: the values of each axis.
+        presets, seeds: of the runs.
+        overrides: values by option, those that were given.
+    """
+
+    options: T
+    axes: dict[str, list[Any]]
+    presets: list[str]
+    seeds: list[int]
+    overrides: dict[str, Any] = field(default_factory=dict)
+
+    def combinations(self) -> list[dict[str, Any]]:
+        """The arguments of `Settings.of`, run by run: the first axis outermost, then the seeds, then the other axes."""
+        (first, outer), *rest = self.axes.items()
+        names = [first, "seed", *(name for name, _ in rest), "preset"]
+        values = product(outer, self.seeds, *(values for _, values in rest), self.presets)
+        return [{**dict(zip(names, chosen, strict=True)), "overrides": self.overrides} for chosen in values]
+
+
+class _Parser(HfArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """One line and exit code 2."""
+        sys.stderr.write(f"{self.prog}: {message}\n")
+        raise SystemExit(2)
+
+
+def parser_of(experiment: Experiment[Any, Any], description: str | None) -> HfArgumentParser:
+    """The parser of an experiment's command: axes and options of its settings, then its own options.
+
+    Args:
+        experiment: the experiment.
+        description: what `--help` says first.
+    """
+    from argparse import RawDescriptionHelpFormatter
+
+    return _Parser(
+        [_class_of((experiment.settings, *experiment.shared)), _described(experiment)],
+        description=description,
+        formatter_class=RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+
+
+def read(experiment: Experiment[Any, Any], parser: HfArgumentParser, arguments: Sequence[str] | None) -> Request[Any]:
+    """The request that a command line makes.
+
+    Raises:
+        SettingsError: a value that makes no sense.
+    """
+    given, options = parser.parse_args_into_dataclasses(None if arguments is None else list(arguments))
+    if options.jobs < 0:
+        raise SettingsError(f"--jobs must be 0 or more, got {options.jobs}.")
+    if options.push_to_hub and not options.hub_user:
+        raise SettingsError("--push_to_hub needs --hub_user: the user or organization to push to.")
+    presets = parts_of(options.preset or [experiment.preset])
+    check_names(presets, experiment.settings.PRESETS, "--preset")
+    options.output_dir = options.output_dir or f"runs/{experiment.name}"
+    options.report_to = parts_of(options.report_to)
+    kinds = get_type_hints(experiment.settings)
+    axes = {
+        entry.name: _values(entry, kinds[entry.name], getattr(given, _called(entry)))
+        for entry in fields(experiment.settings)
+        if entry.metadata.get("role") == AXIS
+    }
+    overrides = {name: getattr(given, name) for name in names_of(experiment.settings, OPTION)}
+    return Request(
+        options, axes, presets, _seeds(experiment, options), {k: v for k, v in overrides.items() if v is not None}
+    )
+
+
+def _seeds(experiment: Experiment[Any, Any], options: Options) -> list[int]:
+    if options.num_seeds is None:
+        return parse_seeds(options.seeds) if options.seeds else list(range(experiment.seeds))
+    if options.seeds:
+        raise SettingsError("Give --seeds, which names them, or --num_seeds, which counts them from 0; not both.")
+    if options.num_seeds < 1:
+        raise SettingsError(f"--num_seeds must be 1 or more, got {options.num_seeds}.")
+    return list(range(options.num_seeds))
+
+
+def _values(entry: Field[Any], kind: type, asked: Sequence[str]) -> list[Any]:
+    """The values of an axis, apart by blanks or commas; "all" stands for all of them."""
+    names, metadata = parts_of(asked), entry.metadata
+    if names == ["all"] and metadata["all"]:
+        return list(metadata["all"])
+    try:
+        values = list(dict.fromkeys(kind(name) for name in names))
+    except ValueError:
+        raise SettingsError(
+            f"--{_called(entry)} must be of the type {kind.__name__}, got {', '.join(names)}."
+        ) from None
+    if metadata["known"]:
+        check_names(values, metadata["known"], f"--{_called(entry)}")
+    if not values:
+        raise SettingsError(f"--{_called(entry)} must name at least one value.")
+    return values
+
+
+def _called(entry: Field[Any]) -> str:
+    """The name of an axis's option."""
+    return entry.metadata["called"] or entry.name
+
+
+def _class_of(all_settings: Iterable[type[Settings]]) -> type:
+    """A dataclass of the settings as a command line gives them: lists of texts for axes, None where nothing is said."""
+    return make_dataclass("SettingsAsked", [member for settings in all_settings for member in _members(settings)])
+
+
+def _members(settings: type[Settings]) -> Iterator[tuple[str, Any, Any]]:
+    hints = get_type_hints(settings)
+    for entry in fields(settings):
+        role, text = entry.metadata.get("role"), entry.metadata.get("help", "").replace("%", "%%")
+        if role == AXIS:
+            known, default = entry.metadata["known"], entry.metadata["default"]
+            text += f"; of {', '.join(map(str, known))}, or all" if known else ""
+            how = {} if default is None else {"default_factory": lambda default=default: [str(v) for v in default]}
+            yield _called(entry), list[str], field(metadata={"help": text}, kw_only=True, **how)
+        elif role == OPTION:
+            text += _preset_values(settings, entry)
+            yield entry.name, hints[entry.name] | None, field(default=None, metadata={"help": text}, kw_only=True)
+
+
+def _preset_values(settings: type[Settings], entry: Field[Any]) -> str:
+    """The presets' values of an option, for its help."""
+    values: dict[str, Any] = {
+        name: preset.get(entry.name, entry.default)
+        for name, preset in settings.PRESETS.items()
+        if not callable(preset.get(entry.name)) and preset.get(entry.name, entry.default) is not MISSING
+    }
+    if len(set(map(str, values.values()))) == 1 and len(values) == len(settings.PRESETS):
+        return f" [{next(iter(values.values()))}]"
+    return f" [{', '.join(f'{name}: {value}' for name, value in values.items())}]" if values else ""
+
+
+def _described(experiment: Experiment[Any, Any]) -> type:
+    """The class of the options, with this experiment's defaults in the help texts."""
+    defaults = {
+        "seeds": f"0..{experiment.seeds - 1}" if experiment.seeds > 1 else "0",
+        "preset": f"{experiment.preset}; of {', '.join(experiment.settings.PRESETS)}",
+        "output_dir": f"runs/{experiment.name}",
+    }
+    members = []
+    for entry in fields(experiment.options):
+        text = entry.metadata.get("help", "").replace("%", "%%")
+        text += f" [{defaults[entry.name]}]" if entry.name in defaults else ""
+        how: dict[str, Any] = {"default": entry.default}
+        if entry.default is MISSING:
+            how = {"default_factory": entry.default_factory}
+        kind = get_type_hints(experiment.options)[entry.name]
+        members.append((entry.name, kind, field(metadata={"help": text}, kw_only=True, **how)))
+    return make_dataclass("OptionsAsked", members, bases=(experiment.options,))

@@ -1,0 +1,171 @@
+"""Cards: from finished runs to results.json, pictures, card.yaml, README.md and a checkpoint that can be pushed.
+
+The text of a card is a template beside the experiment, `card.md`, in Jinja: its blocks `title`, `summary`, `usage` and
+`limitations` are the card's sections, with the variables that the experiment gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from hf_mech.bibliography import bibtex
+from hf_mech.hub import Measurement, Results, push_checkpoint, render_folder
+from hf_mech.hub.checkpoint import save_checkpoint
+from hf_mech.hub.files import write_text_atomically
+
+from .experiment import Outcome
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from transformers import PreTrainedModel
+
+BLOCKS = ("title", "summary", "usage", "limitations")
+_DPI = 110
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The model that goes with a card, and its tokenizer or processor."""
+
+    model: PreTrainedModel
+    processing_class: Any = None
+
+
+@dataclass(kw_only=True)
+class Card:
+    """What a card says.
+
+    Attributes:
+        name: of the card's folder, and of the repository on the Hub.
+        outcomes: the runs behind it.
+        measured: their figures.
+        text: the variables of the template.
+        model_class: the class to load the checkpoint with.
+        paper: the paper's key in the bibliography.
+        task: the Hub's name of the task.
+        tags: the Hub's tags.
+        headline: the metrics that stand in the card's metadata.
+        figures: picture's file name to picture and caption.
+        files: further files of text, by name; they are pushed too.
+        checkpoint: the model that goes with the card.
+        seconds: what the runs took; by default the sum of their seconds.
+    """
+
+    name: str
+    outcomes: Sequence[Outcome[Any]]
+    measured: list[Measurement]
+    text: Mapping[str, Any]
+    model_class: str
+    paper: str
+    task: str
+    tags: Sequence[str] = ()
+    headline: Sequence[str] = ()
+    figures: Mapping[str, tuple[Figure, str]] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+    checkpoint: Checkpoint | None = None
+    seconds: float | None = None
+
+    def write(self, template: Path, cards_dir: Path) -> Path:
+        """Writes the card's folder whole, and returns it."""
+        folder = cards_dir / self.name
+        folder.mkdir(parents=True, exist_ok=True)
+        seconds = self.seconds if self.seconds is not None else sum(outcome.seconds for outcome in self.outcomes)
+        origin = common_origin(outcome.origin for outcome in self.outcomes)
+        Results(name=self.name, **origin, seconds=seconds, results=self.measured).save(folder / "results.json")
+        for old in folder.glob("*.png"):
+            old.unlink()
+        for name, (figure, _) in self.figures.items():
+            figure.savefig(folder / name, dpi=_DPI)
+        for name, text in self.files.items():
+            write_text_atomically(folder / name, text)
+        write_text_atomically(folder / "card.yaml", self._yaml(template))
+        render_folder(folder)
+        return folder
+
+    def _yaml(self, template: Path) -> str:
+        sections = render_blocks(template, {"name": self.name, **self.text})
+        content = {
+            "title": sections["title"].strip(),
+            "model_class": self.model_class,
+            "summary": sections["summary"],
+            "usage": sections["usage"],
+            "limitations": sections["limitations"],
+            "citation": bibtex(self.paper).strip(),
+            "tags": ["hf_mech", *self.tags],
+            "task": self.task,
+            "headline": list(self.headline),
+            "captions": {name: caption for name, (_, caption) in self.figures.items()},
+        }
+        written = yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=116)
+        return f"# Generated from {template.parent.name}/{template.name} and the runs; edit the template.\n{written}"
+
+    def save_checkpoint(self, folder: Path) -> None:
+        """Saves the card's checkpoint, if it has one, so that it loads where hf_mech is not installed."""
+        if self.checkpoint is not None:
+            save_checkpoint(self.checkpoint.model, folder, processing_class=self.checkpoint.processing_class)
+
+    def push(self, folder: Path, user: str) -> None:
+        """Pushes the card's checkpoint and its folder, if it has a checkpoint."""
+        if self.checkpoint is not None:
+            push_checkpoint(
+                self.checkpoint.model,
+                f"{user}/{self.name}",
+                processing_class=self.checkpoint.processing_class,
+                card_folder=folder,
+                extra_files={name: folder / name for name in self.files},
+            )
+
+
+class _Dumper(yaml.SafeDumper):
+    """Texts of several lines as they read, behind `|`."""
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def render_blocks(template: Path, values: Mapping[str, Any]) -> dict[str, str]:
+    """The sections of a card's template, without blank lines around them.
+
+    Raises:
+        jinja2.UndefinedError: the template has a variable that has no value.
+    """
+    environment = Environment(
+        loader=FileSystemLoader(template.parent), undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    loaded = environment.get_template(template.name)
+    context = loaded.new_context(dict(values))
+    sections = {name: "".join(loaded.blocks[name](context)).strip() if name in loaded.blocks else "" for name in BLOCKS}
+    return {name: f"{text}\n" if text else "" for name, text in sections.items()}
+
+
+def common_origin(origins: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """The commands and commits that trained several runs, on the one machine with the one set of versions that did.
+
+    Raises:
+        ValueError: the machines or the versions differ.
+    """
+    origins = list(origins)
+    first = origins[0]
+    for origin in origins:
+        for key in ("machine", "versions"):
+            if origin[key] != first[key]:
+                raise ValueError(
+                    f"Runs of {first[key]} and of {origin[key]} cannot share a card; train them into another "
+                    "--output_dir."
+                )
+    return {
+        "command": " && ".join(dict.fromkeys(origin["command"] for origin in origins)),
+        "commit": ", ".join(dict.fromkeys(origin["commit"] for origin in origins)),
+        "machine": first["machine"],
+        "versions": first["versions"],
+    }

@@ -1,0 +1,141 @@
+"""The command of an experiment: reads the options, runs what is asked for, and writes cards and tables at the end."""
+
+from __future__ import annotations
+
+import shlex
+import statistics
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hf_mech.hub import Measurement, Results
+from hf_mech.hub.environment import running_command, usable_cores
+
+from .arguments import Request, parser_of, read
+from .checkpoints import last_checkpoint, step_of
+from .experiment import OUTCOME_FILE, Experiment, Outcome
+from .migration import migrate
+from .runner import is_main_process, launched_processes, run_all
+from .settings import Settings, SettingsError
+from .tables import Table, print_markdown
+from .trackers import check_trackers
+
+INTERRUPTED = 130
+_TIMES = ("training_seconds", "seconds")  # the metrics of a card that say how long a run took
+_CARDS = Path(__file__).parents[2] / "model_cards"
+
+
+def main(experiment: Experiment[Any, Any], arguments: Sequence[str] | None = None, about: str | None = None) -> None:
+    """Runs the command of an experiment.
+
+    Args:
+        experiment: the experiment.
+        arguments: the command line; by default that of the process.
+        about: what `--help` says first: the script's docstring.
+
+    Raises:
+        SystemExit: with code 2 for options that make no sense, with code 130 after Ctrl-C.
+    """
+    parser = parser_of(experiment, about)
+    try:
+        request = read(experiment, parser, arguments)
+        check_trackers(request.options.report_to)
+        if launched_processes() > 1 and not experiment.shares_runs:
+            raise SettingsError("A run is not shared by processes: start this with python, and give --jobs.")
+        output_dir = Path(request.options.output_dir)
+        if is_main_process():
+            migrate(experiment, output_dir)
+        stages = [list(stage) for stage in experiment.stages(request)]
+        if request.options.dry_run:
+            print_markdown(plan_of(experiment, [run for stage in stages for run in stage], output_dir).markdown())
+            return
+        _run(experiment, stages, request)
+    except (SettingsError, FileExistsError) as error:
+        parser.error(" ".join(str(error).split()))
+    except KeyboardInterrupt:
+        again = running_command() if arguments is None else shlex.join(arguments)
+        sys.stderr.write(f"\nInterrupted. The same command goes on from each run's last checkpoint: {again}\n")
+        raise SystemExit(INTERRUPTED) from None
+
+
+def _run(experiment: Experiment[Any, Any], stages: Sequence[Sequence[Settings]], request: Request[Any]) -> None:
+    options = request.options
+    jobs = 1 if launched_processes() > 1 else options.jobs or usable_cores()
+    for runs in stages:
+        run_all(experiment, runs, options, jobs)
+    if not is_main_process():
+        return
+    asked = [settings for runs in stages for settings in runs]
+    finished = finished_runs(experiment, asked, Path(options.output_dir))
+    for card in experiment.cards(finished):
+        folder = card.write(experiment.folder / "card.md", Path(options.cards_dir))
+        card.save_checkpoint(Path(options.output_dir) / card.name)
+        if options.push_to_hub:
+            card.push(folder, options.hub_user)
+    table = experiment.table(list(finished.values()))
+    print_markdown(table.markdown() if isinstance(table, Table) else table)
+
+
+def finished_runs(
+    experiment: Experiment[Any, Any], asked: Sequence[Settings], output_dir: Path
+) -> dict[Path, Outcome[Any]]:
+    """The runs asked for, and the finished ones that belong with them, by folder, in the order of the tables."""
+    folders = {output_dir / settings.name for settings in asked}
+    found = {file.parent: experiment.load(file.parent) for file in output_dir.rglob(OUTCOME_FILE)}
+    own = {f: outcome for f, outcome in found.items() if f in folders or experiment.belongs(outcome, asked)}
+    return dict(sorted(own.items(), key=lambda pair: experiment.order(pair[1])))
+
+
+# ------------------------------------------------------------------------------------------------------------ dry run
+
+
+def plan_of(experiment: Experiment[Any, Any], runs: Sequence[Settings], output_dir: Path) -> Table:
+    """The runs that a command would do: where each stands, and how long similar ones took, each on one core."""
+    done = [experiment.load(file.parent) for file in output_dir.rglob(OUTCOME_FILE)]
+    published = [entry for file in sorted(_CARDS.glob("*/results.json")) for entry in Results.load(file).results]
+    table, known, unknown = Table([experiment.unit, "state", ">similar runs took"]), 0.0, 0
+    for settings in runs:
+        folder, seconds = output_dir / settings.name, None
+        if (folder / OUTCOME_FILE).exists():
+            state = "done"
+        else:
+            checkpoint = last_checkpoint(folder)
+            state = f"goes on from {step_of(checkpoint):,}" if checkpoint else "new"
+            seconds = _similar(settings, done) or _published(settings, published)
+            known, unknown = known + (seconds or 0), unknown + (seconds is None)
+        table.rows.append([settings.name, state, "" if seconds is None else _duration(seconds)])
+    total = f"{len(runs)} {experiment.unit}; {_duration(known)} on one core by these times"
+    table.notes.append(f"{total}, and {unknown} without a similar run." if unknown else f"{total}.")
+    return table
+
+
+def _similar(settings: Settings, done: Sequence[Outcome[Any]]) -> float | None:
+    """The median time of runs that differ in the seed alone."""
+
+    def without_seed(content: Settings) -> dict[str, Any]:
+        return {name: value for name, value in content.to_dict().items() if name not in ("seed", "start", "stop")}
+
+    seconds = [outcome.seconds for outcome in done if without_seed(outcome.settings) == without_seed(settings)]
+    return statistics.median(seconds) if seconds else None
+
+
+def _published(settings: Settings, entries: Sequence[Measurement]) -> float | None:
+    """The mean time of the published runs that agree in every setting that both name."""
+    own = settings.to_dict()
+    for entry in entries:
+        shared = entry.setting.keys() & own.keys() - {"seed", "seeds"}
+        named = entry.metric in _TIMES and entry.config in own.values()
+        if named and "preset" in shared and all(entry.setting[name] == own[name] for name in shared):
+            return entry.mean
+    return None
+
+
+def _duration(seconds: float) -> str:
+    """
+    >>> _duration(41), _duration(600), _duration(9000)
+    ('41 s', '10 min', '2.5 h')
+    """
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,152 @@
+"""Runs: each in a folder of its own, done once, several side by side, gone on with after a kill.
+
+run.json                the settings; a run of other settings is refused the folder
+checkpoint-<step>/      the state, replaced by the next one; gone when the run is done
+model/  outcome.json    the model and the outcome, which is written last
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from accelerate import PartialState
+from tqdm.auto import tqdm
+
+from hf_mech.hub.environment import code_version, describe_machine, package_versions, running_command
+from hf_mech.hub.files import write_text_atomically
+
+from .checkpoints import remove_checkpoints
+from .experiment import OUTCOME_FILE, Experiment, Job, Options, Outcome
+from .settings import Settings
+from .trackers import Tracker
+
+S = TypeVar("S", bound=Settings)
+O = TypeVar("O", bound=Outcome[Any])  # noqa: E741
+RUN_FILE = "run.json"
+
+
+def run_all(experiment: Experiment[S, O], runs: Sequence[S], options: Options, jobs: int) -> list[O | None]:
+    """The outcome of each run; they begin in their order, `jobs` at a time.
+
+    Args:
+        experiment: the experiment.
+        runs: the settings of each.
+        options: the command's.
+        jobs: how many at a time; 1: here, in this process.
+    """
+    origin, output_dir = this_process(), Path(options.output_dir)
+    all_jobs = [Job(folder=output_dir / settings.name, options=options, origin=origin) for settings in runs]
+    if jobs == 1 or len(runs) == 1:
+        return [run_one(experiment, settings, job) for settings, job in zip(runs, all_jobs, strict=True)]
+    context = multiprocessing.get_context("spawn")
+    lines = context.Queue()
+    for line in range(1, jobs + 1):
+        lines.put(line)
+    found: dict[int, O | None] = {}
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_one_core, initargs=(lines,)) as pool:
+        futures = {
+            pool.submit(_run_on_line, experiment, settings, job): number
+            for number, (settings, job) in enumerate(zip(runs, all_jobs, strict=True))
+        }
+        try:
+            for future in tqdm(
+                as_completed(futures), total=len(futures), desc=experiment.unit, position=0, smoothing=0
+            ):
+                found[futures[future]] = future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)  # or the error would be told when all others have ended
+            raise
+    return [found[number] for number in range(len(runs))]
+
+
+def run_one(experiment: Experiment[S, O], settings: S, job: Job) -> O | None:
+    """Trains a run, or goes on where a killed one stopped, or returns the outcome that is there.
+
+    Returns:
+        The outcome; None if the run was left at `job.stop_at`.
+
+    Raises:
+        FileExistsError: the folder holds a run with other settings.
+    """
+    claim(job.folder, settings)
+    if (job.folder / OUTCOME_FILE).exists():
+        return experiment.load(job.folder)
+    tracking = Path(job.options.output_dir) / "tracking"
+    job = replace(
+        job,
+        tracker=Tracker(job.options.report_to, experiment.name, settings.name, tracking, settings.to_dict()),
+    )
+    try:
+        outcome = experiment.train(settings, job)
+    finally:
+        job.tracker.finish()
+    if outcome is not None:
+        if is_main_process():
+            outcome.save(job.folder)
+            remove_checkpoints(job.folder)
+        wait_for_everyone()
+    return outcome
+
+
+def claim(folder: Path, settings: Settings) -> None:
+    """Notes in the folder, as `run.json`, what is trained there.
+
+    Raises:
+        FileExistsError: something else was trained there before.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    note, ours = folder / RUN_FILE, json.dumps(settings.to_dict(), indent=1, ensure_ascii=False)
+    if note.exists():
+        before, now = json.loads(note.read_text("utf-8")), json.loads(ours)
+        if before != now:
+            names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+            differences = ", ".join(f"{name} {before.get(name)} (asked for: {now.get(name)})" for name in names)
+            raise FileExistsError(
+                f"{folder} was begun with other settings: {differences}. Remove the folder or choose another "
+                "--output_dir."
+            )
+        return
+    write_text_atomically(note, ours + "\n")
+
+
+def this_process() -> dict[str, Any]:
+    """Command, commit, machine and versions, as results.json has them."""
+    return {
+        "command": running_command(),
+        "commit": code_version(),
+        "machine": describe_machine(),
+        "versions": package_versions(),
+    }
+
+
+def launched_processes() -> int:
+    """How many processes `accelerate launch` started."""
+    return int(os.environ.get("WORLD_SIZE", 1))
+
+
+def is_main_process() -> bool:
+    """Whether this process is the one that writes and prints."""
+    return int(os.environ.get("RANK", 0)) == 0
+
+
+def wait_for_everyone() -> None:
+    """Returns when every launched process has come here."""
+    if launched_processes() > 1:
+        PartialState().wait_for_everyone()
+
+
+def _one_core(lines: Any) -> None:
+    torch.set_num_threads(1)
+    globals()["_LINE"] = lines.get()
+
+
+def _run_on_line(experiment: Experiment[S, O], settings: S, job: Job) -> O | None:
+    return run_one(experiment, settings, replace(job, position=globals()["_LINE"]))

@@ -1,0 +1,191 @@
+"""The settings of a run: one dataclass an experiment. Each setting is written once, with its help, and read by all.
+
+    @dataclass(frozen=True, kw_only=True)
+    class Run(Settings):
+        PRESETS = {"paper": {"steps": 100_000}, "cpu": {"steps": lambda axes: 500 if axes["task"] == "short" else 900}}
+        task: str = axis("the task", ("short", "long"))   # --task short long: a run each
+        seed: int = fixed("of the weights")               # from --seeds
+        steps: int = option("training steps", least=1)    # --steps 700 replaces the preset's value
+
+The folder of a run is named by its axes, its preset, every departure from the preset, and its seed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, Field, asdict, dataclass, field, fields
+from typing import Any, ClassVar, Self
+
+AXIS, OPTION, FIXED = "axis", "option", "fixed"
+_LONGEST_NAME = 200  # of a folder; file systems allow 255 bytes
+
+
+class SettingsError(ValueError):
+    """A setting that makes no sense, or settings that contradict each other. The command ends with exit code 2."""
+
+
+def axis(
+    help: str,
+    known: Iterable[Any] = (),
+    *,
+    all: Iterable[Any] = (),
+    default: Sequence[Any] | None = None,
+    called: str | None = None,
+) -> Any:
+    """A field whose option takes several values; every combination of the axes' values is a run.
+
+    Args:
+        help: of the option.
+        known: the values that it may take; empty: any.
+        all: the values that "all" stands for; empty: the known ones.
+        default: the values if none is asked for; None: the option must be given.
+        called: the option's name, if it is not the field's.
+    """
+    known, all = tuple(known), tuple(all)
+    metadata = {"role": AXIS, "help": help, "known": known, "all": all or known, "default": default, "called": called}
+    return field(metadata=metadata)
+
+
+def option(help: str, *, default: Any = MISSING, known: Iterable[Any] = (), least: float | None = None) -> Any:
+    """A field that has an option of its own, which replaces the preset's value.
+
+    Args:
+        help: of the option.
+        default: the value in a preset that does not name the field.
+        known: the values that it may take; empty: any.
+        least: the smallest number that it may be.
+    """
+    return field(default=default, metadata={"role": OPTION, "help": help, "known": tuple(known), "least": least})
+
+
+def fixed(help: str, *, default: Any = MISSING) -> Any:
+    """A field that the experiment sets itself: it has no option and is no departure from the preset."""
+    return field(default=default, metadata={"role": FIXED, "help": help})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The base of an experiment's settings. Make them with [`Settings.of`].
+
+    Attributes:
+        PRESETS: preset's name to values by field; a value that is a function gets the axes and the fixed fields.
+        preset: the preset's name.
+
+    Raises:
+        SettingsError: a value that its field does not allow.
+    """
+
+    PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+
+    preset: str = fixed("the preset's name")
+
+    def __post_init__(self) -> None:
+        for entry in fields(self):
+            _check(entry, getattr(self, entry.name))
+
+    @classmethod
+    def of(cls, preset: str, overrides: Mapping[str, Any] | None = None, **given: Any) -> Self:
+        """The preset's settings.
+
+        Args:
+            preset: one of `PRESETS`.
+            overrides: values by option; those that are not None, and are of this class, replace the preset's.
+            given: the axes and the fixed fields.
+        """
+        check_names([preset], cls.PRESETS, "--preset")
+        values = {name: value(given) if callable(value) else value for name, value in cls.PRESETS[preset].items()}
+        own = names_of(cls, OPTION)
+        values |= {name: value for name, value in (overrides or {}).items() if value is not None and name in own}
+        return cls(preset=preset, **given | values)
+
+    @property
+    def departures(self) -> dict[str, Any]:
+        """The options whose values are not the preset's, by name."""
+        given = {name: getattr(self, name) for name in names_of(self, AXIS, FIXED) if name != "preset"}
+        usual = type(self).of(self.preset, **given)
+        names = names_of(self, OPTION)
+        return {name: getattr(self, name) for name in names if getattr(self, name) != getattr(usual, name)}
+
+    @property
+    def labels(self) -> list[str]:
+        """The first parts of the name: the axes' values."""
+        return [str(getattr(self, name)) for name in names_of(self, AXIS)]
+
+    @property
+    def name(self) -> str:
+        """The run's folder under --output_dir."""
+        parts = [*self.labels, self.preset, *(f"{name}={value}" for name, value in self.departures.items())]
+        parts += [f"seed{self.seed}"] if hasattr(self, "seed") else []
+        name = "-".join(part.replace("/", "_") for part in parts)
+        if len(name) <= _LONGEST_NAME:
+            return name
+        return f"{name[:_LONGEST_NAME]}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has them."""
+        return asdict(self)
+
+
+def names_of(settings: Settings | type[Settings], *roles: str) -> list[str]:
+    """The names of the fields with these roles, in their order."""
+    return [entry.name for entry in fields(settings) if entry.metadata.get("role") in roles]
+
+
+def by(axis: str, values: Mapping[str, Any], *, other: Any = None) -> Callable[[Mapping[str, Any]], Any]:
+    """A preset's value that depends on an axis: `by("task", {"long": 900}, other=500)`."""
+    return lambda given: values.get(given[axis], other)
+
+
+def parse_seeds(asked: Iterable[str], option: str = "--seeds") -> list[int]:
+    """Whole numbers and ranges, apart by blanks or commas, each once.
+
+    >>> parse_seeds(["0..2,7", "1"])
+    [0, 1, 2, 7]
+
+    Raises:
+        SettingsError: a part that is neither, or none at all.
+    """
+    seeds: list[int] = []
+    for part in parts_of(asked):
+        if (match := re.fullmatch(r"(\d+)(?:\.\.(\d+))?", part)) is None:
+            raise SettingsError(f"{option} must be whole numbers such as 0,2 or ranges such as 0..4, got {part}.")
+        first, last = int(match[1]), int(match[2] or match[1])
+        if last < first:
+            raise SettingsError(f"{option}: a range begins with its smaller number, got {part}.")
+        seeds += range(first, last + 1)
+    if not seeds:
+        raise SettingsError(f"{option} must name at least one seed, such as 0 or 0..4.")
+    return list(dict.fromkeys(seeds))
+
+
+def seeds_as_text(seeds: Sequence[int]) -> str:
+    """The shortest text that [`parse_seeds`] reads as these seeds.
+
+    >>> seeds_as_text([0, 1, 2]), seeds_as_text([3]), seeds_as_text([0, 2])
+    ('0..2', '3', '0,2')
+    """
+    if len(seeds) > 1 and list(seeds) == list(range(seeds[0], seeds[-1] + 1)):
+        return f"{seeds[0]}..{seeds[-1]}"
+    return ",".join(map(str, seeds))
+
+
+def parts_of(asked: Iterable[str]) -> list[str]:
+    """The parts of an option's values, apart by blanks or commas."""
+    return [part for text in asked for part in text.split(",") if part]
+
+
+def check_names(asked: Iterable[Any], known: Iterable[Any], option: str) -> None:
+    """Raises SettingsError if a value is not known."""
+    known = list(known)
+    if unknown := [str(value) for value in asked if value not in known]:
+        raise SettingsError(f"{option} must be of {', '.join(map(str, known))}, got {', '.join(unknown)}.")
+
+
+def _check(entry: Field[Any], value: Any) -> None:
+    known, least = entry.metadata.get("known", ()), entry.metadata.get("least")
+    if known and value is not None:
+        check_names([value], known, f"--{entry.name}")
+    if least is not None and value is not None and not value >= least:  # also refuses nan
+        raise SettingsError(f"--{entry.name} must be {least} or more, got {value}.")

@@ -1,0 +1,70 @@
+"""Tables of results: the same rows as Markdown and, laid out by rich, in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from rich.console import Console
+from rich.markdown import Markdown
+
+_WIDTH = 170  # of a terminal that does not say how wide it is
+
+
+@dataclass
+class Table:
+    """A table.
+
+    Args:
+        columns: heads; one that begins with `>` is of numbers and stands on the right.
+        rows: texts, as many as there are columns.
+        notes: lines under the table.
+    """
+
+    columns: Sequence[str]
+    rows: list[Sequence[str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def markdown(self) -> str:
+        """The table in Markdown; empty if it has no row.
+
+        >>> print(Table(["task", ">steps"], [["reverse", "4,000"]]).markdown())
+        | task | steps |
+        |---|---:|
+        | reverse | 4,000 |
+        """
+        if not self.rows:
+            return ""
+        heads = [column.removeprefix(">") for column in self.columns]
+        lines = [f"| {' | '.join(heads)} |", f"|{'|'.join('---:' if c[0] == '>' else '---' for c in self.columns)}|"]
+        lines += [f"| {' | '.join(row)} |" for row in self.rows]
+        return "\n".join([*lines, *(["", *self.notes] if self.notes else [])])
+
+
+def print_markdown(text: str) -> None:
+    """Prints Markdown in the terminal."""
+    console = Console()
+    Console(width=console.width if console.is_terminal else _WIDTH).print(Markdown(text))
+
+
+def percent(figure: object, *, spread: bool = True) -> str:
+    """A share in per cent, with its standard deviation if there is one; empty for None.
+
+    Args:
+        figure: a [`Measurement`] or a [`PaperFigure`].
+        spread: whether a figure of one value also has its standard deviation.
+    """
+    mean, std = getattr(figure, "mean", None), getattr(figure, "std", None)
+    if mean is None:
+        return ""
+    return f"{100 * mean:.1f}" + (f" ± {100 * (std or 0):.1f}" if spread else "")
+
+
+def steps_in_words(steps: Iterable[int]) -> str:
+    """The steps of several runs: one number if all did as many, else the fewest and the most.
+
+    >>> steps_in_words([900, 1000, 950])
+    '900 to 1,000'
+    """
+    steps = list(steps)
+    return " to ".join(f"{number:,}" for number in sorted({min(steps), max(steps)}))

@@ -1,0 +1,68 @@
+"""Transformers with and without a stack on formal languages: Tables 1 and 2 of the stack attention paper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ..engine import Experiment, Job, StepOptions
+from ..engine.arguments import Request
+from ..engine.card import Card
+from ..engine.tables import Table
+from . import report
+from .groups import order
+from .run import RunOutcome, train_run
+from .settings import TRANSFORMERS, Run
+
+_OF_TRANSFORMERS = ("multi_pop", "stack_gate", "num_hidden_layers")
+_OF_STACKS = ("multi_pop", "stack_gate")
+
+
+class FormalLanguagesExperiment(Experiment[Run, RunOutcome]):
+    """A run is one task, layout, model, encoding and seed."""
+
+    name = "formal_languages"
+    settings = Run
+    outcome = RunOutcome
+    options = StepOptions
+
+    def stages(self, request: Request[StepOptions]) -> Iterable[Sequence[Run]]:
+        runs = []
+        for given in request.combinations():
+            without: tuple[str, ...] = ()
+            if given["model"] == "vanilla":
+                without = _OF_STACKS
+            elif given["model"] not in TRANSFORMERS:
+                if given["layout"] != "mlm" or given["encoding"] != request.axes["encoding"][0]:
+                    continue  # the recurrent models have one layout and no positional encodings
+                given["encoding"], without = "none", _OF_TRANSFORMERS
+            overrides = {name: value for name, value in given.pop("overrides").items() if name not in without}
+            runs.append(Run.of(overrides=overrides, **given))
+        yield runs
+
+    def train(self, settings: Run, job: Job) -> RunOutcome | None:
+        return train_run(settings, job)
+
+    def order(self, outcome: RunOutcome) -> Any:
+        return order(outcome)
+
+    def belongs(self, outcome: RunOutcome, asked: Sequence[Run]) -> bool:
+        return super().belongs(outcome, asked) and outcome.settings.task in {run.task for run in asked}
+
+    def cards(self, finished: Mapping[Path, RunOutcome]) -> Iterable[Card]:
+        for kind in dict.fromkeys((o.settings.task, o.settings.preset) for o in finished.values()):
+            own = {f: o for f, o in finished.items() if (o.settings.task, o.settings.preset) == kind}
+            yield report.card_of(*kind, own)
+
+    def table(self, finished: Sequence[RunOutcome]) -> Table:
+        return report.finished_table(finished)
+
+    def results(self, cards: Path) -> dict[str, str]:
+        return {"stack-attention-table-1": report.table1(cards).markdown()}
+
+    def upgrade(self, record: dict[str, Any], folder: Path) -> dict[str, Any] | None:
+        return record if "layout" in record and "encoding" in record else None
+
+
+EXPERIMENT = FormalLanguagesExperiment()

@@ -1,0 +1,208 @@
+"""From the outcomes of the runs to the figures of results.json, the card of a task, and Tables 1 and 2."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from hf_mech.formal_languages import formal_language_tokenizer
+from hf_mech.hub import Measurement, PaperFigure, Results, measurement
+
+from ..engine.card import Card, Checkpoint
+from ..engine.tables import Table, percent, steps_in_words
+from .figures import figures_of
+from .groups import NOT_THE_PAPERS, SCORE, Group, accuracy_by_length, grouped, paper_figure
+from .models import load_model
+from .nesting import NESTED, accuracy_of_levels
+from .run import RunOutcome
+from .settings import LAYOUTS, PAPERS_TASKS, TEST_LENGTHS, TRANSFORMERS, Run
+from .stack_picture import example_of
+
+DATASET = "hf_mech/formal_languages"
+_OF_TRANSFORMERS = ("dropout", "attention_dropout", "initializer_range")
+_SHOWN = (
+    *("steps", "batch_size", "learning_rate", "scheduler", "warmup_steps", *_OF_TRANSFORMERS),
+    *("learned_loss", "steps_after", "restart_after", "test_samples"),
+)
+
+
+def choose(outcomes: Mapping[Path, RunOutcome]) -> Path | None:
+    """The run whose model goes with the card: of the paper's stack transformers the one best on the trained lengths.
+
+    `mlm` before `alm`. Nothing of the test lengths has a say in it.
+
+    Returns:
+        Its folder, or None if there is no stack transformer among the runs.
+    """
+    stacks = {folder: outcome for folder, outcome in outcomes.items() if outcome.settings.model == "stack"}
+
+    def merit(folder: Path) -> tuple[Any, ...]:
+        outcome = stacks[folder]
+        as_in_paper = outcome.settings.encoding == "none" and not outcome.settings.departures
+        return outcome.settings.layout == "mlm", as_in_paper, outcome.trained_length_accuracy, -outcome.losses[-1]
+
+    return max(stacks, key=merit, default=None)
+
+
+def card_of(task: str, preset: str, outcomes: Mapping[Path, RunOutcome]) -> Card:
+    """The card of a task, with all of its runs of one preset."""
+    folder = choose(outcomes)
+    model = None if folder is None else load_model(folder / "model")
+    chosen = None if folder is None else outcomes[folder].settings
+    groups = grouped(outcomes.values())
+    measured = [m for group, members in groups.items() for m in measurements(task, group, members)]
+    by_length = [
+        {"setting": _setting(group, members), "accuracy": accuracy_by_length(members)}
+        for group, members in groups.items()
+    ]
+    anew = [outcome for outcome in outcomes.values() if outcome.restarts]
+    causal = chosen is not None and chosen.layout == "alm"
+    return Card(
+        name=f"stack-{task.replace('_', '-')}{'' if preset == 'cpu' else f'-{preset}'}",
+        outcomes=list(outcomes.values()),
+        seconds=sum(outcome.seconds + outcome.seconds_of_test for outcome in outcomes.values()),  # one core a run
+        measured=measured,
+        text={
+            "task": task,
+            "preset": preset,
+            "trained": max(outcome.settings.max_train_length for outcome in outcomes.values()),
+            "shortest": TEST_LENGTHS[0],
+            "longest": TEST_LENGTHS[1],
+            "chosen": chosen,
+            "departures": "".join(f", {k} {v}" for k, v in chosen.departures.items()) if chosen else "",
+            "table": task_table(measured).markdown(),
+            "runs": len(outcomes),
+            "anew": len(anew),
+            "anew_and_learned": sum(min(outcome.losses) < outcome.settings.learned_loss for outcome in anew),
+            "levels": _levels(task),
+            "head": "CausalLM" if causal else "MaskedLM",
+            "example": _example(task, causal),
+        },
+        model_class="none" if model is None else type(model).__name__,
+        paper="li2024stack",
+        task="text-generation" if causal else "fill-mask",
+        tags=["stack-attention", "formal-languages", "length-generalization", "interpretability"],
+        headline=[SCORE],
+        figures=figures_of(task, groups, model),
+        files={"accuracy_by_length.json": json.dumps(by_length) + "\n"},
+        checkpoint=None if model is None else Checkpoint(model, formal_language_tokenizer(task)),
+    )
+
+
+def measurements(task: str, group: Group, members: list[RunOutcome]) -> list[Measurement]:
+    """The figures of a group over its seeds."""
+
+    def measure(metric: str, values: list[float], paper: PaperFigure | None = None) -> Measurement:
+        return measurement(DATASET, task, _setting(group, members), metric, values, paper)
+
+    return [
+        measure(SCORE, [outcome.accuracy for outcome in members], paper_figure(task, group)),
+        measure(f"{SCORE}_at_trained_lengths", [outcome.trained_length_accuracy for outcome in members]),
+        measure("training_seconds", [outcome.seconds for outcome in members]),
+    ]
+
+
+def _setting(group: Group, members: list[RunOutcome]) -> dict[str, Any]:
+    layout, model, encoding, departures = group
+    run = members[0].settings
+    shown = {name: getattr(run, name) for name in _SHOWN if name not in _OF_TRANSFORMERS or model in TRANSFORMERS}
+    return {
+        **{"layout": layout, "model": model, "encoding": encoding, "preset": run.preset},
+        **(shown | json.loads(departures)),
+        "parameters": members[0].parameters,
+        "seeds": [outcome.settings.seed for outcome in members],
+        "steps_done": [outcome.steps for outcome in members],
+        "restarts": [outcome.restarts for outcome in members],
+    }
+
+
+def _levels(task: str) -> str:
+    """The scores of three to six levels of brackets in words; empty for a task without any."""
+    if task not in NESTED:
+        return ""
+    *scores, last = (f"{100 * accuracy_of_levels(task, levels):.1f}" for levels in (3, 4, 5, 6))
+    return f"{', '.join(scores)} and {last}"
+
+
+def _example(task: str, causal: bool) -> str:
+    symbols, answers = example_of(task)
+    return f"{' '.join(symbols)} {'[SEP]' if causal else ' '.join(['[MASK]'] * answers)}"
+
+
+# ------------------------------------------------------------------------------------------------------------- tables
+
+
+def task_table(measured: Iterable[Measurement]) -> Table:
+    """Tables 1 and 2 of one task: a row a model, ours beside the paper's."""
+    table = Table(["layout", "model", "encoding", "ours", "paper", ">steps", ">seeds"])
+    for entry in measured:
+        if entry.metric == SCORE:
+            setting = entry.setting
+            model = " ".join([setting["model"], *(f"{k}={setting[k]}" for k in NOT_THE_PAPERS if k in setting)])
+            own = [setting["layout"], model, setting["encoding"], percent(entry), percent(entry.paper)]
+            table.rows.append([*own, steps_in_words(setting["steps_done"]), str(entry.n)])
+    return table
+
+
+def finished_table(outcomes: Iterable[RunOutcome]) -> Table:
+    """Tables 1 and 2 for the terminal: per cent right on lengths 41 to 100, ours beside the paper's."""
+    outcomes = list(outcomes)
+    columns = ["task", "layout", "model", "encoding", "departs", "ours", "paper", "trained lengths", "seeds"]
+    table = Table([*columns, ">steps", ">time a run"])
+    for task in dict.fromkeys(outcome.settings.task for outcome in outcomes):
+        for group, members in grouped(o for o in outcomes if o.settings.task == task).items():
+            score, trained, _ = measurements(task, group, members)
+            departures = ", ".join(f"{name} {value}" for name, value in json.loads(group[3]).items())
+            table.rows.append(
+                [
+                    *(task, *group[:3], departures, percent(score), percent(score.paper), percent(trained)),
+                    ",".join(str(outcome.settings.seed) for outcome in members),
+                    steps_in_words(outcome.steps for outcome in members),
+                    f"{fmean(outcome.seconds for outcome in members):.0f} s",
+                ]
+            )
+    return table
+
+
+def table1(cards: Path) -> Table:
+    """Table 1 from the cards: a row a task and layout, ours beside the paper's in per cent.
+
+    Transformers as the paper has them, without positional encodings.
+
+    Raises:
+        ValueError: a card has two figures for one cell.
+    """
+    rows: dict[tuple[Any, ...], dict[str, Measurement]] = {}
+    for file in sorted(cards.glob("stack-*/results.json")):
+        for entry in Results.load(file).results:
+            own = entry.metric == SCORE and entry.paper and entry.setting["encoding"] == "none"
+            if own and entry.setting["model"] in TRANSFORMERS:
+                setting = entry.setting
+                place = (
+                    PAPERS_TASKS.index(entry.config or ""),
+                    LAYOUTS.index(setting["layout"]),
+                    list(Run.PRESETS)[::-1].index(setting["preset"]),  # cpu, paper
+                    setting["steps"],
+                )
+                models = rows.setdefault(place, {})
+                if setting["model"] in models:
+                    names = (entry.config, setting["layout"], setting["preset"])
+                    raise ValueError(f"{file} has two figures for {names} after {place[-1]} steps; keep one there.")
+                models[setting["model"]] = entry
+    columns = ["task", "layout", "stack", "paper's stack", "vanilla", "paper's vanilla", ">seeds", "preset", ">steps"]
+    table = Table(columns)
+    for _, models in sorted(rows.items()):
+        first = next(iter(models.values()))
+        figures = [
+            percent(figure)
+            for entry in (models.get("stack"), models.get("vanilla"))
+            for figure in (entry, entry.paper if entry else None)
+        ]
+        seeds = "/".join(dict.fromkeys(str(entry.n) for entry in models.values()))
+        done = "; ".join(dict.fromkeys(steps_in_words(entry.setting["steps_done"]) for entry in models.values()))
+        own = [first.config or "", first.setting["layout"], *figures]
+        table.rows.append([*own, seeds, first.setting["preset"], done])
+    return table

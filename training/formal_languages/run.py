@@ -1,0 +1,172 @@
+"""One run: one model trained on one formal language from one seed, and its accuracy at every length."""
+
+from __future__ import annotations
+
+import time
+from copy import deepcopy
+from dataclasses import dataclass, field
+from statistics import fmean
+
+import torch
+from accelerate import Accelerator
+from accelerate.utils import set_seed
+from torch import Tensor, nn
+from torch.utils.data import Dataset
+from transformers import get_scheduler
+from transformers.utils.logging import disable_progress_bar
+
+from hf_mech.formal_languages import TASKS, fresh_batch, test_batch
+
+from ..engine import Job, Outcome
+from ..engine.loop import Progress, Training
+from .models import make_model, save_model
+from .settings import TEST_LENGTHS, Run
+
+_TEST_BATCH = 64
+
+
+@dataclass(kw_only=True)
+class RunOutcome(Outcome[Run]):
+    """The outcome of a run."""
+
+    parameters: int
+    steps: int  # that were done, at most the run's
+    restarts: int  # how often the weights were drawn anew; the losses are those of all attempts, one after another
+    seconds_of_test: float
+    losses: list[float]  # training loss, the mean of each hundredth of the steps
+    accuracy_by_length: dict[str, float]  # per scored token, at every length up to 100 that the task has
+
+    @property
+    def accuracy(self) -> float:
+        """The score: the mean of the accuracies at the lengths 41 to 100."""
+        return self._mean_accuracy(*TEST_LENGTHS)
+
+    @property
+    def trained_length_accuracy(self) -> float:
+        """The mean of the accuracies at the lengths that were trained; a choice between runs may see this alone."""
+        return self._mean_accuracy(1, self.settings.max_train_length)
+
+    def _mean_accuracy(self, low: int, high: int) -> float:
+        return fmean(value for length, value in self.accuracy_by_length.items() if low <= int(length) <= high)
+
+
+@dataclass
+class Attempts(Progress):
+    """The progress of a run that may begin anew.
+
+    Attributes:
+        last_step: the step at which the run ends, if before its time.
+        attempt: how often the weights were drawn anew.
+        attempt_began: the step at which they were last.
+        losses: of all attempts, one after another.
+    """
+
+    last_step: int | None = None
+    attempt: int = 0
+    attempt_began: int = 0
+    losses: list[float] = field(default_factory=list)
+
+
+class FreshBatches(Dataset[dict[str, Tensor]]):
+    """The training batches of a run by step: each a pure function of the seed and the step."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    def __getitem__(self, step: int) -> dict[str, Tensor]:
+        run = self.run
+        batch = fresh_batch(
+            run.task,
+            run.layout,
+            seed=run.seed,
+            step=step,
+            batch_size=run.batch_size,
+            max_length=run.max_train_length,
+        )
+        return without_empty_mask(batch)
+
+
+def train_run(run: Run, job: Job) -> RunOutcome | None:
+    """Trains a run, or goes on where a killed one stopped.
+
+    Raises:
+        FloatingPointError: the loss is no longer a number.
+    """
+    torch.set_flush_denormal(True)  # weights of a nearly hard stack decay into numbers that are slow to compute with
+    disable_progress_bar()  # of saving the model, which takes no time
+    accelerator = Accelerator(mixed_precision="no")
+    set_seed(run.seed)
+    model = accelerator.prepare(make_model(run)).train()
+    optimizer = torch.optim.Adam(model.parameters(), lr=run.learning_rate, fused=True)
+    scheduler = get_scheduler(run.scheduler, optimizer, num_warmup_steps=run.warmup_steps, num_training_steps=run.steps)
+    untrained = deepcopy((optimizer.state_dict(), scheduler.state_dict()))
+    progress = Attempts()
+
+    def ended() -> bool:
+        if progress.last_step is None and progress.losses and progress.losses[-1] < run.learned_loss:
+            progress.last_step = progress.step + run.steps_after
+        if progress.step == progress.last_step:
+            return True
+        attempted = progress.step - progress.attempt_began
+        if progress.last_step is None and attempted == run.restart_after and progress.step < run.steps:
+            accelerator.unwrap_model(model).load_state_dict(make_model(run).state_dict())
+            optimizer.load_state_dict(deepcopy(untrained[0]))
+            scheduler.load_state_dict(deepcopy(untrained[1]))
+            progress.attempt, progress.attempt_began = progress.attempt + 1, progress.step
+        return False
+
+    training = Training(
+        accelerator=accelerator,
+        model=model,
+        optimizer=optimizer,
+        scheduler=scheduler,
+        batches=FreshBatches(run),
+        steps=run.steps,
+        max_grad_norm=run.max_grad_norm,
+        progress=progress,
+        ended=ended,
+    )
+    if not training.run(job):
+        return None
+    began = time.perf_counter()
+    lengths = TASKS[run.task].lengths(1, TEST_LENGTHS[1])
+    outcome = RunOutcome(
+        settings=run,
+        origin=job.origin,
+        parameters=sum(parameter.numel() for parameter in model.parameters()),
+        steps=progress.step,
+        restarts=progress.attempt,
+        seconds=progress.seconds,
+        losses=progress.losses,
+        accuracy_by_length={str(length): accuracy_at(model, run, length) for length in lengths},
+        seconds_of_test=time.perf_counter() - began,
+    )
+    save_model(accelerator.unwrap_model(model).cpu(), run, job.folder / "model")
+    return outcome
+
+
+@torch.no_grad()
+def accuracy_at(model: nn.Module, run: Run, length: int) -> float:
+    """The share of scored tokens that the model says, on `run.test_samples` texts of one length.
+
+    An `alm` sees the true symbols before the one that it is asked for (the paper's footnote 4). Dropout is off.
+    """
+    was_training, device = model.training, next(model.parameters()).device
+    model.eval()
+    right = scored = 0
+    whole = test_batch(run.task, run.layout, seed=run.test_seed, length=length, count=run.test_samples)
+    for start in range(0, run.test_samples, _TEST_BATCH):
+        batch = {name: tensor[start : start + _TEST_BATCH].to(device) for name, tensor in whole.items()}
+        labels = batch.pop("labels")
+        said = model(**without_empty_mask(batch)).logits.argmax(-1)
+        if run.layout == "alm":
+            said, labels = said[:, :-1], labels[:, 1:]
+        right += int(((said == labels) & (labels >= 0)).sum())
+        scored += int((labels >= 0).sum())
+    model.train(was_training)
+    return right / scored
+
+
+def without_empty_mask(batch: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The batch without an attention mask that hides nothing: attention without one is faster."""
+    return {name: tensor for name, tensor in batch.items() if name != "attention_mask" or not bool(tensor.all())}

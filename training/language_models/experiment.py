@@ -1,0 +1,210 @@
+"""Language models with and without a stack: Table 3 of the stack attention paper."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from transformers import AutoTokenizer
+
+from ..engine import Experiment, Job, Options, SettingsError
+from ..engine.arguments import Request
+from ..engine.card import Card
+from ..engine.runner import RUN_FILE
+from ..engine.settings import check_names
+from ..engine.tables import Table
+from . import report
+from .blocks import prepare, train_tokenizer
+from .corpus import Corpus, file_corpus, hub_corpus, stdlib_corpus
+from .run import RunOutcome, data_folder, train_run
+from .settings import Data, Run
+
+
+@dataclass(kw_only=True)
+class LanguageModelOptions(Options):
+    """Options of the language models besides those of all: the corpus, and the models that are trained on it."""
+
+    corpus: str | None = field(default=None, metadata={"help": "stdlib: the sources of Python's standard library"})
+    dataset_name: str | None = field(default=None, metadata={"help": "a data set on the Hub, for load_dataset"})
+    dataset_config_name: str | None = field(default=None, metadata={"help": "its configuration"})
+    dataset_revision: str | None = field(default=None, metadata={"help": "its branch, such as refs/convert/parquet"})
+    train_file: list[str] = field(default_factory=list, metadata={"help": "text files, each a document"})
+    validation_file: list[str] = field(default_factory=list, metadata={"help": "text files"})
+    test_file: list[str] = field(default_factory=list, metadata={"help": "text files"})
+    use_stack: list[str] = field(
+        default_factory=lambda: ["false", "true"], metadata={"help": "vanilla, stack, or both"}
+    )
+    stack_gate: list[str] = field(
+        default_factory=lambda: ["false"], metadata={"help": "of the stack: off, on, or both"}
+    )
+    scratch: bool = field(default=True, metadata={"help": "train models with new weights"})
+    pretrain: bool = field(
+        default=False,
+        metadata={"help": "train a stock vanilla model on the pretraining part and fine-tune it in every form"},
+    )
+    pretraining_epochs: int | None = field(default=None, metadata={"help": "the epochs of that model"})
+    model_name_or_path: str | None = field(
+        default=None, metadata={"help": "fine-tune this stock or stack checkpoint, and nothing from scratch"}
+    )
+    tokenizer_name: str | None = field(
+        default=None, metadata={"help": "of a checkpoint; otherwise one is trained on the training split"}
+    )
+
+    def check(self, objectives: Sequence[str]) -> None:
+        """Raises SettingsError if the options do not go together."""
+        if sum(map(bool, [self.corpus, self.dataset_name, self.train_file])) != 1:
+            raise SettingsError("Name one corpus: --corpus stdlib, --dataset_name, or --train_file and its companions.")
+        if self.corpus not in (None, "stdlib"):
+            raise SettingsError(f"--corpus must be 'stdlib', got {self.corpus!r}; for other text, --train_file.")
+        if self.train_file and not (self.validation_file and self.test_file):
+            raise SettingsError("--train_file goes with --validation_file and --test_file.")
+        for name in ("use_stack", "stack_gate"):
+            check_names(getattr(self, name), ("true", "false"), f"--{name}")
+        if self.pretrain and self.corpus is None:
+            raise SettingsError("--pretrain needs --corpus stdlib, which has a part for it.")
+        if self.pretrain and self.model_name_or_path:
+            raise SettingsError("--pretrain makes its own checkpoint; leave out --model_name_or_path.")
+        if self.model_name_or_path and len(objectives) > 1:
+            raise SettingsError("--model_name_or_path has one objective; name it: --objective clm or mlm.")
+
+    @property
+    def forms(self) -> list[str]:
+        """Of `vanilla`, `stack` and `gated`, those that --use_stack and --stack_gate name."""
+        stacks = [{"false": "stack", "true": "gated"}[gate] for gate in self.stack_gate]
+        return [form for use in self.use_stack for form in (["vanilla"] if use == "false" else stacks)]
+
+
+class LanguageModelsExperiment(Experiment[Run, RunOutcome]):
+    """A run is one objective, start, form and seed on one corpus."""
+
+    name = "lm"
+    settings = Run
+    outcome = RunOutcome
+    shared = (Data,)
+    options = LanguageModelOptions
+    seeds = 5
+    shares_runs = True
+
+    def stages(self, request: Request[LanguageModelOptions]) -> Iterable[Sequence[Run]]:
+        """First the runs that others begin with, then the others, seed by seed."""
+        options, objectives = request.options, request.axes["objective"]
+        options.check(objectives)
+        first, rest = [], []
+        for preset in request.presets:
+            settings = Data.of(preset, request.overrides)
+            data = prepared_data(options, settings).name
+            begun = {}
+            for objective in objectives if options.pretrain else []:
+                epochs = {"epochs": options.pretraining_epochs} if options.pretraining_epochs else {}
+                overrides = {name: value for name, value in request.overrides.items() if name != "multi_pop"} | epochs
+                begun[objective] = Run.of(
+                    preset,
+                    overrides,
+                    objective=objective,
+                    start="pretraining",
+                    form="vanilla",
+                    seed=request.seeds[0],
+                    data=data,
+                )
+            first += begun.values()
+            starts = {
+                "scratch": options.scratch and not options.model_name_or_path,
+                "pretrained": options.pretrain,
+                "checkpoint": options.model_name_or_path is not None,
+            }
+            rest += [
+                Run.of(
+                    preset,
+                    {**request.overrides, **({"multi_pop": None} if form == "vanilla" else {})},
+                    objective=objective,
+                    start=start,
+                    form=form,
+                    seed=seed,
+                    data=data,
+                    checkpoint={
+                        "scratch": None,
+                        "pretrained": Path(begun[objective].name).name if objective in begun else None,
+                        "checkpoint": options.model_name_or_path,
+                    }[start],
+                )
+                for seed in request.seeds
+                for start in (start for start, wanted in starts.items() if wanted)
+                for objective in objectives
+                for form in options.forms
+            ]
+        return [first, rest]
+
+    def train(self, settings: Run, job: Job) -> RunOutcome | None:
+        return train_run(settings, job)
+
+    def belongs(self, outcome: RunOutcome, asked: Sequence[Run]) -> bool:
+        return (outcome.settings.data, outcome.settings.preset) in {(run.data, run.preset) for run in asked}
+
+    def order(self, outcome: RunOutcome) -> Any:
+        return report.order(outcome)
+
+    def cards(self, finished: Mapping[Path, RunOutcome]) -> Iterable[Card]:
+        for kind in dict.fromkeys((o.settings.data, o.settings.preset) for o in finished.values()):
+            own = {f: o for f, o in finished.items() if (o.settings.data, o.settings.preset) == kind}
+            yield report.card_of(own)
+
+    def table(self, finished: Sequence[RunOutcome]) -> Table:
+        return report.table3(report.measurements(finished))
+
+    def results(self, cards: Path) -> dict[str, str]:
+        return {"language-models-table-3": report.table_of_card(cards)}
+
+    def upgrade(self, record: dict[str, Any], folder: Path) -> dict[str, Any] | None:
+        """Before, the folder's name had no preset, and so had the name of the pretraining run beside it."""
+        if "objective" not in record or "form" not in record:
+            return None
+        begun = folder.parent / (record["checkpoint"] or "") / RUN_FILE
+        if record["start"] == "pretrained" and begun.exists():
+            before = Run(**json.loads(begun.read_text("utf-8")))
+            record = record | {"checkpoint": Path(before.name).name}
+        return record
+
+
+def corpus_of(options: LanguageModelOptions, settings: Data) -> Corpus:
+    """Reads the corpus that the options name."""
+    limit = {"max_characters": settings.max_train_characters}
+    if options.corpus:
+        return stdlib_corpus(**limit)
+    if options.dataset_name:
+        return hub_corpus(options.dataset_name, options.dataset_config_name, revision=options.dataset_revision, **limit)
+    files = {"train": options.train_file, "validation": options.validation_file, "test": options.test_file}
+    return file_corpus(files, **limit)
+
+
+def prepared_data(options: LanguageModelOptions, settings: Data) -> Path:
+    """The folder of the blocks and the tokenizer, made if it is not there (and not in a dry run)."""
+    corpus = corpus_of(options, settings)
+    tokenizer_name = options.tokenizer_name or options.model_name_or_path
+    identity = {
+        "digest": corpus.digest,
+        "tokenizer": tokenizer_name or settings.vocabulary,
+        "pretraining": settings.max_pretraining_characters,
+        "evaluation": settings.max_evaluation_blocks,
+    }
+    folder = data_folder(options.output_dir, hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:12])
+    if not options.dry_run and not (folder / "prepared.json").exists():
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        if tokenizer_name:
+            tokenizer = AutoTokenizer.from_pretrained(tokenizer_name)
+        else:
+            tokenizer = train_tokenizer(corpus.splits["train"], settings.vocabulary)
+        prepare(
+            corpus,
+            tokenizer,
+            folder,
+            max_pretraining_characters=settings.max_pretraining_characters,
+            max_evaluation_blocks=settings.max_evaluation_blocks,
+        )
+    return folder
+
+
+EXPERIMENT = LanguageModelsExperiment()

@@ -1,0 +1,120 @@
+"""The model of a run: GPT-2 or RoBERTa, vanilla, with the stack, or with the gated stack; new or from a checkpoint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    GPT2LMHeadModel,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    RobertaForMaskedLM,
+)
+
+from hf_mech.models.stack import (
+    StackGPT2Config,
+    StackGPT2ForCausalLM,
+    StackRobertaConfig,
+    StackRobertaForMaskedLM,
+)
+
+from ..engine import SettingsError
+from .blocks import BLOCK
+
+FORMS: dict[str, dict[str, bool]] = {
+    "vanilla": {"use_stack": False},
+    "stack": {"use_stack": True, "stack_gate": False},
+    "gated": {"use_stack": True, "stack_gate": True},
+}
+"""`vanilla`: the stock model; `stack`: the paper's; `gated`: its stack behind a learned gate that begins at zero."""
+
+
+class StartError(SettingsError):
+    """A checkpoint that does not go with the run: another vocabulary, or logits that the gate should have kept."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """The classes of an objective: ours, the stock one, and the one that loads either."""
+
+    config: Any
+    model: Any
+    stock: Any
+    auto: Any
+
+
+FAMILIES = {
+    "clm": Family(StackGPT2Config, StackGPT2ForCausalLM, GPT2LMHeadModel, AutoModelForCausalLM),
+    "mlm": Family(StackRobertaConfig, StackRobertaForMaskedLM, RobertaForMaskedLM, AutoModelForMaskedLM),
+}
+
+
+def new_model(
+    objective: str,
+    form: str,
+    tokenizer: PreTrainedTokenizerBase,
+    *,
+    layers: int,
+    hidden: int,
+    heads: int,
+    multi_pop: int = 1,
+    stock: bool = False,
+) -> PreTrainedModel:
+    """A model with new weights; `stock` makes it of transformers' own class, as a downloaded checkpoint would be."""
+    family = FAMILIES[objective]
+    special = {name: getattr(tokenizer, name) for name in ("bos_token_id", "pad_token_id", "eos_token_id")}
+    options = {} if stock else {**FORMS[form], "multi_pop": multi_pop}
+    if objective == "clm":
+        sizes = {"n_layer": layers, "n_embd": hidden, "n_head": heads, "n_positions": BLOCK}
+    else:
+        sizes = {
+            "num_hidden_layers": layers,
+            "hidden_size": hidden,
+            "num_attention_heads": heads,
+            "intermediate_size": 4 * hidden,
+            "max_position_embeddings": BLOCK + tokenizer.pad_token_id + 1,  # RoBERTa counts from the padding's id
+            "type_vocab_size": 1,
+        }
+    model_class = family.stock if stock else family.model
+    config_class = model_class.config_class if stock else family.config
+    return model_class(config_class(vocab_size=len(tokenizer), **sizes, **special, **options))
+
+
+def model_from_checkpoint(
+    objective: str, form: str, checkpoint: str, tokenizer: PreTrainedTokenizerBase, *, multi_pop: int = 1
+) -> PreTrainedModel:
+    """A stock or stack checkpoint in the form asked for; only the stack's own weights can be new.
+
+    Raises:
+        StartError: if the tokenizer has more tokens than the checkpoint's embedding, or another BOS.
+    """
+    family = FAMILIES[objective]
+    model = family.model.from_pretrained(checkpoint, **FORMS[form], multi_pop=multi_pop)
+    config = model.config
+    if len(tokenizer) > config.vocab_size or tokenizer.bos_token_id != config.bos_token_id:
+        raise StartError(
+            f"{checkpoint} has {config.vocab_size} tokens with BOS {config.bos_token_id}; the tokenizer has "
+            f"{len(tokenizer)} with BOS {tokenizer.bos_token_id}. Take the checkpoint's own tokenizer."
+        )
+    return model
+
+
+def logits_difference(objective: str, model: PreTrainedModel, checkpoint: str, input_ids: Tensor) -> float:
+    """The largest difference between the model's logits and those of the checkpoint as it stands.
+
+    Args:
+        input_ids: [batch, length], each row beginning with BOS.
+    """
+    original = FAMILIES[objective].auto.from_pretrained(checkpoint).eval()
+    was_training = model.training
+    model.eval()
+    with torch.no_grad():
+        input_ids = input_ids.to(model.device)
+        difference = (model(input_ids).logits - original.to(model.device)(input_ids).logits).abs().max()
+    model.train(was_training)
+    return float(difference)

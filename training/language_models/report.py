@@ -1,0 +1,158 @@
+"""From the outcomes of the runs to the figures of results.json, the paper's Table 3 with ours in it, and a card."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from transformers import AutoTokenizer
+
+from hf_mech.hub import Measurement, PaperFigure, Results, measurement
+
+from ..engine.card import Card, Checkpoint
+from ..engine.tables import Table
+from .figures import CAPTION, curves_of
+from .models import FAMILIES
+from .run import RunOutcome
+from .settings import FORMS, OBJECTIVES, PAPER, STARTS, Run
+
+NAME = "stack-lm"
+SCORE = "test_perplexity"
+_STARTS = {
+    "scratch": "from scratch",
+    "pretrained": "pretrained here",
+    "checkpoint": "from a checkpoint",
+    "pretraining": "the pretraining itself",
+}
+_OBJECTIVES = {"mlm": "MLM", "clm": "ALM"}
+
+
+def order(outcome: RunOutcome) -> tuple[Any, ...]:
+    """The order of Table 3."""
+    run = outcome.settings
+    checkpoint = run.checkpoint or "" if run.start == "checkpoint" else ""
+    place = (STARTS.index(run.start), OBJECTIVES.index(run.objective), run.multi_pop, FORMS.index(run.form))
+    return *place, checkpoint, run.seed
+
+
+def measurements(outcomes: Iterable[RunOutcome]) -> list[Measurement]:
+    """Every setting's figures over its seeds, in the order of Table 3."""
+    cells: dict[tuple[Any, ...], list[RunOutcome]] = {}
+    for outcome in sorted(outcomes, key=order):
+        cells.setdefault(order(outcome)[:-1], []).append(outcome)
+    return [entry for cell in cells.values() for entry in _of_cell(cell)]
+
+
+def choose(outcomes: Mapping[Path, RunOutcome]) -> Path:
+    """The folder of the card's checkpoint: lowest validation perplexity, causal first, with a stack if any has one."""
+
+    def merit(folder: Path) -> tuple[Any, ...]:
+        run, perplexities = outcomes[folder].settings, outcomes[folder].validation_perplexity
+        return run.objective != "clm", run.form == "vanilla", min(perplexities)
+
+    return min(outcomes, key=merit)
+
+
+def card_of(outcomes: Mapping[Path, RunOutcome]) -> Card:
+    """The card of the runs on one corpus, tokenizer and preset."""
+    folder = choose(outcomes)
+    chosen, run = outcomes[folder], outcomes[folder].settings
+    measured = measurements(outcomes.values())
+    causal = run.objective == "clm"
+    model = FAMILIES[run.objective].model.from_pretrained(folder / "model")
+    return Card(
+        name=card_name(chosen),
+        outcomes=list(outcomes.values()),
+        measured=measured,
+        text={
+            "corpus": _corpus(chosen),
+            "pretrained": any(outcome.settings.start == "pretrained" for outcome in outcomes.values()),
+            "chosen": f"{run.objective}, {_STARTS[run.start]}, {run.form}, seed {run.seed}",
+            "objective": "causal" if causal else "masked",
+            "preset": run.preset,
+            "table": table3(measured).markdown(),
+            "auto": "AutoModelForCausalLM" if causal else "AutoModelForMaskedLM",
+        },
+        model_class=type(model).__name__,
+        paper="li2024stack",
+        task="text-generation" if causal else "fill-mask",
+        tags=["stack-attention", "language-modeling"],
+        headline=[SCORE],
+        figures={"validation_perplexity.png": (curves_of(list(outcomes.values())), CAPTION)},
+        checkpoint=Checkpoint(model, AutoTokenizer.from_pretrained(folder / "model")),
+    )
+
+
+def card_name(outcome: RunOutcome) -> str:
+    """`stack-lm` for the standard library, else with the corpus's name behind it."""
+    if outcome.data["corpus"] == "python_stdlib":
+        return NAME
+    return f"{NAME}-{outcome.data['config'] or outcome.data['corpus'].rpartition('/')[2]}"
+
+
+def table3(measured: Iterable[Measurement]) -> Table:
+    """The paper's Table 3: start and objective down, forms across, test perplexities and the paper's."""
+    rows: dict[tuple[str, str], dict[str, str]] = {}
+    for entry in measured:
+        setting = entry.setting
+        if entry.metric == SCORE and setting["start"] != "pretraining":
+            pops = "" if setting["multi_pop"] == 1 else f", {setting['multi_pop']} pops"
+            cells = rows.setdefault((_STARTS[setting["start"]] + pops, _OBJECTIVES[setting["objective"]]), {})
+            cells[setting["form"]] = f"{entry.mean:.2f} ± {entry.std:.2f}"
+            if entry.paper is not None:
+                cells[setting["form"]] += f" (paper: {entry.paper.mean:.2f} ± {entry.paper.std:.2f})"
+    body = [[start, objective, *(cells.get(form, "") for form in FORMS)] for (start, objective), cells in rows.items()]
+    return Table(["model", "task", ">vanilla", ">stack", ">stack with gate"], body)
+
+
+def table_of_card(cards: Path) -> str:
+    """Table 3 from the card of the standard library; empty if there is none."""
+    file = cards / NAME / "results.json"
+    return table3(Results.load(file).results).markdown() if file.exists() else ""
+
+
+def _of_cell(outcomes: Sequence[RunOutcome]) -> list[Measurement]:
+    run, data = outcomes[0].settings, outcomes[0].data
+    setting = {
+        **{name: getattr(run, name) for name in ("start", "objective", "form", "multi_pop", "preset", "learning_rate")},
+        "train_blocks": data["blocks"]["pretraining" if run.start == "pretraining" else "train"],
+        "vocabulary": data["vocabulary"],
+        "corpus": data["digest"][:12],
+    }
+    if run.start == "checkpoint":
+        setting["checkpoint"] = run.checkpoint
+
+    def measure(metric: str, values: Iterable[float], paper: PaperFigure | None = None) -> Measurement:
+        return measurement(data["corpus"], data["config"], setting, metric, values, paper)
+
+    measured = [
+        measure(SCORE, [o.test_perplexity for o in outcomes], _published(run, data)),
+        measure("validation_perplexity", [min(o.validation_perplexity) for o in outcomes]),
+        measure("validation_perplexity_before", [o.perplexity_before for o in outcomes]),
+        measure("best_epoch", [o.best_epoch for o in outcomes]),
+        measure("epochs", [o.epochs for o in outcomes]),
+        measure("parameters", [o.parameters for o in outcomes]),
+        measure("seconds", [o.seconds for o in outcomes]),
+    ]
+    differences = [o.logits_difference for o in outcomes if o.logits_difference is not None]
+    if differences:
+        measured.append(measure("logits_difference_before", differences))
+    return measured
+
+
+def _published(run: Run, data: dict[str, Any]) -> PaperFigure | None:
+    """The paper's figure, if it has trained on this corpus."""
+    if run.start not in ("scratch", "checkpoint") or run.multi_pop != 1:
+        return None
+    name = f"{data['corpus']}/{data['config']}".lower()
+    corpus = next((corpus for corpus in PAPER.values("corpus") if corpus in name), None)
+    start = "scratch" if run.start == "scratch" else "pretrained"
+    return PAPER.figure(SCORE, corpus=corpus, start=start, objective=run.objective, form=run.form)
+
+
+def _corpus(outcome: RunOutcome) -> str:
+    data = outcome.data
+    if data["corpus"] == "python_stdlib":
+        return f"the sources of Python's standard library ({data['config']})"
+    return f"`{data['corpus']}`" + (f", `{data['config']}`" if data["config"] else "")

@@ -1,0 +1,1 @@
+"""Programs compiled into transformers, on the prompts of templatic generation."""

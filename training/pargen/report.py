@@ -1,0 +1,154 @@
+"""From the parts' outcomes to the figures of results.json, a card for each program, and the table of programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from hf_mech.hub import Measurement, PaperFigure, Results, measurement
+from hf_mech.psl.library import read_program
+from hf_mech.templatic.tasks import SPLITS, TASKS
+
+from ..engine.card import Card, Checkpoint
+from ..engine.tables import Table
+from .figures import parse_figure
+from .run import PartOutcome, compiled
+
+DATASET = "hf_mech/templatic_generation"
+METRIC = "exact_match"
+_PAPERS_SPLITS = ("test", "ood_lexical", "ood_cons_len_7", "ood_cons_count_7")
+_PAPERS = PaperFigure(1.0, None, "Sec. 7.2.4, the first 1,000 prompts")
+_CAPTION = (
+    "Swap, the paper's example, in all layers. Above, its cells when they are parsed, as (36) of the paper has them, "
+    "and those of the completion, coloured by field; below, what each production wrote into which cell"
+)
+
+
+def check_parts(outcomes: Sequence[PartOutcome]) -> None:
+    """Checks that the parts of a program, in their order, can share a card.
+
+    Raises:
+        ValueError: they are of different texts of the program or of different seeds, or two share a prompt.
+    """
+    parts = [outcome.settings for outcome in outcomes]
+    for name, values in (
+        ("texts of the program", {part.program_digest for part in parts}),
+        ("seeds", {part.seed for part in parts}),
+    ):
+        if len(values) > 1:
+            raise ValueError(f"The parts of {parts[0].program} are of {len(values)} {name}; keep one in --output_dir.")
+    for before, after in pairwise(parts):
+        if (before.task, before.split) == (after.task, after.split) and after.start < before.stop:
+            raise ValueError(f"Two parts share prompts: {before} and {after}; remove one from --output_dir.")
+
+
+def order(outcome: PartOutcome) -> tuple[object, ...]:
+    """The order of Table 1."""
+    part = outcome.settings
+    return part.program, list(TASKS).index(part.task), list(SPLITS).index(part.split), part.start
+
+
+def measurements(outcomes: Iterable[PartOutcome]) -> list[Measurement]:
+    """One figure a task and split, over all of its prompts that were run."""
+    cells: dict[tuple[str, str], list[PartOutcome]] = {}
+    for outcome in outcomes:
+        cells.setdefault((outcome.settings.task, outcome.settings.split), []).append(outcome)
+    measured = []
+    for (task, split), parts in cells.items():
+        program = parts[0].settings.program
+        prompts, exact = sum(part.prompts for part in parts), sum(part.exact for part in parts)
+        paper = _PAPERS if (program, task) == ("pargen", "1_shot_rlw") and split in _PAPERS_SPLITS else None
+        setting = {"program": program, "split": split, "prompts": prompts}
+        measured.append(measurement(DATASET, task, setting, METRIC, [exact / prompts], paper))
+    return measured
+
+
+def card_of(program: str, outcomes: Sequence[PartOutcome]) -> Card:
+    """The card of a program; its checkpoint is the compiled program."""
+    check_parts(outcomes)
+    parts, measured = [outcome.settings for outcome in outcomes], measurements(outcomes)
+    positions = max(part.positions for part in parts)
+    model, tokenizer = compiled(program, positions, max(part.num_open_values for part in parts))
+    tokenizer.forget()
+    return Card(
+        name=f"dat-{program.replace('_', '-')}",
+        outcomes=outcomes,
+        measured=measured,
+        text={
+            "program": program,
+            "productions": len(list(read_program(program).productions)),
+            "seed": parts[0].seed,
+            "table": table_of(measured).markdown(),
+            "longest": max(outcome.longest for outcome in outcomes),
+            "batch": f"{max(part.batch_size for part in parts):,}",
+            "positions": f"{positions:,}",
+            "words": f"{max(part.num_open_values for part in parts):,}",
+        },
+        model_class="DATForCausalLM",
+        paper="smolensky2024mechanisms",
+        task="text-generation",
+        tags=["templatic-generation", "in-context-learning", "compiled-program"],
+        headline=[METRIC],
+        figures={"swap.png": (parse_figure(program), _CAPTION)},
+        checkpoint=Checkpoint(model, tokenizer),
+    )
+
+
+def wrong_completions(outcomes: Iterable[PartOutcome]) -> list[str]:
+    """The first wrong completions, as the command prints them."""
+    return [
+        f"{outcome.settings.task} {outcome.settings.split} {wrong['index']}: `{wrong['prompt']}`, expected "
+        f"`{wrong['expected']}`, got `{wrong['got']}`"
+        for outcome in outcomes
+        for wrong in outcome.wrong
+    ]
+
+
+def table_of(measured: Iterable[Measurement]) -> Table:
+    """Per cent of the prompts of each split whose completion is exactly right, never rounded up: a row a task."""
+    rows: dict[tuple[str, str], dict[str, Measurement]] = {}
+    for entry in measured:
+        if entry.metric == METRIC:
+            rows.setdefault((entry.setting["program"], entry.config or ""), {})[entry.setting["split"]] = entry
+    table = Table(["program", "task", ">prompts", ">wrong", *(f">{split.short_name}" for split in SPLITS.values())])
+    tasks = list(TASKS)
+    for (program, task), row in sorted(rows.items(), key=lambda item: (item[0][0], tasks.index(item[0][1]))):
+        prompts = sum(entry.setting["prompts"] for entry in row.values())
+        wrong = sum(_wrong(entry) for entry in row.values())
+        cells = [_percent(row[split]) if split in row else "" for split in SPLITS]
+        table.rows.append([program, task, f"{prompts:,}", f"{wrong:,}", *cells])
+    table.notes += _reduced(rows) if rows else []
+    return table
+
+
+def table_of_cards(cards: Path) -> str:
+    """The table of all cards of programs that are there; empty if there is none."""
+    found = [Results.load(file).results for file in sorted(cards.glob("dat-*/results.json"))]
+    return table_of(entry for results in found for entry in results).markdown()
+
+
+def _reduced(rows: dict[tuple[str, str], dict[str, Measurement]]) -> list[str]:
+    """Says of which splits not every prompt was run."""
+    parts: dict[tuple[str, str], list[str]] = {}
+    for (program, task), row in rows.items():
+        counts = {split: row[split].setting["prompts"] for split in SPLITS if split in row}
+        less = {split: ran for split, ran in counts.items() if ran < TASKS[task].size(split)}
+        if less == counts and len(counts) > 1 and len(set(less.values())) == 1:
+            parts.setdefault((program, f"the first {min(less.values()):,} of every split"), []).append(task)
+            continue
+        for split, ran in less.items():
+            what = f"the first {ran:,} of {TASKS[task].size(split):,} of {split}"
+            parts.setdefault((program, what), []).append(task)
+    said = [f"{program}: {what} ({', '.join(tasks)})" for (program, what), tasks in parts.items()]
+    return [f"Whole splits, but for {'; '.join(said)}." if said else "Every prompt of every split shown."]
+
+
+def _wrong(entry: Measurement) -> int:
+    return round(entry.setting["prompts"] * (1 - entry.mean))
+
+
+def _percent(entry: Measurement) -> str:
+    """100 if all are right; else two digits, cut off and not rounded."""
+    prompts, wrong = entry.setting["prompts"], _wrong(entry)
+    return "100" if not wrong else f"{(prompts - wrong) * 10_000 // prompts / 100:.2f}"

@@ -1,0 +1,105 @@
+"""The STRIPS Transformer's Table 1: domains learned from action traces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..engine import Experiment, Job, Options, SettingsError
+from ..engine.arguments import Request
+from ..engine.card import Card
+from ..engine.settings import seeds_as_text
+from ..engine.tables import Table
+from . import report
+from .run import PAPER, Cell, CellOutcome, train_cell
+
+_USUAL_SIZE = 500  # of a domain that Table 1 does not have
+
+
+@dataclass(kw_only=True)
+class StripsOptions(Options):
+    """Options of the STRIPS experiment besides those of all."""
+
+    head_factor_at_largest: float | None = field(
+        default=None, metadata={"help": "besides, each domain's largest size with so many heads per true proposition"}
+    )
+    domain_file: str | None = field(default=None, metadata={"help": "with --domain pddl: your domain"})
+    problem_file: str | None = field(default=None, metadata={"help": "with --domain pddl: your problem"})
+    checkpoint_steps: int = field(default=10_000, metadata={"help": "save a cell's state every so many steps"})
+
+
+class StripsExperiment(Experiment[Cell, CellOutcome]):
+    """Cells of Table 1; the seeds of a cell are trained at once."""
+
+    name = "strips"
+    settings = Cell
+    outcome = CellOutcome
+    options = StripsOptions
+    unit = "cells"
+    seeds = 10
+    preset = "redraw"
+    shares_runs = True
+
+    def stages(self, request: Request[StripsOptions]) -> Iterable[Sequence[Cell]]:
+        options, axes = request.options, request.axes
+        files = {name: getattr(options, name) for name in ("domain_file", "problem_file")}
+        if ("pddl" in axes["domain"]) != (None not in files.values()):
+            raise SettingsError("--domain pddl goes with --domain_file and --problem_file, and they with it.")
+        cells = []
+        for domain in axes["domain"]:
+            sizes = axes["num_train"]
+            if sizes == ["all"]:
+                sizes = PAPER.values("num_train", domain=domain) or [_USUAL_SIZE]
+            kinds = [(size, factor) for size in sizes for factor in axes["head_factor"]]
+            if options.head_factor_at_largest is not None:
+                kinds.append((max(sizes), options.head_factor_at_largest))
+            cells += [
+                Cell.of(
+                    preset,
+                    request.overrides,
+                    domain=domain,
+                    num_train=size,
+                    head_factor=factor,
+                    seeds=seeds_as_text(request.seeds),
+                    **files,
+                )
+                for size, factor in kinds
+                for preset in request.presets
+            ]
+        # Large training sets first, so that no core waits long for the last cell.
+        yield sorted(cells, key=lambda cell: cell.num_train, reverse=True)
+
+    def train(self, settings: Cell, job: Job) -> CellOutcome | None:
+        return train_cell(settings, job)
+
+    def belongs(self, outcome: CellOutcome, asked: Sequence[Cell]) -> bool:
+        return False  # a card is of the cells that one command names: other seeds are another experiment
+
+    def order(self, outcome: CellOutcome) -> Any:
+        return report.order(outcome)
+
+    def cards(self, finished: Mapping[Path, CellOutcome]) -> Iterable[Card]:
+        for domain in dict.fromkeys(outcome.settings.domain for outcome in finished.values()):
+            own = {folder: outcome for folder, outcome in finished.items() if outcome.settings.domain == domain}
+            yield report.card_of(domain, own)
+
+    def table(self, finished: Sequence[CellOutcome]) -> Table:
+        return report.finished_table(finished)
+
+    def results(self, cards: Path) -> dict[str, str]:
+        return {"strips-table-1": report.table1(cards).markdown()}
+
+    def upgrade(self, record: dict[str, Any], folder: Path) -> dict[str, Any] | None:
+        """Before, `seeds` was their number, `redraw_after` None where it is 0 today, and no preset was noted."""
+        if "num_train" not in record or "head_factor" not in record:
+            return None
+        record = {name: value for name, value in record.items() if name != "checkpoint_steps"}
+        if isinstance(record["seeds"], int):
+            record["seeds"] = seeds_as_text(range(record["seeds"]))
+        record["preset"] = record.get("preset") or ("redraw" if record["redraw_after"] else "paper")
+        return record | {"redraw_after": record["redraw_after"] or 0}
+
+
+EXPERIMENT = StripsExperiment()

@@ -1,0 +1,1 @@
+"""Table 3 of the symbol processing paper: models that learn templatic generation."""

@@ -1,0 +1,153 @@
+"""From the outcomes of the runs to the figures of results.json, a card, and Table 3 with ours in it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from transformers import AutoTokenizer, BartForConditionalGeneration, GPT2LMHeadModel, MambaForCausalLM
+
+from hf_mech.hub import Measurement, PaperFigure, Results, measurement
+from hf_mech.templatic.tasks import SPLITS
+
+from ..engine.card import Card, Checkpoint
+from ..engine.tables import Table, percent, steps_in_words
+from .data import DATASET
+from .figures import figures_of
+from .run import RunOutcome
+from .settings import MODELS, PAPER, PAPERS_TASK, Run
+
+METRIC = "exact_match"
+NAME = "templatic-baselines"
+HEADS = {name: split.short_name for name, split in SPLITS.items()}
+
+_NOT_THE_PAPERS = {"hidden", "layers", "filter", "heads", "state", "kernel", "data_seed", "num_train", "num_eval"}
+"""Departures that make another model, or another task, of a run: it stands beside no figure of the paper."""
+
+_SHOWN = (
+    *("batch_size", "layers", "hidden", "filter", "heads", "initializer_range", "learning_rate"),
+    *("scheduler", "warmup_steps", "max_grad_norm", "dropout", "mixed_precision", "eval_prompts"),
+)
+_CLASSES = {"transformer": BartForConditionalGeneration, "nano_gpt": GPT2LMHeadModel, "mamba": MambaForCausalLM}
+"""The models that are transformers' own, so that their checkpoints load anywhere."""
+
+
+def order(outcome: RunOutcome) -> tuple[Any, ...]:
+    """The order of Table 3."""
+    run = outcome.settings
+    return MODELS.index(run.model), bool(run.departures), json.dumps(run.departures, sort_keys=True), run.seed
+
+
+def measurements(outcomes: Iterable[RunOutcome]) -> list[Measurement]:
+    """Every setting's figures over its seeds, in the order of Table 3."""
+    groups: dict[tuple[Any, ...], list[RunOutcome]] = {}
+    for outcome in sorted(outcomes, key=order):
+        groups.setdefault(order(outcome)[:-1], []).append(outcome)
+    return [entry for members in groups.values() for entry in _of_group(members)]
+
+
+def choose(outcomes: Mapping[Path, RunOutcome]) -> Path | None:
+    """The folder of the run whose model is transformers' own and best on `dev`; None if there is none."""
+    own = [folder for folder, outcome in outcomes.items() if outcome.settings.model in _CLASSES]
+    return max(own, key=lambda folder: outcomes[folder].exact_match["dev"], default=None)
+
+
+def card_of(task: str, preset: str, outcomes: Mapping[Path, RunOutcome]) -> Card:
+    """The card of a task and preset. One that is not the usual one has a name of its own."""
+    own, measured, folder = list(outcomes.values()), measurements(outcomes.values()), choose(outcomes)
+    parts = [NAME, *([] if task == PAPERS_TASK else [task.replace("_", "-")]), *([] if preset == "cpu" else [preset])]
+    counts = sorted({count for outcome in own for count in outcome.measured.values()})
+    same = f"{counts[0]:,} of each split, the same for every model but for `train`"
+    seeds = sorted({entry.n for entry in measured})
+    return Card(
+        name="-".join(parts),
+        outcomes=own,
+        seconds=sum(outcome.seconds + outcome.seconds_of_test for outcome in own),  # one core a run
+        measured=measured,
+        text={
+            "task": task,
+            "preset": preset,
+            **{"hidden": _values(own, "hidden"), "steps": _values(own, "steps"), "batches": _values(own, "batch_size")},
+            "table": table3(measured).markdown(),
+            "prompts": same if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,} of each split",
+            "seeds": "One seed,"
+            if seeds == [1]
+            else f"{' or '.join(map(str, seeds))} seeds, mean ± standard deviation,",
+            "chosen": outcomes[folder].settings if folder else None,
+        },
+        model_class="six of them, see below",
+        paper="smolensky2024mechanisms",
+        task="text-generation",
+        tags=["templatic-generation", "in-context-learning", "out-of-distribution"],
+        headline=[METRIC],
+        figures=figures_of(own, [entry for entry in measured if entry.metric == METRIC], HEADS),
+        checkpoint=_checkpoint(outcomes[folder].settings, folder / "model") if folder else None,
+    )
+
+
+def table3(measured: Iterable[Measurement]) -> Table:
+    """Two rows a model: ours, the completions that are exactly right in per cent of each split, and the paper's.
+
+    Models come in the order of Table 3. Settings of one model that differ have rows of their own.
+    """
+    rows: dict[tuple[int, str], dict[str, Measurement]] = {}
+    for entry in measured:
+        if entry.metric == METRIC:
+            own = {name: value for name, value in entry.setting.items() if name != "split"}
+            rows.setdefault((MODELS.index(own["model"]), repr(own)), {})[entry.setting["split"]] = entry
+    table = Table(["model", *(f">{head}" for head in HEADS.values()), ">steps"])
+    for (number, _), cells in sorted(rows.items(), key=lambda row: row[0][0]):
+        done = steps_in_words(next(iter(cells.values())).setting["steps_done"])
+        ours = [cells.get(split) for split in HEADS]
+        table.rows.append([MODELS[number], *(percent(m, spread=bool(m and m.n > 1 and m.std)) for m in ours), done])
+        paper = [percent(entry.paper if entry else None, spread=False) for entry in ours]
+        if any(paper):
+            table.rows.append(["*in the paper*", *paper, ""])
+    return table
+
+
+def table_of_card(cards: Path) -> str:
+    """The table of the usual card; empty if there is none."""
+    file = cards / NAME / "results.json"
+    return table3(Results.load(file).results).markdown() if file.exists() else ""
+
+
+def _checkpoint(run: Run, folder: Path) -> Checkpoint:
+    return Checkpoint(_CLASSES[run.model].from_pretrained(folder), AutoTokenizer.from_pretrained(folder))
+
+
+def _of_group(members: Sequence[RunOutcome]) -> list[Measurement]:
+    run = members[0].settings
+    setting = {
+        "model": run.model,
+        "preset": run.preset,
+        **{name: getattr(run, name) for name in _SHOWN},
+        "departures": run.departures,  # from the preset
+        "parameters": members[0].parameters,
+        "seeds": [outcome.settings.seed for outcome in members],
+        "steps_done": [outcome.steps for outcome in members],
+    }
+
+    def measure(metric: str, split: str | None, values: list[float], paper: PaperFigure | None = None) -> Measurement:
+        own = setting | ({"split": split} if split else {})
+        return measurement(DATASET, run.task, own, metric, values, paper)
+
+    papers = not run.departures.keys() & _NOT_THE_PAPERS
+    of_splits = [
+        measure(
+            METRIC,
+            split,
+            [outcome.exact_match[split] for outcome in members],
+            PAPER.figure(METRIC, task=run.task, model=run.model, split=split) if papers else None,
+        )
+        for split in members[0].measured
+    ]
+    return [*of_splits, measure("training_seconds", None, [outcome.seconds for outcome in members])]
+
+
+def _values(outcomes: Sequence[RunOutcome], name: str) -> str:
+    """A number of the runs' settings in words, or the smallest and the largest."""
+    found = sorted({getattr(outcome.settings, name) for outcome in outcomes})
+    return " to ".join(f"{value:,}" for value in dict.fromkeys((found[0], found[-1])))
