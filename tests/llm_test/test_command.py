@@ -20,13 +20,13 @@ from typer.testing import CliRunner
 
 from hf_mech.cli import app
 from hf_mech.hub.results import Results
-from hf_mech.templatic.evaluate_llm import AnswersError, evaluate, judge
-from hf_mech.templatic.language_models import LanguageModelError, Reply
-from hf_mech.templatic.system_prompt import system_prompt
-from hf_mech.templatic.tables import TABLES
+from hf_mech.llm_test.evaluate import AnswersError, evaluate, judge
+from hf_mech.llm_test.language_models import LanguageModelError, Reply
+from hf_mech.llm_test.system_prompt import system_prompt
+from hf_mech.llm_test.tables import TABLES
+from hf_mech.llm_test.variants import Variant, prompts_of
 from hf_mech.templatic.template import Prompt, Template
-from hf_mech.templatic.variants import Variant, prompts_of
-from tests.templatic.chat_server import ChatServer
+from tests.llm_test.chat_server import ChatServer
 from tests.templatic.regex_solver import solve
 
 ROOT = Path(__file__).parents[2]
@@ -351,7 +351,8 @@ def test_a_model_that_is_not_there(tmp_path):
 
 
 def test_the_command_line_starts_without_what_only_this_command_needs():
-    code = "import sys, hf_mech.cli; print([m for m in sys.modules if m.startswith('hf_mech.templatic')])"
+    ours = ("hf_mech.templatic", "hf_mech.llm_test")
+    code = f"import sys, hf_mech.cli; print([m for m in sys.modules if m.startswith({ours})])"
     done = subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hf_mech.templatic.variants import Variant
+from hf_mech.llm_test.variants import Variant
 
 PAPER_MODEL = "gpt-4"
 """The model of Tables 6 to 10: gpt-4-0613, asked in September 2024 (Sec. 4.2.2, App. H)."""

@@ -20,10 +20,10 @@ from typing import Any
 from tqdm.auto import tqdm  # type: ignore[import-untyped]
 
 from hf_mech.hub.files import write_text_atomically
-from hf_mech.templatic.language_models import LanguageModel, Question, Reply
-from hf_mech.templatic.system_prompt import system_prompt
+from hf_mech.llm_test.language_models import LanguageModel, Question, Reply
+from hf_mech.llm_test.system_prompt import system_prompt
+from hf_mech.llm_test.variants import Variant, prompts_of
 from hf_mech.templatic.template import Prompt
-from hf_mech.templatic.variants import Variant, prompts_of
 
 
 class AnswersError(ValueError):
@@ -39,7 +39,7 @@ class Record:
         prompt: as it was asked, without the system prompt.
         completion: the right answer.
         reply: what the model said.
-        finish_reason: why it stopped, where known; see [`~hf_mech.templatic.language_models.Reply`].
+        finish_reason: why it stopped, where known; see [`~hf_mech.llm_test.language_models.Reply`].
         correct: whether the reply's symbols are those of the completion, all of them in the same order and no others.
             Symbols are what white space separates. The paper does not say how it compared.
         con_count: how many constituents the question has.

@@ -16,7 +16,7 @@ from requests.adapters import HTTPAdapter
 from requests.auth import AuthBase
 from urllib3.util.retry import Retry
 
-from hf_mech.templatic.language_models import (
+from hf_mech.llm_test.language_models import (
     EndpointAnswerError,
     EndpointBusyError,
     EndpointKeyError,
@@ -128,7 +128,7 @@ class ChatEndpoint:
         """One reply a question, in order; up to `concurrency` requests are under way at once.
 
         Raises:
-            LanguageModelError: see the classes of [`~hf_mech.templatic.language_models`].
+            LanguageModelError: see the classes of [`~hf_mech.llm_test.language_models`].
         """
         waiting: deque[Future[Reply]] = deque()
         with ThreadPoolExecutor(self.concurrency) as pool:
@@ -147,7 +147,7 @@ class ChatEndpoint:
         """Ask one question.
 
         Raises:
-            LanguageModelError: see the classes of [`~hf_mech.templatic.language_models`].
+            LanguageModelError: see the classes of [`~hf_mech.llm_test.language_models`].
         """
         messages = [{"role": "user", "content": question.prompt}]
         if question.system is not None:
