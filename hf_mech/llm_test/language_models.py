@@ -7,42 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 
-class LanguageModelError(RuntimeError):
-    """Base of what can go wrong between a question and its answer. What was answered before is kept."""
-
-
-class ModelNotLoadedError(LanguageModelError):
-    """A name or folder from which transformers makes no text-generation pipeline."""
-
-
-class PromptTooLongError(LanguageModelError):
-    """A prompt that, with the tokens of its answer, is longer than the model's positions reach."""
-
-
-class EndpointSettingsError(LanguageModelError):
-    """An address, a time limit or a request of which no chat-completions request can be made."""
-
-
-class EndpointUnreachableError(LanguageModelError):
-    """No connection, or no answer in time, after every retry."""
-
-
-class EndpointKeyError(LanguageModelError):
-    """The endpoint wants an API key, or another one (status 401 or 403)."""
-
-
-class EndpointBusyError(LanguageModelError):
-    """Still too many requests or a failing server (status 429 or 5xx) after every retry."""
-
-
-class EndpointRefusedError(LanguageModelError):
-    """The endpoint refused the request itself (another status than 200), which repeating it would not mend."""
-
-
-class EndpointAnswerError(LanguageModelError):
-    """Status 200 with something that is not a chat completion."""
-
-
 @dataclass(frozen=True)
 class Question:
     """What a model is asked.

@@ -7,7 +7,8 @@ from typing import Any
 
 from transformers import Pipeline, pipeline
 
-from hf_mech.llm_test.language_models import ModelNotLoadedError, PromptTooLongError, Question, Reply
+from hf_mech.llm_test.errors import ModelNotLoadedError, PromptTooLongError
+from hf_mech.llm_test.language_models import Question, Reply
 
 LAST_SYMBOL = "."
 """What ends every answer (Sec. 4.2.1)."""

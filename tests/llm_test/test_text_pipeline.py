@@ -9,7 +9,8 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import WhitespaceSplit
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast, pipeline
 
-from hf_mech.llm_test.language_models import LanguageModel, ModelNotLoadedError, PromptTooLongError, Question
+from hf_mech.llm_test.errors import ModelNotLoadedError, PromptTooLongError
+from hf_mech.llm_test.language_models import LanguageModel, Question
 from hf_mech.llm_test.text_pipeline import TextPipeline
 
 WORDS = sorted({*"QABVDEFGHKL.~:|", "Complete", "the", "pattern."})
