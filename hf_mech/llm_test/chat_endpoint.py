@@ -34,9 +34,9 @@ class ChatEndpoint:
 
     Greedy by default (temperature 0); the paper does not give its sampling.
 
-    The client is httpx2, which huggingface_hub brings. `huggingface_hub.InferenceClient` itself does not fit: without a
-    key it sends the user's Hugging Face token to the endpoint, in offline mode it refuses local servers too, it follows
-    redirects of a POST, and it has no retries.
+    The client is httpx2, the one of huggingface_hub. `huggingface_hub.InferenceClient` itself does not fit: without a
+    key it sends the user's Hugging Face token to the endpoint, in offline mode it refuses local servers too, it turns a
+    redirected POST into a GET, and it has no retries.
 
     Args:
         model: the model's name at the endpoint.

@@ -1,10 +1,10 @@
-"""Testing a language model on templatic generation: ask, note every reply, count (Sec. 4.2.2, App. H).
+"""Testing a language model on templatic generation: ask, write down every reply, count (Sec. 4.2.2, App. H).
 
-A run's folder holds
+The folder of a run:
 
-    run.json               model, seed and system prompt; other settings are refused the folder
-    answers/<variant>.jsonl  one line a prompt, written as soon as the reply is there; a killed run goes on behind it
-    results.json           the figures, in the form of all results of hf_mech
+    run.json                 model, seed and system prompt; a run with other settings is refused
+    answers/<variant>.jsonl  one line a prompt, written as soon as the reply arrives; the next run goes on after them
+    results.json             the figures, in the form of all results of hf_mech
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from hf_mech.templatic.template import Prompt
 
 
 class AnswersError(ValueError):
-    """A folder with the answers of another run, or a file of answers that no run of ours wrote."""
+    """A folder with the answers of another run, or a file of answers with foreign lines."""
 
 
 def evaluate(
@@ -40,15 +40,15 @@ def evaluate(
     system: bool = True,
     progress: bool = True,
 ) -> list[Score]:
-    """Ask the model all prompts of the variants that the folder has no answers to yet.
+    """Ask the model the prompts of the variants, except those with an answer in the folder.
 
     Args:
-        model: what is tested.
-        variants: what it is asked; the same variant twice is asked once.
-        folder: made if need be.
-        prompts: how many of each variant; a later run may ask more.
+        model: the tested model.
+        variants: the variants of the task; a repeated one is asked once.
+        folder: the run's folder; made if it is missing.
+        prompts: number of prompts for each variant; a later run may ask more.
         seed: of the prompts.
-        system: put the system prompt of App. G first; a model that was made for this task needs none.
+        system: put the system prompt of App. G first; a model made for this task needs none.
         progress: show a bar for each variant.
 
     Returns:
@@ -56,8 +56,8 @@ def evaluate(
 
     Raises:
         AnswersError: if the folder was begun with another model, seed or system prompt, or its files were changed.
-        LanguageModelError: if a question cannot be answered; what was answered is kept, and the next run goes on.
-        VariantError: if a variant does not exist, has too few prompts, or `prompts` is less than 1.
+        LanguageModelError: if the model fails at a question; earlier answers are kept, and the next run goes on.
+        VariantError: if a variant has too few prompts, or `prompts` is less than 1.
     """
     asked = {variant: prompts_of(variant, seed, prompts) for variant in variants}  # wrong ones are refused first
     _claim(folder, {"model": model.settings(), "seed": seed, "system_prompt": system})
@@ -73,14 +73,14 @@ def evaluate(
 def _ask(
     model: LanguageModel, variant: Variant, wanted: Sequence[Prompt], path: Path, system: bool, progress: bool
 ) -> list[Record]:
-    """The records of all wanted prompts; those that are missing are asked for and appended to the file."""
+    """The records of all wanted prompts. The missing ones are asked for, and appended to the file."""
     records = _answered(path, wanted, model.group)
     missing = wanted[len(records) :]
     if not missing:
         return records[: len(wanted)]
     instruction = system_prompt(variant.grammar) if system else None
     questions = [Question(prompt.text, instruction) for prompt in missing]
-    hidden = None if progress else True  # None hides it where nobody looks on
+    hidden = None if progress else True  # None hides the bar outside a terminal
     bar = tqdm(total=len(wanted), initial=len(records), desc=variant.name, unit="prompt", disable=hidden)
     with bar, path.open("a", encoding="utf-8") as file:
         before = time.monotonic()
@@ -97,9 +97,9 @@ def _ask(
 
 
 def _answered(path: Path, wanted: Sequence[Prompt], group: int) -> list[Record]:
-    """The records in the file, from which an incomplete last line and an incomplete last group are removed.
+    """The records in the file. An incomplete last line and an incomplete last group are removed from the file.
 
-    A model that answers in groups would otherwise be asked the rest of a group alone, and rounding might differ.
+    Otherwise a model that answers in groups would answer the rest of a group alone, with other rounding.
     """
     if not path.exists():
         return []
@@ -130,7 +130,7 @@ def _record(line: str, number: int, path: Path) -> Record:
 
 
 def _claim(folder: Path, settings: dict[str, Any]) -> None:
-    """Note in the folder what is asked there, and refuse it to other settings."""
+    """Write the settings into a new folder; refuse a folder with other settings."""
     folder.mkdir(parents=True, exist_ok=True)
     note = folder / "run.json"
     if note.exists():

@@ -1,4 +1,4 @@
-"""What a language model has to be able to do to be tested: answer questions, in order (Sec. 4.2.2)."""
+"""The interface of a tested language model: it answers questions, in order (Sec. 4.2.2)."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any, Protocol, runtime_checkable
 
 @dataclass(frozen=True)
 class Question:
-    """What a model is asked.
+    """A prompt, with or without a system prompt.
 
     Attributes:
-        prompt: the prompt of the task: shots and cue, symbols separated by one space.
+        prompt: the prompt of the task: shots and cue, with one space between symbols.
         system: the system prompt, or None for the bare prompt.
     """
 
@@ -22,12 +22,13 @@ class Question:
 
 @dataclass(frozen=True)
 class Reply:
-    """What a model says.
+    """The answer of a model.
 
     Attributes:
-        text: as it came, but without what the model's kind never counts as its answer (see `settings`).
-        finish_reason: why it stopped, in the words of the chat-completions protocol: "stop", or "length" where the
-            limit of tokens cut it off; None where that is not known.
+        text: the generated text. A model without a chat template continues the prompt; its text ends with the first
+            symbol ".".
+        finish_reason: the reason of its end, in the words of the chat-completions protocol: "stop", or "length" at the
+            limit of tokens; None if unknown.
     """
 
     text: str
@@ -40,21 +41,24 @@ class LanguageModel(Protocol):
 
     Attributes:
         name: for tables and results.
-        group: how many questions are answered together, so that a reply may depend, by rounding, on the others of its
-            group. A run that goes on after an interruption begins with a whole group; 1 where replies are independent.
+        group: number of questions answered together. Rounding may make a reply depend on the others of its group, so an
+            interrupted run goes on with a whole group. 1 if replies are independent.
     """
 
     name: str
     group: int
 
     def settings(self) -> dict[str, Any]:
-        """What decides the replies, as JSON values; no secrets. A run goes on only under equal settings."""
+        """All settings with an effect on the replies, as JSON values without secrets.
+
+        A run goes on only under equal settings.
+        """
         ...
 
     def replies(self, questions: Sequence[Question]) -> Iterator[Reply]:
-        """One reply a question, in order, each as soon as it is there.
+        """One reply a question, in order, each as soon as it arrives.
 
         Raises:
-            LanguageModelError: on the first question that cannot be answered; the replies before it have been given.
+            LanguageModelError: at the first question without an answer; the replies before it have been given.
         """
         ...

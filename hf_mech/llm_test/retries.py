@@ -1,4 +1,4 @@
-"""Retries of a request: which replies and errors, how often, and the waits between attempts."""
+"""Retries of a request: the replies and errors that are retried, the number of attempts, the waits between them."""
 
 from __future__ import annotations
 

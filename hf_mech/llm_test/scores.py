@@ -17,17 +17,17 @@ class Record:
 
     Attributes:
         index: the prompt's number, from 0.
-        prompt: as it was asked, without the system prompt.
+        prompt: the prompt of the task, without the system prompt.
         completion: the right answer.
-        reply: what the model said.
-        finish_reason: why it stopped, where known; see [`~hf_mech.llm_test.language_models.Reply`].
-        correct: whether the reply's symbols are those of the completion, all of them in the same order and no others.
-            Symbols are what white space separates. The paper does not say how it compared.
-        con_count: how many constituents the question has.
-        con_length: how many symbols its longest one has.
-        constituents: how many constituents the right answer has.
-        constituents_right: how many of them the reply has whole, in their order.
-        seconds: the wait for this reply after the one before.
+        reply: the model's text.
+        finish_reason: the reason of the reply's end, if known; see [`~hf_mech.llm_test.language_models.Reply`].
+        correct: whether the reply has the completion's symbols, all of them in the same order and no others. White
+            space separates symbols. The paper does not give its comparison.
+        con_count: number of constituents of the question.
+        con_length: number of symbols of the cue's longest constituent.
+        constituents: number of constituents of the right answer.
+        constituents_right: number of those that the reply has whole, in their order.
+        seconds: time between the previous reply and this one.
     """
 
     index: int
@@ -48,16 +48,15 @@ class Score:
     """The figures of one variant.
 
     Attributes:
-        variant: what was asked.
-        prompts: how many prompts.
+        variant: the variant of the task.
+        prompts: number of prompts.
         accuracy: the share of replies that are right, the paper's "Accuracy".
-        constituent_accuracy: the share of the right answers' constituents that stand whole and in their order in the
-            replies; a figure of ours, which tells a lost delimiter from a lost constituent. None where no answer has
-            constituents.
+        constituent_accuracy: the share of the right answers' constituents that the replies have whole and in order. A
+            figure of ours; it tells a lost delimiter from a lost constituent. None if no answer has constituents.
         by_count: number of constituents in the question -> (prompts, accuracy).
         by_length: symbols of the cue's longest constituent -> (prompts, accuracy).
-        cut_off: how many replies hit the limit of tokens, as far as the model told.
-        seconds: the waits for all replies, also those of a run that was interrupted.
+        cut_off: number of replies that ended at the limit of tokens, as reported by the model.
+        seconds: the sum over all replies, those of interrupted runs included.
     """
 
     variant: Variant
@@ -91,7 +90,7 @@ def judge(index: int, prompt: Prompt, reply: Reply, seconds: float = 0.0) -> Rec
 
 
 def score(variant: Variant, records: Sequence[Record]) -> Score:
-    """The figures of the records, of which there must be at least one."""
+    """The figures of one or more records."""
     constituents = sum(record.constituents for record in records)
     return Score(
         variant=variant,
@@ -106,7 +105,7 @@ def score(variant: Variant, records: Sequence[Record]) -> Score:
 
 
 def _found_in_order(wanted: Sequence[Sequence[str]], said: Sequence[str]) -> int:
-    """The most constituents that stand in `said` unbroken, one behind the other, in the order of `wanted`."""
+    """The largest number of constituents that `said` has unbroken, one after the other, in the order of `wanted`."""
     # best[at]: the most of the constituents so far that end at or before position `at`.
     best = [0] * (len(said) + 1)
     for symbols in wanted:
