@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from hf_mech.templatic.language_models import LanguageModel
-    from hf_mech.templatic.tables import Row
+    from hf_mech.llm_test.language_models import LanguageModel
+    from hf_mech.llm_test.tables import Row
 
 _OF_ONE = "One variant"
 _ENDPOINT = "A model behind an endpoint (--base-url)"
@@ -32,15 +32,15 @@ def ask_llm(
     task: Annotated[str, typer.Option(help="k_shot_rlw, 1_shot_eng ...", rich_help_panel=_OF_ONE)] = "1_shot_rlw",
     split: Annotated[str, typer.Option(help="test, ood_lexical ...", rich_help_panel=_OF_ONE)] = "test",
     con_count: Annotated[
-        int | None, typer.Option(help="Only prompts with so many constituents.", rich_help_panel=_OF_ONE)
+        int | None, typer.Option(help="Only prompts with that number of constituents.", rich_help_panel=_OF_ONE)
     ] = None,
     con_length: Annotated[
-        int | None, typer.Option(help="Only prompts with constituents of so many symbols.", rich_help_panel=_OF_ONE)
+        int | None, typer.Option(help="Only prompts with constituents of that length.", rich_help_panel=_OF_ONE)
     ] = None,
     grammar: Annotated[
         bool, typer.Option("--grammar", help="Tell the model the grammar.", rich_help_panel=_OF_ONE)
     ] = False,
-    prompts: Annotated[int, typer.Option(min=1, help="Prompts a variant; the paper has 100.")] = 100,
+    prompts: Annotated[int, typer.Option(min=1, help="Prompts for each variant; the paper has 100.")] = 100,
     seed: Annotated[int, typer.Option(min=0, help="The data set's seed.")] = 0,
     no_system_prompt: Annotated[
         bool, typer.Option("--no-system-prompt", help="Bare prompts, for a model made for this task.")
@@ -60,14 +60,14 @@ def ask_llm(
     ] = "OPENAI_API_KEY",
     timeout: Annotated[float, typer.Option(help="Seconds for a reply.", rich_help_panel=_ENDPOINT)] = 120.0,
     retries: Annotated[int, typer.Option(help="Further attempts.", rich_help_panel=_ENDPOINT)] = 6,
-    concurrency: Annotated[int, typer.Option(help="Requests at once.", rich_help_panel=_ENDPOINT)] = 4,
+    concurrency: Annotated[int, typer.Option(help="Simultaneous requests.", rich_help_panel=_ENDPOINT)] = 4,
     request: Annotated[
         str | None,
         typer.Option(
             help="Further fields of the request, as JSON; null removes one.", rich_help_panel=_ENDPOINT, metavar="JSON"
         ),
     ] = None,
-    batch_size: Annotated[int, typer.Option(min=1, help="Prompts at once.", rich_help_panel=_PIPELINE)] = 8,
+    batch_size: Annotated[int, typer.Option(min=1, help="Prompts in a batch.", rich_help_panel=_PIPELINE)] = 8,
     device: Annotated[str | None, typer.Option(help="cpu, cuda:0 ...", rich_help_panel=_PIPELINE)] = None,
     dtype: Annotated[str, typer.Option(help="float32, bfloat16 ...", rich_help_panel=_PIPELINE)] = "auto",
     trust_remote_code: Annotated[
@@ -78,9 +78,9 @@ def ask_llm(
     """Test a language model on templatic generation, as the paper tested GPT-4 (Tables 2 and 6 to 10)."""
     from rich.console import Console
 
-    from hf_mech.templatic.evaluate_llm import evaluate
-    from hf_mech.templatic.report import save_results, score_tables
-    from hf_mech.templatic.variants import Variant
+    from hf_mech.llm_test.evaluate import evaluate
+    from hf_mech.llm_test.report import save_results, score_tables
+    from hf_mech.llm_test.variants import Variant
 
     rows = _rows(table or [])
     one = Variant(task, split, con_count, con_length, grammar)
@@ -108,7 +108,7 @@ def ask_llm(
 
 
 def _rows(tables: list[str]) -> list[Row]:
-    from hf_mech.templatic.tables import TABLES
+    from hf_mech.llm_test.tables import TABLES
 
     names = list(dict.fromkeys(name for asked in tables for name in (TABLES if asked == "all" else [asked])))
     for name in names:
@@ -129,7 +129,7 @@ def _fields(request: str | None) -> dict[str, Any]:
 
 @contextmanager
 def _endpoint(model: str, base_url: str, api_key_env: str, **options: Any) -> Iterator[LanguageModel]:
-    from hf_mech.templatic.chat_endpoint import ChatEndpoint, api_key_from_environment
+    from hf_mech.llm_test.chat_endpoint import ChatEndpoint, api_key_from_environment
 
     with ChatEndpoint(model, base_url, api_key=api_key_from_environment(api_key_env), **options) as endpoint:
         yield endpoint
@@ -139,7 +139,7 @@ def _endpoint(model: str, base_url: str, api_key_env: str, **options: Any) -> It
 def _pipeline(model: str, **options: Any) -> Iterator[LanguageModel]:
     from transformers.utils import logging
 
-    from hf_mech.templatic.text_pipeline import TextPipeline
+    from hf_mech.llm_test.text_pipeline import TextPipeline
 
-    logging.set_verbosity_error()  # the bar and the table are what is to be seen
+    logging.set_verbosity_error()  # only the bar and the table are shown
     yield TextPipeline.from_pretrained(model, **options)

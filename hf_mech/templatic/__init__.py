@@ -1,1 +1,1 @@
-"""Templatic generation: the tasks of the paper's Sec. 4, as templates, prompts and their completions."""
+"""Templatic generation: templates, prompts and completions of the tasks of Sec. 4."""

@@ -1,4 +1,4 @@
-"""Whether a prompt keeps to the grammar of App. D: an error for one that can't be read, a warning for one that can."""
+"""Check prompts against the grammar of App. D: an error for an unreadable one, a warning for a broken constraint."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hf_mech.templatic.template import Prompt
 
 
 def violations(text: str) -> list[str]:
-    """The additional constraints of App. D that a prompt breaks, each in words; none for a prompt of the grammar.
+    """The additional constraints of App. D that a prompt breaks, in words; an empty list for a prompt of the grammar.
 
     Raises:
         PromptError: the text is not k examples and a cue.
@@ -36,7 +36,7 @@ def violations(text: str) -> list[str]:
 
 
 def check_prompt(text: str) -> Prompt:
-    """Reads a prompt, and warns of each constraint of App. D that it breaks, before any error.
+    """Read a prompt. Warn of each broken constraint of App. D, before any error.
 
     Warns:
         GrammarWarning: a symbol is repeated where the grammar forbids it; the completion may not be the only one.

@@ -1,4 +1,4 @@
-"""The right completion of a prompt, found by plain text processing: what a model's answer is compared with."""
+"""The right completion of a prompt, found by plain text processing: the reference for a model's answer."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from hf_mech.templatic.parse import parse
 def complete(prompt: str) -> str:
     """The completion of a prompt of k examples and a cue, exact wherever the prompt follows a template.
 
-    Symbols of the result have one space between them. Where a prompt breaks a constraint of App. D, see
-    `hf_mech.templatic.check.check_prompt`, there may be more than one reading, of which this takes one.
+    Symbols of the result have one space between them. A prompt that breaks a constraint of App. D may have several
+    readings; this function takes one of them. `hf_mech.templatic.check.check_prompt` finds such prompts.
 
     Raises:
         PromptError: the text is not k examples and a cue, or they do not follow one template.

@@ -1,4 +1,4 @@
-"""What can go wrong with templatic generation: `ValueError`s whose text says what to do, and one warning."""
+"""Errors of templatic generation, with messages that say how to mend them, and one warning."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ class TemplaticError(ValueError):
 
 
 class TaskError(TemplaticError):
-    """A task or split that does not exist, or a seed, size or range of examples that makes no sense."""
+    """An unknown task or split, or an invalid seed, size or range of examples."""
 
 
 class TemplateError(TemplaticError):
-    """A template that is none, or values that do not fit it."""
+    """An invalid template, or values that do not fit the template."""
 
 
 class PromptError(TemplaticError):
-    """A prompt that is not k examples and a cue, or whose parts follow no common template."""
+    """A text other than k examples and a cue, or examples and a cue without a common template."""
 
 
 class GrammarWarning(UserWarning):
-    """A prompt that can be read, and yet breaks one of the additional constraints of App. D."""
+    """A readable prompt breaks one of the additional constraints of App. D."""

@@ -16,8 +16,8 @@ from hf_mech.templatic.words import DELIMITER_SYMBOLS, words
 ECHO_EVERY = 40  # one training prompt in so many is an echo prompt; the paper gives no number
 DELIMITER_LENGTHS = (1, 2)  # symbols in a delimiter, each number as likely: those of (10) and of Sec. 4.2.1
 
-# Which prompts a split may have, by `bucket`: so no prompt is in two of them, whatever the seed. The echo prompts of
-# the train split and `ood_lexical` share their words, and so the same rule keeps those two apart.
+# The parts of all prompts, by `bucket`, that a split may draw from: no prompt is in two splits, for any seeds. The echo
+# prompts of the train split and `ood_lexical` share their words; the same rule keeps those two apart.
 BUCKETS = 10
 _SPLIT_BUCKETS = {"train": range(8), "dev": range(8, 9), "test": range(9, 10), "ood_lexical": range(9, 10)}
 
@@ -28,7 +28,7 @@ class Example:
 
     Args:
         prompt: k examples and the cue, in symbols with one space between them.
-        completion: what the cue asks for, up to and with the full stop.
+        completion: the answer to the cue, with its full stop.
         info: JSON. `{"type": "echo"}` for an echo prompt; for any other its type `templatic`, the number of its
             constituents, and the length of each one in each example and, last, in the cue:
             `{"type": "templatic", "cons_count": 2, "cons_len": [[1, 4], [2, 2]]}`.
@@ -48,8 +48,8 @@ def generate(
         task: a task of Table 1 or its name.
         split: a split of Table 1 or its name.
         seed: 0 or more; another seed, other examples.
-        start, stop: which ones. An example depends on its index and not on the range, so that parts make the whole.
-            Without `stop`, up to the split's size; there is no end to what a larger `stop` can ask for.
+        start, stop: the range of indices. An example depends on its index and not on the range, so that parts make the
+            whole. By default `stop` is the split's size; a larger `stop` continues the split without end.
 
     Raises:
         TaskError: no such task or split, or a seed or range out of bounds.
@@ -86,7 +86,7 @@ def is_echo(split: str | Split, index: int) -> bool:
 
 
 def bucket(example_symbol: str, cue_symbol: str) -> int:
-    """Which of the 10 parts of all prompts one belongs to, by the first symbols of its first example and of its cue.
+    """The number of a prompt's part, out of 10, from the first symbols of its first example and of its cue.
 
     Train has 8 parts, dev and test have one each.
     """
@@ -144,7 +144,7 @@ _ECHO = Template((0,), (0, (END,)))
 
 
 def _prompt(task: Task, split: Split, seed: int, index: int) -> Prompt:
-    """Constituents of all examples and of the cue share no symbol, which is more than App. D asks of the cue alone."""
+    """Constituents of examples and cue share no symbol. App. D asks this of the cue alone."""
     draws = Draws(f"{task.name}/{split.name}/{seed}/{index}")
     echo = is_echo(split, index)
     template = _ECHO if echo else sample_template(draws, split.counts)

@@ -1,4 +1,4 @@
-"""From the text of a prompt to its template and values: what templatic generation has to find out (Sec. 3.3)."""
+"""From the text of a prompt to its template and the values of its constituents (Sec. 3.3)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Region = tuple[str, ...]
 
 
 def regions(text: str) -> tuple[tuple[tuple[Region, Region], ...], Region]:
-    """Splits a prompt into the Q-region and A-region of each example, and the Q-region of its cue, without `Q` and `A`.
+    """Split a prompt into the Q-region and A-region of each example, and the Q-region of its cue, without `Q` and `A`.
 
     Raises:
         PromptError: no cue, no example, or a region that is empty or out of order.
@@ -42,9 +42,9 @@ def regions(text: str) -> tuple[tuple[tuple[Region, Region], ...], Region]:
 def parse(text: str) -> Prompt:
     """The template of a prompt, and the values of its constituents.
 
-    A symbol that stands in the question of every example and in the cue is part of a delimiter (32c-iii); what lies
-    between delimiters is a constituent (32b-iii). In an answer, a question's constituent is a field that the cue fills,
-    and all else is delimiter (32d-i).
+    A symbol in the question of every example and in the cue is part of a delimiter (32c-iii); the symbols between
+    delimiters are a constituent (32b-iii). In an answer, a question's constituent is a field that the cue fills; all
+    other symbols are delimiters (32d-i).
 
     Raises:
         PromptError: the text is not k examples and a cue, or they do not follow one template.
@@ -94,7 +94,7 @@ def _fields(question: Region, fixed: set[str]) -> tuple[tuple[Field, ...], Value
 
 
 def _answer(answer: Region, values: Values, number: int) -> tuple[Field, ...]:
-    """The fields of an A-region, in which whole constituents of the question stand."""
+    """The fields of an A-region, from whole constituents of the question and delimiters."""
     longest_first = sorted(enumerate(values), key=lambda pair: -len(pair[1]))
     inside = {symbol for value in values for symbol in value}
     fields: list[Field] = []

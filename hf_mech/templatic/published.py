@@ -24,7 +24,7 @@ def load_published(task: str, path: str = PUBLISHED, **kwargs: Any) -> Dataset |
         kwargs: for `datasets.load_dataset`, such as `split="test"` or `streaming=True`.
 
     Returns:
-        What `load_dataset` returns, with the columns `prompt`, `completion` and `info`.
+        The result of `load_dataset`, with the columns `prompt`, `completion` and `info`.
 
     Raises:
         TaskError: no such task, or a data set with other columns.

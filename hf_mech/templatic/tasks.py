@@ -1,7 +1,8 @@
 """The tasks and splits of Table 1, as data.
 
-The paper gives one size, "approximately 280,000" training prompts, ten times that for `1_shot_rlw_10x`. The others are
-ours, in the proportion of the published files' sizes in bytes: 8 to 1 for dev and test, 33 to 1 for each `ood_*` split.
+The paper gives one size: "approximately 280,000" training prompts, and ten times that for `1_shot_rlw_10x`. The other
+sizes are ours. They follow the published files' sizes in bytes: train is 8 times as large as dev and as test, and 33
+times as large as each `ood_*` split.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ class Split:
         size: how many prompts it has; for `train`, see `Task.train`.
         counts: how many constituents a template has: one of these, each as likely.
         lengths: how many symbols a constituent has: one of these, each as likely.
-        held_out: whether the words are those that training shows in echo prompts alone.
+        held_out: whether the words are the held-out ones; in training only echo prompts have them.
     """
 
     name: str

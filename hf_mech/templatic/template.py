@@ -67,7 +67,7 @@ class Template:
         return sum(isinstance(f, int) for f in self.question)
 
     def ask(self, values: Sequence[Sequence[str]]) -> str:
-        """The text of a Q-region and the `A` after it: what a cue is. Raises TemplateError: not a value for each."""
+        """A cue, the text of a Q-region and its `A`. Raises TemplateError: not a value for each constituent."""
         return f"{QUESTION} {self._fill(self.question, values)} {ANSWER}"
 
     def complete(self, values: Sequence[Sequence[str]]) -> str:
@@ -89,7 +89,7 @@ class Prompt:
     """An instance of a template: k examples, and a cue to be completed.
 
     Args:
-        template: what all of them follow.
+        template: the common template of the examples and the cue.
         shots: the values of each example, in their order.
         cue: the values of the cue.
 
@@ -118,5 +118,5 @@ class Prompt:
 
     @property
     def completion(self) -> str:
-        """What comes after the prompt."""
+        """The answer to the cue."""
         return self.template.complete(self.cue)

@@ -1,7 +1,7 @@
-"""The words of templatic prompts as tokens for learned models, which know the words of their training and no others.
+"""The words of templatic prompts as tokens for learned models, with the words of the training texts and no others.
 
-The compiled model has a tokenizer of its own, with an open vocabulary; this one is closed, as those of the paper's
-baselines (Sec. 4.2.3): a word that was not trained on becomes `<unk>`.
+The compiled model has a tokenizer of its own, with an open vocabulary. This vocabulary is closed, as in the paper's
+baselines (Sec. 4.2.3): an unknown word becomes `<unk>`.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ SPECIAL_TOKENS = (PAD, UNK, BOS, EOS)  # ids 0 to 3
 
 
 def words_of(texts: Iterable[str]) -> list[str]:
-    """The different words of the texts, apart by white space, sorted: a vocabulary that no order of the texts moves."""
+    """The different words of the texts, separated by white space and sorted: the order of the texts does not matter."""
     return sorted({word for text in texts for word in text.split()})
 
 
 def word_tokenizer(words: Iterable[str]) -> PreTrainedTokenizerFast:
     """A tokenizer of texts with white space between their words; it pads on the left, for generation.
 
-    A pair, a prompt and its completion, gets `<eos>` behind it: the text that a decoder is trained on. A single text
-    gets nothing.
+    A pair of a prompt and its completion gets `<eos>` at its end, as the training text of a decoder. A single text gets
+    nothing.
 
     Args:
-        words: the vocabulary, in the order of the ids, which begin at 4; see [`words_of`].
+        words: the vocabulary, in the order of the ids from 4 on; see [`words_of`].
 
     Raises:
         ValueError: there are no words, a word comes twice, has white space in it, or is a special token.

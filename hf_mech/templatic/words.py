@@ -1,4 +1,4 @@
-"""The symbols that prompts are made of: random two-letter words, English words, special characters."""
+"""The symbols of prompts: random two-letter words, English words, special characters."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from itertools import product
 from string import ascii_lowercase
 from typing import Literal
 
-# Single special characters, as in (10): those of ASCII but for the full stop, which ends an answer, and for quotation
-# marks and the backslash, which the text formats of data sets escape.
+# Single special characters, as in (10): those of ASCII without the full stop (it ends an answer) and without quotation
+# marks and backslash (text formats of data sets escape them).
 DELIMITER_SYMBOLS: tuple[str, ...] = tuple("!#$%&()*+,-/:;<=>?@[]^_`{|}~")
 
-HELD_OUT_EVERY = 4  # of the English words, in alphabetical order, every fourth is kept for ood_lexical
+HELD_OUT_EVERY = 4  # every fourth English word, in alphabetical order, is kept for ood_lexical
 
 # Of english_words.txt. Caches of data sets are named by the code: with other words comes another digest here.
 ENGLISH_WORDS_SHA256 = "0bb6162245f60f22"

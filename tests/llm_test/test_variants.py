@@ -4,11 +4,11 @@ from itertools import chain, islice
 
 import pytest
 
+from hf_mech.llm_test.system_prompt import GRAMMAR, SYSTEM_PROMPT, system_prompt
+from hf_mech.llm_test.tables import TABLES
+from hf_mech.llm_test.variants import ALL_SPLITS, Variant, VariantError, prompts_of
 from hf_mech.templatic.grammar import generate, prompt_at
-from hf_mech.templatic.system_prompt import GRAMMAR, SYSTEM_PROMPT, system_prompt
-from hf_mech.templatic.tables import TABLES
 from hf_mech.templatic.tasks import TASKS
-from hf_mech.templatic.variants import ALL_SPLITS, Variant, VariantError, prompts_of
 from tests.templatic.regex_solver import solve
 
 ROWS = [row for rows in TABLES.values() for row in rows]

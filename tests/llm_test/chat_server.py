@@ -15,7 +15,7 @@ class ChatServer:
 
         with ChatServer() as server:
             server.first.append((429, {"Retry-After": "0"}, "{}"))
-            requests.post(f"{server.url}/chat/completions", json=...)
+            httpx2.post(f"{server.url}/chat/completions", json=...)
     """
 
     def __init__(self):
@@ -56,7 +56,10 @@ class ChatServer:
             handler.send_response(status)
             for name, value in headers.items():
                 handler.send_header(name, value)
-            handler.send_header("Content-Length", str(len(content)))
+            if "Content-Length" in headers:  # a wrong one, on purpose: nothing more comes
+                handler.close_connection = True
+            else:
+                handler.send_header("Content-Length", str(len(content)))
             handler.end_headers()
             handler.wfile.write(content)
         except ConnectionError:

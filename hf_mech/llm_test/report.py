@@ -1,4 +1,4 @@
-"""What the test of a language model found: a table for the terminal, and results.json."""
+"""Results of the test of a language model: a table for the terminal, and results.json."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from rich import box
 from rich.table import Table
 
 from hf_mech.hub.results import Measurement, PaperFigure, Results, measurement
-from hf_mech.templatic.evaluate_llm import Score
-from hf_mech.templatic.tables import PAPER_MODEL, PAPER_PROMPTS, TABLES, Row
+from hf_mech.llm_test.scores import Score
+from hf_mech.llm_test.tables import PAPER_MODEL, PAPER_PROMPTS, TABLES, Row
+from hf_mech.llm_test.variants import SHIFTED_LENGTH, Variant
 from hf_mech.templatic.tasks import TRAINED, split_named
-from hf_mech.templatic.variants import SHIFTED_LENGTH, Variant
 
 DATASET = "hf_mech/templatic_generation"
 
@@ -64,7 +64,7 @@ def save_results(path: Path, model: str, scores: Sequence[Score], setting: Mappi
         path: results.json.
         model: its name.
         scores: one a variant.
-        setting: what else decided the figures, such as seed and system prompt; JSON values.
+        setting: the other settings of the run, such as seed and system prompt; JSON values.
     """
     measurements = [entry for score in scores for entry in _measurements(score, setting)]
     seconds = sum(score.seconds for score in scores)
@@ -106,7 +106,7 @@ def _where(variant: Variant) -> str:
 
 
 def _paper_accuracy(variant: Variant) -> float | None:
-    """What the paper has for the variant; where two tables have it, they have the same."""
+    """The paper's figure for the variant. Tables that share a variant agree."""
     return next((row.paper for row in _rows(variant)), None)
 
 

@@ -1,33 +1,26 @@
-"""The two kinds of language models: what they ask, what they make of every kind of reply, and what they raise."""
+"""A model behind a chat-completions endpoint: requests, retries, replies and errors, against a server on loopback."""
 
-import json
 import socket
 import time
 
+import httpx2
 import pytest
-import torch
-from tokenizers import Tokenizer
-from tokenizers.models import WordLevel
-from tokenizers.pre_tokenizers import WhitespaceSplit
-from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast, pipeline
+from tenacity import RetryCallState
 
-from hf_mech.templatic.chat_endpoint import ChatEndpoint, api_key_from_environment
-from hf_mech.templatic.language_models import (
+from hf_mech.llm_test.chat_endpoint import ChatEndpoint, api_key_from_environment
+from hf_mech.llm_test.errors import (
     EndpointAnswerError,
     EndpointBusyError,
     EndpointKeyError,
     EndpointRefusedError,
     EndpointSettingsError,
     EndpointUnreachableError,
-    LanguageModel,
-    ModelNotLoadedError,
-    PromptTooLongError,
-    Question,
-    Reply,
+    LanguageModelError,
 )
-from hf_mech.templatic.text_pipeline import TextPipeline
-from hf_mech.templatic.variants import Variant, prompts_of
-from tests.templatic.chat_server import ChatServer, completion, slow
+from hf_mech.llm_test.language_models import LanguageModel, Question, Reply
+from hf_mech.llm_test.retries import LONGEST_WAIT, RetryWait
+from hf_mech.llm_test.variants import Variant, prompts_of
+from tests.llm_test.chat_server import ChatServer, completion, slow
 
 SWAP = Question("Q B V D E A D E V B . Q F G H V K L A", "Complete the pattern.")
 
@@ -87,11 +80,12 @@ def test_fields_can_be_added_and_removed_and_the_key_is_told_to_nobody(server):
     }
 
 
-def test_without_a_key_none_is_sent_not_even_that_of_netrc(server, tmp_path, monkeypatch):
+def test_without_a_key_none_is_sent_not_even_that_of_netrc_or_of_the_hub(server, tmp_path, monkeypatch):
     netrc = tmp_path / "netrc"
     netrc.write_text("machine 127.0.0.1 login somebody password hidden\n")
     netrc.chmod(0o600)
     monkeypatch.setenv("NETRC", str(netrc))
+    monkeypatch.setenv("HF_TOKEN", "hf_private")
     for key in (None, "mine"):
         with ChatEndpoint("m", server.url, api_key=key) as endpoint:
             endpoint.reply(SWAP)
@@ -116,6 +110,48 @@ def test_retry_after_is_heeded(server, endpoint):
     begin = time.monotonic()
     assert endpoint.reply(SWAP).text == "K L V F G H ."
     assert time.monotonic() - begin >= 1
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("0", 0),
+        ("7", 7),
+        ("3600", LONGEST_WAIT),
+        ("9" * 5_000, LONGEST_WAIT),
+        ("Sat, 01 Jan 2000 00:00:00 GMT", 0),
+        ("Fri, 31 Dec 9999 23:59:59 GMT", LONGEST_WAIT),
+        (None, 4),
+        ("", 4),
+        ("-1", 4),
+        ("soon", 4),
+        ("\u00b2", 4),
+    ],
+)
+def test_a_retry_after_of_any_form_is_a_wait_of_a_minute_at_most(value, seconds):
+    """The third attempt failed: without a valid header, the wait is 4 times the backoff, and up to one more."""
+    headers = {} if value is None else {"Retry-After": value.encode("latin-1")}
+    state = RetryCallState(None, None, (), {})
+    state.attempt_number = 3
+    state.set_result(httpx2.Response(429, headers=headers))
+    assert seconds <= RetryWait(1.0)(state) <= seconds + (seconds == 4)
+
+
+def test_waits_double_up_to_a_minute():
+    state = RetryCallState(None, None, (), {})
+    waits = []
+    for number in range(1, 9):
+        state.attempt_number = number
+        state.set_exception((OSError, OSError("lost"), None))
+        waits.append(RetryWait(1.0)(state))
+    assert all(2**n <= wait <= 2**n + 1 for n, wait in enumerate(waits[:6]))
+    assert waits[6:] == [LONGEST_WAIT] * 2
+
+
+def test_a_reply_that_breaks_off_is_asked_for_again(server, endpoint):
+    server.first.append((200, {"Content-Length": "999"}, '{"choices": ['))
+    assert endpoint.reply(SWAP).text == "K L V F G H ."
+    assert len(server.requests) == 2
 
 
 @pytest.mark.parametrize("status", [429, 500])
@@ -144,6 +180,21 @@ def test_a_refusal_is_not_repeated_and_does_not_show_the_key(server, endpoint, s
         endpoint.reply(SWAP)
     assert len(server.requests) == 1
     assert "secret-key" not in str(caught.value)
+
+
+@pytest.mark.parametrize("status", [200, 400, 401, 500])
+def test_a_key_that_the_server_repeats_is_not_shown(server, endpoint, status):
+    server.first.extend([(status, {}, '{"error": {"message": "no model for secret-key"}}')] * 3)
+    with pytest.raises(LanguageModelError, match="no model for <the API key>") as caught:
+        endpoint.reply(SWAP)
+    assert "secret-key" not in str(caught.value)
+
+
+def test_a_status_that_is_not_retried_says_so(server, endpoint):
+    server.first.append((501, {}, "never"))
+    with pytest.raises(EndpointBusyError, match="status 501 after 0 retries: never"):
+        endpoint.reply(SWAP)
+    assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize(
@@ -230,108 +281,35 @@ def test_what_was_answered_before_a_failure_is_given_and_little_is_asked_behind_
         ({"base_url": "localhost:8000/v1"}, "must look like https://host/v1, got 'localhost:8000/v1'"),
         ({"base_url": "http:///v1"}, "must look like"),
         ({"base_url": "https://h/v1?key=1"}, "must look like"),
+        ({"base_url": "https://h/v1?"}, "must look like"),
+        ({"base_url": "https://h/v1#top"}, "must look like"),
+        ({"base_url": "http://h:99999999/v1"}, "must look like"),
+        ({"base_url": "http://[/v1"}, "must look like"),
+        ({"base_url": "https://me:hidden@h/v1"}, "must not hold a user name or password"),
+        ({"base_url": "ftp://me:hidden@h/v1"}, "must look like https://host/v1, got 'h/v1'"),
         ({"retries": -1}, "retries must be 0 or more, got -1"),
         ({"concurrency": 0}, "concurrency must be 1 or more, got 0"),
         ({"max_tokens": 0}, "max_tokens must be 1 or more"),
         ({"timeout": 0.0}, "timeout must be more than 0"),
         ({"timeout": float("nan")}, "timeout must be more than 0"),
+        ({"timeout": float("inf")}, "both finite, got inf"),
         ({"backoff": -1.0}, "backoff 0 or more"),
+        ({"backoff": float("nan")}, "backoff 0 or more"),
         ({"api_key": "a\nb"}, "no HTTP header takes"),
         ({"request": {"messages": [], "n": 2}}, "messages, n cannot be among"),
+        ({"request": {"top_p": float("nan")}}, "No request to .* can be made: .*Check --request"),
+        ({"request": {"user": "\ud800"}}, "can be made: .*surrogates not allowed"),
+        ({"request": {"stop": {"."}}}, "can be made: .*not JSON serializable"),
     ],
 )
 def test_settings_of_which_no_request_can_be_made(settings, said):
-    with pytest.raises(EndpointSettingsError, match=said):
+    with pytest.raises(EndpointSettingsError, match=said) as caught:
         ChatEndpoint("m", **settings)
+    assert "hidden" not in str(caught.value)
 
 
-# Models of transformers
-
-
-WORDS = sorted({*"QABVDEFGHKL.~:|", "Complete", "the", "pattern."})
-
-
-def word_tokenizer(**special):
-    ids = {word: number for number, word in enumerate(["<eos>", "<unk>", *WORDS])}
-    tokenizer = Tokenizer(WordLevel(ids, unk_token="<unk>"))
-    tokenizer.pre_tokenizer = WhitespaceSplit()
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, **{"eos_token": "<eos>", "unk_token": "<unk>"} | special)
-
-
-@pytest.fixture
-def folder(tmp_path):
-    """A tiny GPT-2 with random weights, and its tokenizer, which has no padding token."""
-    config = GPT2Config(
-        vocab_size=len(WORDS) + 2, n_positions=64, n_embd=32, n_layer=2, n_head=2, eos_token_id=0, bos_token_id=0
-    )
-    model = GPT2LMHeadModel(config)
-    with torch.no_grad():
-        for weight in model.parameters():  # large enough that the replies depend on the prompts
-            weight.mul_(4 if weight.ndim > 1 else 1)
-    model.save_pretrained(tmp_path / "model")
-    word_tokenizer().save_pretrained(tmp_path / "model")
-    return str(tmp_path / "model")
-
-
-def greedy(folder, text, steps):
-    """The continuation, token by token, one prompt at a time, without generate()."""
-    tokenizer, model = word_tokenizer(), GPT2LMHeadModel.from_pretrained(folder).eval()
-    ids = tokenizer(text)["input_ids"]
-    begin = len(ids)
-    with torch.no_grad():
-        for _ in range(steps):
-            ids.append(int(model(torch.tensor([ids])).logits[0, -1].argmax()))
-            if ids[-1] == 0:
-                break
-    return [word for word in tokenizer.convert_ids_to_tokens(ids[begin:]) if word != "<eos>"]
-
-
-PROMPTS = ["Q B V D A D V B . Q F G V K A", "Q ~ B A B : . Q ~ D E F A", "Q B A B . Q L A", "Q K | L A L . Q F | E D A"]
-
-
-def test_a_pipeline_continues_as_the_model_does_alone(folder):
-    model = TextPipeline.from_pretrained(folder, device="cpu", batch_size=3, max_new_tokens=12)
-    assert isinstance(model, LanguageModel)
-    replies = [reply.text.split() for reply in model.replies([Question(p, "Complete the pattern.") for p in PROMPTS])]
-    expected = []
-    for prompt in PROMPTS:
-        words = greedy(folder, f"Complete the pattern.\n\n{prompt}", 12)
-        expected.append(words[: words.index(".") + 1] if "." in words else words)
-    assert replies == expected
-    assert len(set(map(tuple, replies))) > 1
-    bare = [reply.text.split() for reply in model.replies([Question(prompt) for prompt in PROMPTS])]
-    assert bare != replies
-
-
-def test_a_chat_template_is_used_and_the_whole_reply_counts(folder):
-    template = "{% for m in messages %}{{ m.role[0].upper() }} {{ m.content }} {% endfor %}{{ '|' }}"
-    word_tokenizer(chat_template=template).save_pretrained(folder)
-    model = TextPipeline.from_pretrained(folder, device="cpu", max_new_tokens=12)
-    assert model.settings()["chat_template"] is True
-    replies = [reply.text.split() for reply in model.replies([Question(p, "Complete the pattern.") for p in PROMPTS])]
-    assert replies == [greedy(folder, f"S Complete the pattern. U {prompt} |", 12) for prompt in PROMPTS]
-
-
-def test_settings_are_json_and_name_the_checkpoint(folder):
-    settings = TextPipeline.from_pretrained(folder, device="cpu", batch_size=5).settings()
-    assert json.loads(json.dumps(settings)) == settings
-    assert (settings["model"], settings["dtype"], settings["batch_size"]) == (folder, "float32", 5)
-
-
-def test_a_prompt_that_is_too_long_is_refused_before_anything_is_generated(folder):
-    model = TextPipeline.from_pretrained(folder, device="cpu", max_new_tokens=40)
-    short, long = Question(PROMPTS[2]), Question(" ".join(["Q B A B ."] * 9))
-    with pytest.raises(PromptTooLongError, match=r"45 tokens and 40 for its answer are more than the 64 positions"):
-        next(model.replies([short, long]))
-    assert next(model.replies([short])).text is not None
-
-
-def test_models_that_cannot_be_loaded(tmp_path, folder):
-    with pytest.raises(ModelNotLoadedError, match="nowhere cannot be loaded"):
-        TextPipeline.from_pretrained(str(tmp_path / "nowhere"))
-    with pytest.raises(ModelNotLoadedError, match="got 0 and 256"):
-        TextPipeline.from_pretrained(folder, device="cpu", batch_size=0)
-    generator = pipeline("text-generation", model=folder, device="cpu")
-    generator.tokenizer.eos_token = None
-    with pytest.raises(ModelNotLoadedError, match="neither a padding nor an end-of-sequence token"):
-        TextPipeline(generator)
+def test_a_proxy_that_the_client_does_not_know(monkeypatch):
+    monkeypatch.setenv("HTTPS_PROXY", "ftp://me:hidden@127.0.0.1:1")
+    with pytest.raises(EndpointSettingsError, match="proxy of the environment") as caught:
+        ChatEndpoint("m")
+    assert "hidden" not in str(caught.value)

@@ -1,17 +1,17 @@
-"""The rows of Tables 2 and 6 to 10: which prompts, with which system prompt, and what GPT-4 got in the paper."""
+"""The rows of Tables 2 and 6 to 10: variant of the task, and GPT-4's accuracy in the paper."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hf_mech.templatic.variants import Variant
+from hf_mech.llm_test.variants import Variant
 
 PAPER_MODEL = "gpt-4"
 """The model of Tables 6 to 10: gpt-4-0613, asked in September 2024 (Sec. 4.2.2, App. H)."""
 
 PAPER_PROMPTS = 100
-"""How many prompts stand behind each of the paper's figures."""
+"""Number of prompts for each of the paper's figures."""
 
 
 @dataclass(frozen=True)
@@ -19,9 +19,9 @@ class Row:
     """One row of one table.
 
     Attributes:
-        table: as "Table 6".
-        variant: what is asked.
-        paper: GPT-4's accuracy there; None for what the paper does not have.
+        table: its name, such as "Table 6".
+        variant: prompts and system prompt.
+        paper: GPT-4's accuracy in that row; None without a row in the paper.
     """
 
     table: str
@@ -82,4 +82,4 @@ TABLES: Mapping[str, tuple[Row, ...]] = {
         (Variant(_FIVE, "dyn_rev_cons_len"), 0.71),
     ),
 }
-"""Number of a table -> its rows. Of Table 2 only the row of GPT-4, whose prompts all its rows share."""
+"""Number of a table -> its rows. Of Table 2 only the row of GPT-4; its other rows have other models."""

@@ -1,6 +1,5 @@
-"""`hf-mech test-llm`: what it counts, what it writes, and that a run that was killed ends as if it had not been."""
+"""The command `hf-mech test-llm`: requests, tables and results; a killed run ends like a whole one."""
 
-import json
 import os
 import signal
 import subprocess
@@ -10,8 +9,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import WhitespaceSplit
@@ -20,13 +17,11 @@ from typer.testing import CliRunner
 
 from hf_mech.cli import app
 from hf_mech.hub.results import Results
-from hf_mech.templatic.evaluate_llm import AnswersError, evaluate, judge
-from hf_mech.templatic.language_models import LanguageModelError, Reply
-from hf_mech.templatic.system_prompt import system_prompt
-from hf_mech.templatic.tables import TABLES
-from hf_mech.templatic.template import Prompt, Template
-from hf_mech.templatic.variants import Variant, prompts_of
-from tests.templatic.chat_server import ChatServer
+from hf_mech.llm_test.system_prompt import system_prompt
+from hf_mech.llm_test.tables import TABLES
+from hf_mech.llm_test.variants import Variant, prompts_of
+from tests.llm_test.answers import answers
+from tests.llm_test.chat_server import ChatServer
 from tests.templatic.regex_solver import solve
 
 ROOT = Path(__file__).parents[2]
@@ -41,32 +36,6 @@ def server():
 
 def run(server, out, *options):
     return runner.invoke(app, ["test-llm", "solver", "--base-url", server.url, "--out", str(out), *map(str, options)])
-
-
-def answers(out, variant="1_shot_rlw.test"):
-    """The records without the times, which no two runs have in common."""
-    lines = (out / "answers" / f"{variant}.jsonl").read_text(encoding="utf-8").splitlines()
-    return [{key: value for key, value in json.loads(line).items() if key != "seconds"} for line in lines]
-
-
-class Solver:
-    """A model in this process. It answers in groups, and notes what it was asked."""
-
-    name = "in process"
-
-    def __init__(self, group=1, answer=solve, fail_after=None):
-        self.group, self.answer, self.fail_after = group, answer, fail_after
-        self.asked = []
-
-    def settings(self):
-        return {"kind": "solver"}
-
-    def replies(self, questions):
-        for question in questions:
-            if len(self.asked) == self.fail_after:
-                raise LanguageModelError("no more")
-            self.asked.append(question)
-            yield Reply(self.answer(question.prompt))
 
 
 def test_tables_against_a_server_that_solves_the_prompts(server, tmp_path):
@@ -131,49 +100,6 @@ def test_accuracy_is_that_of_the_replies(server, tmp_path):
         assert sum(part.setting["prompts"] * part.values[0] for part in groups) == pytest.approx(20)
 
 
-TEMPLATE = Template((0, ("~",), 1, ("+",), 2), (2, ("|",), 0, ("_",), 1, (".",)))
-PROMPT = Prompt(TEMPLATE, ((("aa",), ("bb",), ("cc",)),), (("k", "l"), ("m",), ("n", "o", "p")))
-
-
-@pytest.mark.parametrize(
-    ("reply", "correct", "constituents_right"),
-    [
-        ("n o p | k l _ m .", True, 3),
-        (" n o p |\nk l _  m . ", True, 3),
-        ("n o p | k l _ m", False, 3),  # the full stop is missing
-        ("n o p | k l _ m. ", False, 2),
-        ("k l | n o p _ m .", False, 2),  # two in another order
-        ("n o | k l _ m .", False, 2),
-        ("m _ k l | n o p .", False, 1),
-        ("The answer is: n o p | k l _ m .", False, 3),
-        ("N O P | K L _ M .", False, 0),
-        ("", False, 0),
-    ],
-)
-def test_what_is_right_and_how_much_of_it(reply, correct, constituents_right):
-    record = judge(0, PROMPT, Reply(reply))
-    assert PROMPT.completion == "n o p | k l _ m ."
-    assert (record.correct, record.constituents_right) == (correct, constituents_right)
-    assert (record.con_count, record.con_length, record.constituents) == (3, 3, 3)
-
-
-@settings(max_examples=300, deadline=None)
-@given(st.lists(st.sampled_from(["k", "l", "m", "n", "o", "p", "|"]), max_size=9))
-def test_constituents_right_is_the_most_that_any_choice_has(said):
-    """Against trying every set of the constituents, each found at its first place behind the one before."""
-    wanted = [("n", "o", "p"), ("k", "l"), ("m",)]
-    best = 0
-    for chosen in range(8):
-        at, found = 0, 0
-        for value in (value for bit, value in enumerate(wanted) if chosen >> bit & 1):
-            places = [i for i in range(at, len(said)) if tuple(said[i : i + len(value)]) == value]
-            if not places:
-                break
-            at, found = places[0] + len(value), found + 1
-        best = max(best, found)
-    assert judge(0, PROMPT, Reply(" ".join(said))).constituents_right == best
-
-
 def test_a_run_that_is_killed_goes_on_as_if_it_had_not_been(tmp_path):
     """SIGKILL while the server holds back a reply; what was written stays, and nothing of it is asked again."""
     count, before = 12, 5
@@ -221,69 +147,6 @@ def test_a_failing_server_ends_the_run_with_one_message_and_the_next_goes_on(ser
     server.first.clear()
     assert run(server, tmp_path, "--prompts", 8).exit_code == 0
     assert [record["correct"] for record in answers(tmp_path)] == [True] * 8
-
-
-@pytest.mark.parametrize(("group", "kept"), [(1, 6), (4, 4), (8, 0)])
-def test_a_broken_line_and_a_broken_group_are_asked_again(tmp_path, group, kept):
-    with pytest.raises(LanguageModelError):
-        evaluate(Solver(group, fail_after=6), [Variant()], tmp_path, prompts=10, progress=False)
-    path = tmp_path / "answers" / "1_shot_rlw.test.jsonl"
-    with path.open("a", encoding="utf-8") as file:
-        file.write('{"index": 6, "prompt": "Q a')
-    again = Solver(group)
-    (score,) = evaluate(again, [Variant()], tmp_path, prompts=10, progress=False)
-    assert [question.prompt for question in again.asked] == [p.text for p in prompts_of(Variant(), count=10)[kept:]]
-    assert (score.prompts, score.accuracy) == (10, 1.0)
-    assert [record["index"] for record in answers(tmp_path)] == list(range(10))
-
-
-def test_more_prompts_are_added_and_fewer_are_read(tmp_path):
-    evaluate(Solver(), [Variant()], tmp_path, prompts=5, progress=False)
-    more = Solver()
-    evaluate(more, [Variant(), Variant()], tmp_path, prompts=9, progress=False)
-    assert len(more.asked) == 4
-    none = Solver()
-    (score,) = evaluate(none, [Variant()], tmp_path, prompts=3, progress=False)
-    assert (len(none.asked), score.prompts) == (0, 3)
-
-
-def test_any_text_comes_back_from_the_file(tmp_path):
-    said = 'K\u2028L\x85"\\\n\t\u20ac\U0001f600 .'
-    evaluate(Solver(answer=lambda _: said), [Variant()], tmp_path, prompts=3, progress=False)
-    (score,) = evaluate(Solver(), [Variant()], tmp_path, prompts=3, progress=False)
-    assert score.accuracy == 0
-    assert {record["reply"] for record in answers(tmp_path)} == {said}
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"seed": 1}, "begun with other settings"),
-        ({"system": False}, "'system_prompt': True"),
-    ],
-)
-def test_a_folder_is_for_one_run(tmp_path, options, said):
-    evaluate(Solver(), [Variant()], tmp_path, prompts=2, progress=False)
-    with pytest.raises(AnswersError, match=said):
-        evaluate(Solver(), [Variant()], tmp_path, prompts=2, progress=False, **options)
-
-
-def test_files_that_no_run_wrote(tmp_path):
-    evaluate(Solver(), [Variant()], tmp_path, prompts=3, progress=False)
-    path = tmp_path / "answers" / "1_shot_rlw.test.jsonl"
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    for broken, said in (
-        ([lines[0], "?\n", lines[2]], "Line 2 of .* is no answer of ours"),
-        ([lines[0], "{}\n"], "Line 2 of .* is no answer of ours"),
-        ([lines[0], "[1]\n"], "Line 2 of .* is no answer of ours"),
-        ([lines[1], lines[0]], "Line 1 of .* answers another prompt"),
-    ):
-        path.write_text("".join(broken), encoding="utf-8")
-        with pytest.raises(AnswersError, match=said):
-            evaluate(Solver(), [Variant()], tmp_path, prompts=3, progress=False)
-    (tmp_path / "run.json").write_text("{", encoding="utf-8")
-    with pytest.raises(AnswersError, match=r"run\.json is no JSON"):
-        evaluate(Solver(), [Variant()], tmp_path, prompts=3, progress=False)
 
 
 @pytest.mark.parametrize(
@@ -351,7 +214,8 @@ def test_a_model_that_is_not_there(tmp_path):
 
 
 def test_the_command_line_starts_without_what_only_this_command_needs():
-    code = "import sys, hf_mech.cli; print([m for m in sys.modules if m.startswith('hf_mech.templatic')])"
+    ours = ("hf_mech.templatic", "hf_mech.llm_test")
+    code = f"import sys, hf_mech.cli; print([m for m in sys.modules if m.startswith({ours})])"
     done = subprocess.run(
         [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True
     )

@@ -7,8 +7,8 @@ SYSTEM_PROMPT = (
     "example question/answer pair, followed by a second question and a missing answer. Do not output anything except "
     "the final answer. Pay close attention to all special characters."
 )
-"""The paper's sys_prompt, word for word (App. G). It speaks of one example, and so it stands before k shots as well:
-the paper names no other wording."""
+"""The paper's sys_prompt, word for word (App. G). It speaks of one example. It also stands before k shots,
+because the paper has no other wording."""
 
 GRAMMAR = """\
 <tgt> ::= <example> <cue>
@@ -20,11 +20,11 @@ GRAMMAR = """\
 <constituent list> ::= <constituent> [ <delimiter> <constituent list> ]
 <delimiter> ::= <symbol> [ <delimiter> ]
 <constituent> ::= <symbol> [ <constituent> ]"""
-"""The grammar of the task. App. G's text of it is garbled after the second rule; these are the nine rules of App. D,
-whose left-hand sides stand one line off there. The constraints that App. D adds in words are no part of it."""
+"""The grammar of the task. App. G's text is garbled after the second rule; these are the nine rules of App. D, with
+their left-hand sides put back by one line. The constraints that App. D adds in words are left out."""
 
 GRAMMAR_PROMPT = f"The grammar for these patterns can be described as follows:\n\n{GRAMMAR}"
-"""What the variant of Table 9 appends to the system prompt (App. G)."""
+"""The addition to the system prompt in the third row of Table 9 (App. G)."""
 
 
 def system_prompt(grammar: bool = False) -> str:

@@ -1,15 +1,15 @@
-"""The prompts of Tables 2 and 6 to 10: splits of the data set, chosen from, cut or changed as App. H tells.
+"""The prompts of Tables 2 and 6 to 10: splits of the data set, selected, cut or changed as in App. H.
 
-What the paper calls "dynamically created" is made from the prompts of a split, one for one, so that a variant differs
-from its baseline in nothing but the aspect that is tested:
+The paper's "dynamically created" prompts are made from the prompts of a split, one for one. A variant then differs from
+its baseline in the tested aspect alone:
 
 ======================  =====================================================================================
-`4_shot_rlw` and such   the next larger task of Table 1 with its last shots; the paper does not say which it cut
+`4_shot_rlw` and such   the next larger task of Table 1 with its last shots; the paper does not say how it cut
 `dyn_ood_lexical`       test, the letters of the cue's constituents in upper case
-`dyn_ood_cons_len`      test, each constituent of the cue replaced by 7 symbols that the prompt does not have
-`dyn_rev_cons_len`      test, each constituent of the shots replaced by 7 symbols that the prompt does not have
-`con_count`             only the split's prompts with so many constituents
-`con_length`            only the split's prompts whose constituents, in shots and cue, all have so many symbols
+`dyn_ood_cons_len`      test, each constituent of the cue replaced by 7 symbols that are new to the prompt
+`dyn_rev_cons_len`      test, each constituent of the shots replaced by 7 symbols that are new to the prompt
+`con_count`             only the split's prompts with that number of constituents
+`con_length`            only the split's prompts with that number of symbols in every constituent
 ======================  =====================================================================================
 """
 
@@ -35,22 +35,22 @@ _K_SHOT = re.compile(r"([1-9]\d*)_shot_rlw")
 
 
 class VariantError(TemplaticError):
-    """A variant that does not exist, or that has fewer prompts than were asked for."""
+    """An unknown variant, or one with too few prompts."""
 
 
 @dataclass(frozen=True)
 class Variant:
-    """Which prompts a model is asked, and whether the system prompt tells it the grammar.
+    """A set of prompts, with or without the grammar in the system prompt.
 
     Args:
         task: a task of Table 1, or `k_shot_rlw` with k from 1 to 10.
         split: a split of Table 1, `dyn_ood_lexical`, `dyn_ood_cons_len` or `dyn_rev_cons_len`.
-        con_count: only prompts with so many constituents; None takes all.
-        con_length: only prompts all of whose constituents have so many symbols; None takes all.
+        con_count: only prompts with that number of constituents; None takes all.
+        con_length: only prompts with that number of symbols in every constituent; None takes all.
         grammar: append the grammar to the system prompt (Table 9).
 
     Raises:
-        VariantError: if there is no such task or split, or none of its prompts can be as asked.
+        VariantError: if there is no such task or split, or none of its prompts has that count or length.
     """
 
     task: str = "1_shot_rlw"
@@ -90,12 +90,12 @@ def prompts_of(variant: Variant, seed: int = 0, count: int = 100) -> list[Prompt
     """The first `count` prompts of a variant: the same for the same seed, and the first of any larger count.
 
     Args:
-        variant: what to make.
+        variant: the variant of the task.
         seed: of the data set's prompts; 0 or more.
-        count: how many; 1 or more.
+        count: number of prompts; 1 or more.
 
     Raises:
-        VariantError: if the split has fewer, or seed or count make no sense.
+        VariantError: if the split has fewer, or seed or count is out of range.
 
     Example:
 
@@ -151,7 +151,7 @@ def _longer_shots(prompt: Prompt, draws: Draws) -> Prompt:
 
 
 def _fresh(prompt: Prompt, draws: Draws, constituents: int) -> Values:
-    """Constituents of 7 symbols, none of which the prompt has, and none of them twice."""
+    """Constituents of 7 symbols, all different and new to the prompt."""
     used = {symbol for values in (*prompt.shots, prompt.cue) for value in values for symbol in value}
     free = [word for word in words("rlw") if word not in used]
     drawn = [free[i] for i in draws.distinct(len(free), constituents * SHIFTED_LENGTH)]
@@ -171,7 +171,7 @@ ALL_SPLITS = (*SPLITS, *_SHIFTS)
 
 
 def _source(task: str) -> Task:
-    """The task of Table 1 whose prompts are taken: the one itself, or the next with more shots."""
+    """The task of Table 1 that gives the prompts: the task itself, or the next with more shots."""
     match = _K_SHOT.fullmatch(task)
     if match is None or task in TASKS:
         return task_named(task)

@@ -7,22 +7,23 @@ from typing import Any
 
 from transformers import Pipeline, pipeline
 
-from hf_mech.templatic.language_models import ModelNotLoadedError, PromptTooLongError, Question, Reply
+from hf_mech.llm_test.errors import ModelNotLoadedError, PromptTooLongError
+from hf_mech.llm_test.language_models import Question, Reply
 
 LAST_SYMBOL = "."
-"""What ends every answer (Sec. 4.2.1)."""
+"""The last symbol of every answer (Sec. 4.2.1)."""
 
 
 class TextPipeline:
     """A causal language model of transformers, greedy.
 
-    A model whose tokenizer has a chat template gets a system and a user message, and its whole reply counts. Any other
-    model continues the text, system prompt, blank line, prompt; since nothing tells it to stop, what follows the first
-    symbol "." is no part of its reply.
+    With a chat template in its tokenizer, a model gets a system and a user message, and its whole text is the reply.
+    Any other model continues a text: system prompt, blank line, prompt. Nothing tells such a model to stop, and so its
+    reply ends with the first symbol ".".
 
     Args:
-        generator: what `transformers.pipeline("text-generation", ...)` gives. A tokenizer without a padding token gets
-            its end-of-sequence token as one.
+        generator: a `transformers.pipeline("text-generation", ...)`. If its tokenizer has no padding token, the
+            end-of-sequence token takes its place.
         batch_size: prompts a batch.
         max_new_tokens: the most tokens of a reply.
     """
@@ -68,7 +69,7 @@ class TextPipeline:
             max_new_tokens: the most tokens of a reply.
 
         Raises:
-            ModelNotLoadedError: if transformers does not make a text-generation pipeline of it.
+            ModelNotLoadedError: if transformers makes no text-generation pipeline from it.
         """
         try:
             generator = pipeline(
@@ -98,7 +99,7 @@ class TextPipeline:
         """One reply a question, batch after batch.
 
         Raises:
-            PromptTooLongError: before anything is generated, if one of the prompts is too long for the model.
+            PromptTooLongError: before any generation, if one of the prompts is too long for the model.
         """
         inputs = [self._input(question) for question in questions]
         for text in inputs:
