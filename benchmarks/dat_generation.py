@@ -27,7 +27,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from hf_mech.hub import Measurement, measurement
 from hf_mech.psl.compile import compile_program
 from hf_mech.psl.library import program_text, read_program
-from hf_mech.psl.psm import PSM
+from hf_mech.psl.machines.psm import PSM
 from hf_mech.templatic.grammar import generate
 
 TASK, SPLIT = "1_shot_rlw", "test"

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from ..psl.errors import PromptError, PromptTooLongError, PSLError
-from ..psl.machine import words_of
+from ..psl.language.errors import PromptError, PromptTooLongError, PSLError
+from ..psl.machines.machine import words_of
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ..psl.machine import Run
+    from ..psl.machines.machine import Run
     from ..psl.qkvl import QKVLProgram
     from .open_program import OpenedProgram
 

@@ -10,7 +10,7 @@ from ..models.dat.dat_errors import DATError
 from ..models.dat.dat_values import NIL
 from ..models.dat.modeling_dat import DATForCausalLM
 from ..models.dat.tokenization_dat import DATTokenizer
-from .machine import words_of
+from .machines.machine import words_of
 
 
 def complete_batch(

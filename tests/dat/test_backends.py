@@ -12,7 +12,7 @@ from torch import Tensor
 
 from hf_mech.models.dat import DATBackendError, DATForCausalLM, DATModel, DATRepeatError, LayerState
 from hf_mech.psl import compile_program
-from hf_mech.psl.syntax import Program
+from hf_mech.psl.language.syntax import Program
 from tests.dat.literal import Literal
 from tests.psl.random_programs import LIMIT, programs, prompts
 

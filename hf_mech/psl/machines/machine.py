@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
-from .errors import PromptError, PromptTooLongError, RepeatBoundError
-from .functions import DEFAULT_LIMIT, Table
-from .values import END_OF_PROMPT, PARSING
+from ..language.errors import PromptError, PromptTooLongError, RepeatBoundError
+from ..language.functions import DEFAULT_LIMIT, Table
+from ..language.values import END_OF_PROMPT, PARSING
 
 State = Mapping[str, str | None]
 """A cell's state structure (33b): register -> value, None for nil."""
