@@ -75,7 +75,7 @@ class Machine:
         cells = Cells(exists, positions)
         registers = self.backend.begin(symbols, cells, positions == count[:, None])
         tree, final = self._run_all(registers, cells, History())
-        last = tuple(_at(register, (count - 1)[:, None]) for register in final)
+        last = tuple(at_columns(register, (count - 1)[:, None]) for register in final)
         return Group(tree, final, exists, positions, last, count)
 
     def read_word(self, symbols: Tensor, exists: Tensor, history: History) -> Group:
@@ -161,7 +161,7 @@ class _Run:
         return Readable(self.exists, self.positions, register, cells.exists.shape[1])
 
 
-def _at(register: Tensor, columns: Tensor) -> Tensor:
+def at_columns(register: Tensor, columns: Tensor) -> Tensor:
     """A register at these columns [batch, N]."""
     index = columns.clamp(min=0)
     if register.dim() == 3:

@@ -80,15 +80,20 @@ class DATProgram:
     @property
     def layers(self) -> list[Layer]:
         """All layers in order, those of blocks too."""
-        return list(_layers(self.statements))
+        return [statement for statement in _nested(self.statements) if isinstance(statement, Layer)]
+
+    @property
+    def blocks(self) -> list[Block]:
+        """All repeat blocks in order, each before those in it."""
+        return [statement for statement in _nested(self.statements) if isinstance(statement, Block)]
 
 
-def _layers(statements: tuple[Layer | Block, ...]) -> Iterator[Layer]:
+def _nested(statements: tuple[Layer | Block, ...]) -> Iterator[Layer | Block]:
+    """The statements, and behind each block those in it."""
     for statement in statements:
-        if isinstance(statement, Layer):
-            yield statement
-        else:
-            yield from _layers(statement.body)
+        yield statement
+        if isinstance(statement, Block):
+            yield from _nested(statement.body)
 
 
 def constants_of(qkvl: Mapping[str, Any], largest: int) -> list[str]:
