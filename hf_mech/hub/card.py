@@ -19,7 +19,8 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
 from .errors import CardError, UnbackedNumberError
 from .files import write_text_atomically
-from .results import Measurement, PaperFigure, Results, validate
+from .measurements import Measurement, PaperFigure
+from .results import Results, validate
 
 TEMPLATE = Path(__file__).with_name("card_template.md")
 

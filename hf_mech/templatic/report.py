@@ -9,7 +9,8 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from hf_mech.hub.results import Measurement, PaperFigure, Results, measurement
+from hf_mech.hub.measurements import Measurement, PaperFigure, measurement
+from hf_mech.hub.results import Results
 from hf_mech.templatic.evaluate_llm import Score
 from hf_mech.templatic.tables import PAPER_MODEL, PAPER_PROMPTS, TABLES, Row
 from hf_mech.templatic.tasks import TRAINED, split_named
