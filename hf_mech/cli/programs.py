@@ -222,7 +222,7 @@ def _completions(
         model, tokenizer = opened.network
         if not opened.from_checkpoint:
             tokenizer.forget()  # so that any number of lines may have new words
-        yield from complete_batch(model, tokenizer, prompts, most)
+        yield from (completion.text for completion in complete_batch(model, tokenizer, prompts, most))
         return
     for prompt in prompts:
         yield " ".join(opened.run(prompt, machine=machine, max_new_tokens=most).completion)
