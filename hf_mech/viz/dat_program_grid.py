@@ -1,4 +1,4 @@
-"""What a production-system program does to a prompt: its cells when they are parsed, and who wrote what, in one grid.
+"""A program's run on a prompt as one grid: the parsed cells, and the values that each production wrote.
 
 The upper part is the paper's (36): a column a cell, a row a register. The lower part has a row for every production in
 the order of the program; where it changed a register of a cell, the new value stands there.

@@ -1,4 +1,4 @@
-"""What the stack of each layer holds while a text is read (stack attention paper, App. D, Figures 2 to 5)."""
+"""The stack of each layer while a text is read (stack attention paper, App. D, Figures 2 to 5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each head of a STRIPS Transformer attends to in a trace (STRIPS Transformer paper, Figure 3)."""
+"""The attention of each head of a STRIPS Transformer on a trace (STRIPS Transformer paper, Figure 3)."""
 
 from __future__ import annotations
 

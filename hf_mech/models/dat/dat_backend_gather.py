@@ -1,4 +1,4 @@
-"""The backend `gather`: registers as integers. What (70) computes with one-hot vectors, by comparing and picking."""
+"""The backend `gather`: registers are integers, and (70) is computed by comparing and picking them."""
 
 from __future__ import annotations
 

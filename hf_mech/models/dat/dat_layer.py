@@ -13,7 +13,7 @@ from .dat_projection import DATProjection
 
 
 class DATLayer(nn.Module):
-    """The weights of one production: query, key and value, (72). `layer` says what they were compiled from."""
+    """The weights of one production: query, key and value, (72), compiled from `layer`."""
 
     def __init__(self, layer: Layer, size: int):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Runs a program over cells: prompts in parallel, (70), then cell by cell, (71). What a layer does is a backend's."""
+"""Runs a program over cells: prompts in parallel, (70), then cell by cell, (71). A backend computes each layer."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Readable:
 
 
 class Backend(Protocol):
-    """How registers are kept, and what one layer does to them."""
+    """Keeps the registers in its own form and computes one layer on them."""
 
     def begin(self, symbols: Tensor, cells: Cells, ends: Tensor) -> Registers:
         """The registers of prompt cells at the first layer, (70b): `symbols` and `ends` (of the prompt) [batch, N]."""

@@ -1,4 +1,4 @@
-"""The matches of a production, sorted by the cells that they look at: what the backend `gather` compares, and where."""
+"""The plan by which the backend `gather` tests a production: its matches, sorted by the cells that they look at."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Pair:
 
 
 class MatchPlan:
-    """The matches of a production, or of the condition that ends a repeat block, by what they need to know.
+    """The matches of a production, or of the condition that ends a repeat block, sorted by the cells they look at.
 
     Args:
         matches: all of them.

@@ -41,7 +41,7 @@ class Match:
 
 @dataclass(frozen=True)
 class Layer:
-    """One production: what must match, and what is written into which register from which register or constant."""
+    """One production: its matches, and for each register it writes the register or constant that is copied there."""
 
     index: int
     matches: tuple[Match, ...]
@@ -139,7 +139,7 @@ def read_program(qkvl: Mapping[str, Any], space: ValueSpace) -> DATProgram:
     """Resolves a QKVL program.
 
     Raises:
-        DATConfigError: what is there is no QKVL; the message names the place.
+        DATConfigError: `qkvl` is no QKVL program; the message names the place.
     """
     try:
         return _Reader(qkvl, space).program()

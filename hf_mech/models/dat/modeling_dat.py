@@ -89,7 +89,7 @@ class DATModel(DATPreTrainedModel):
     r"""A production-system program as a transformer of attention alone, (70)-(71).
 
     Every layer is one production: a cell N reads the first (or last) cell n whose key matches N's query, and writes
-    what that cell's value gives. There is no vocabulary beyond the values of the registers, and none is learned.
+    the value of that cell. There is no vocabulary beyond the values of the registers, and none is learned.
 
     Example:
 
@@ -133,7 +133,7 @@ class DATModel(DATPreTrainedModel):
         Args:
             input_ids: words, the end of the prompt, and perhaps words after it; nil pads, left, right or between.
             attention_mask: 0 at padding. Only the last columns, those of `input_ids`, are read.
-            past_key_values: what an earlier call has returned; then every word is one after the prompt.
+            past_key_values: the cache that an earlier call returned; then every word comes after the prompt.
             use_cache: whether to return a cache; `config.use_cache` if it is not given.
 
         Raises:
@@ -292,7 +292,7 @@ class DATModel(DATPreTrainedModel):
 
 
 class DATForCausalLM(DATPreTrainedModel, GenerationMixin):
-    r"""A DAT that says what its output register holds; `generate()` carries the whole state forward, (71).
+    r"""A DAT whose logits show its output register; `generate()` carries the whole state forward, (71).
 
     Example:
 

@@ -20,7 +20,7 @@ class DAT:
     """A compiled program as a machine, for comparison with [`PSM`] and [`QKVM`]. One prompt at a time.
 
     Args:
-        model, tokenizer: what `compile_program` returns, or a checkpoint's.
+        model, tokenizer: from `compile_program` or from a checkpoint.
     """
 
     def __init__(self, model: DATForCausalLM, tokenizer: DATTokenizer):

@@ -1,6 +1,6 @@
-"""What the symbolic machines share: cells, layers, repeat blocks and autoregressive generation (33)-(34), (62)-(63).
+"""The common part of the symbolic machines: cells, layers, repeat blocks and generation (33)-(34), (62)-(63).
 
-A machine is a subclass that says which cell n each updated cell N takes its values from, and what N becomes.
+A machine is a subclass. It chooses the cell n from which each updated cell N takes its values, and updates N.
 
 Cells are updated in groups: all prompt cells at once, then one new cell after another. A group reads the earlier groups
 as they were at the input of the same layer. In a repeat block that is the same repetition, and of a group that left the
