@@ -27,7 +27,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from hf_mech.hub import Measurement, measurement
 from hf_mech.psl.compile import compile_program
 from hf_mech.psl.library import program_text, read_program
-from hf_mech.psl.psm import PSM
+from hf_mech.psl.machines.psm import PSM
 from hf_mech.templatic.grammar import generate
 
 TASK, SPLIT = "1_shot_rlw", "test"
@@ -242,6 +242,8 @@ def draw(measured: Sequence[Measurement], file: Path) -> None:
     """The two panels: cost against length, and against the number of productions; medians, on logarithmic scales."""
     from matplotlib.figure import Figure
 
+    from hf_mech.viz.palette import ACCENT, OURS, style
+
     figure = Figure(figsize=(8.6, 3.5), layout="constrained")
     left, right = figure.subplots(1, 2)
     programs = {"pargen": "PARGEN", "pargen_k_shot": "k-shot program, no repeat block"}
@@ -251,7 +253,7 @@ def draw(measured: Sequence[Measurement], file: Path) -> None:
         (right, "cpu_milliseconds_per_batch", "production", "productions", kinds),
     )
     for axes, metric, line, along, labels in panels:
-        for (name, label), colour in zip(labels.items(), ("#c8553d", "#0b6e99"), strict=True):
+        for (name, label), colour in zip(labels.items(), (ACCENT, OURS), strict=True):
             entries = [entry for entry in measured if entry.metric == metric and entry.setting[line] == name]
             across = [entry.setting[along] for entry in entries]
             costs = [statistics.median(entry.values) for entry in entries]
@@ -262,9 +264,7 @@ def draw(measured: Sequence[Measurement], file: Path) -> None:
         axes.set_xticks(across, [str(number) for number in across])
         axes.minorticks_off()
         axes.yaxis.set_major_formatter("{x:g}")
-        axes.tick_params(labelsize=7.5)
-        axes.grid(color="#e6e6e6", linewidth=0.6)
-        axes.spines[["top", "right"]].set_visible(False)
+        style(axes, grid="both")
     left.set_title("Cost against the prompt's length", size=9.5, weight="bold", loc="left")
     left.set_xlabel(f"words of the prompt (batches of {LENGTH_BATCH}, completion included)", size=8)
     left.set_ylabel("processor time per prompt, ms", size=8)

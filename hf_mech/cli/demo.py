@@ -16,8 +16,8 @@ from ..hub.checkpoint import save_checkpoint
 from ..models.strips import StripsDomain, StripsTransformer, StripsTransformerConfig, strips_tokenizer
 from ..planning.equivalence import find_distinguishing_trace
 from ..planning.planner import plan
-from ..viz.strips_attention import attention_arrays, attention_figure
 from ..viz.strips_domains import domains_figure, domains_text
+from ..viz.strips_heads import attention_arrays, attention_figure
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast

@@ -7,15 +7,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..psl.errors import ProgramError, PSLError
-from ..psl.functions import DEFAULT_LIMIT
+from ..psl.language.errors import ProgramError, PSLError
+from ..psl.language.functions import DEFAULT_LIMIT
+from ..psl.language.syntax import Program
 from ..psl.library import load_program, program_names, read_program
 from ..psl.lower import lower_program
-from ..psl.machine import Run
-from ..psl.psm import PSM
+from ..psl.machines.machine import Run
+from ..psl.machines.psm import PSM
+from ..psl.machines.qkvm import QKVM
 from ..psl.qkvl import QKVLProgram
-from ..psl.qkvm import QKVM
-from ..psl.syntax import Program
 
 if TYPE_CHECKING:
     from ..models.dat.modeling_dat import DATForCausalLM
@@ -102,7 +102,7 @@ class OpenedProgram:
 
     def _machine(self, name: MachineName) -> Callable[[str, int], Run]:
         if name == "dat":
-            from ..psl.network import DAT
+            from ..psl.machines.dat import DAT
 
             return DAT(*self.network).run
         symbolic = PSM(self.program) if name == "psm" else QKVM(self.qkvl)

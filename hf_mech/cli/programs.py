@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from ..psl.errors import PromptError, PromptTooLongError, PSLError
-from ..psl.machine import words_of
+from ..psl.language.errors import PromptError, PromptTooLongError, PSLError
+from ..psl.machines.machine import words_of
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ..psl.machine import Run
+    from ..psl.machines.machine import Run
     from ..psl.qkvl import QKVLProgram
     from .open_program import OpenedProgram
 
@@ -222,7 +222,7 @@ def _completions(
         model, tokenizer = opened.network
         if not opened.from_checkpoint:
             tokenizer.forget()  # so that any number of lines may have new words
-        yield from complete_batch(model, tokenizer, prompts, most)
+        yield from (completion.text for completion in complete_batch(model, tokenizer, prompts, most))
         return
     for prompt in prompts:
         yield " ".join(opened.run(prompt, machine=machine, max_new_tokens=most).completion)

@@ -12,10 +12,10 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ..psl.errors import ProgramError
-from ..psl.machine import Path, Run, State, Step
+from ..psl.language.errors import ProgramError
+from ..psl.language.suggestions import did_you_mean
+from ..psl.machines.machine import Path, Run, State, Step
 from ..psl.qkvl import QKVLProgram
-from ..psl.words import did_you_mean
 
 _NIL = "·"
 _CHANGED, _KEPT, _FAINT = "bold reverse green", "", "dim"

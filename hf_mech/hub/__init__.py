@@ -2,8 +2,9 @@
 
 from .card import CardText, check_folder, render_card, render_folder
 from .errors import CardError, PushError, PushRefusedError, ResultsError, UnbackedNumberError
+from .measurements import Measurement, PaperFigure, measurement
 from .push import export_dataset, push_checkpoint, push_dataset
-from .results import Measurement, PaperFigure, Results, measurement, validate
+from .results import Results, validate
 
 __all__ = [
     "CardError",

@@ -5,6 +5,8 @@ model_cards/<name>/
     results.json    the figures, written by the run
     *.png           the figures' pictures, written by the run
     README.md       the card, rendered from the above; never edited by hand
+
+The card's metadata, its `model-index`, holds ten figures at most, of the headline metrics; its table holds all figures.
 """
 
 import dataclasses
@@ -19,13 +21,17 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
 from .errors import CardError, UnbackedNumberError
 from .files import write_text_atomically
-from .results import Measurement, PaperFigure, Results, validate
+from .measurements import Measurement, PaperFigure
+from .results import Results, validate
 
 TEMPLATE = Path(__file__).with_name("card_template.md")
 
 CARD_FILE = "README.md"
 TEXT_FILE = "card.yaml"
 RESULTS_FILE = "results.json"
+
+_GENERATED = "# Generated from card.yaml and results.json by `hf-mech card`. Edit those, not this file."
+_MOST_IN_METADATA = 10
 
 
 @dataclass(frozen=True)
@@ -42,6 +48,8 @@ class CardText:
         license: the licence's identifier on the Hub.
         tags: the Hub's tags.
         task: the Hub's task type of the metrics, for example "text-generation".
+        headline: the metrics that the metadata (`model-index`, `metrics`) shows; all where it is empty. The first
+            ten measurements of them are shown, in the order of the results.
         base_model: the checkpoint that this one was fine-tuned from.
         captions: picture's file name to its caption; a picture without one is captioned by its name.
     """
@@ -55,6 +63,7 @@ class CardText:
     license: str = "apache-2.0"
     tags: list[str] = field(default_factory=list)
     task: str = "other"
+    headline: list[str] = field(default_factory=list)
     base_model: str | None = None
     captions: dict[str, str] = field(default_factory=dict)
 
@@ -85,15 +94,17 @@ class CardText:
             expected = _KINDS.get(name, str)
             if not isinstance(value, expected):
                 raise CardError(f"{path}: {name} must be a {expected.__name__}, got {value!r}.")
+            if isinstance(value, list) and not all(isinstance(item, str) for item in value):
+                raise CardError(f"{path}: {name} must be a list of texts, got {value!r}.")
         return cls(**content)
 
 
 _REQUIRED_TEXTS = ("title", "model_class", "summary")
-_KINDS: dict[str, type] = {"tags": list, "captions": dict}
+_KINDS: dict[str, type] = {"tags": list, "headline": list, "captions": dict}
 
 
 def render_card(results: Results, text: CardText, figures: Iterable[str] = ()) -> ModelCard:
-    """The model card: the metrics stand in its metadata (`model-index`) and in its table.
+    """The model card: the headline metrics stand in its metadata (`model-index`), all of them in its table.
 
     Args:
         results: the measured part.
@@ -102,7 +113,7 @@ def render_card(results: Results, text: CardText, figures: Iterable[str] = ()) -
 
     Raises:
         ResultsError: if a figure has no run behind it.
-        CardError: if a caption is for a picture that is not among `figures`.
+        CardError: if a caption is for a picture that is not among `figures`, or a headline metric has no measurement.
     """
     validate(results)
     names = sorted(figures)
@@ -110,6 +121,7 @@ def render_card(results: Results, text: CardText, figures: Iterable[str] = ()) -
         raise CardError(
             f"card.yaml captions {', '.join(strangers)}, but the pictures are: {', '.join(names) or 'none'}."
         )
+    headline = _headline(results.results, text.headline)
     shared = _shared_setting(results.results)
     data = ModelCardData(
         model_name=results.name,
@@ -118,8 +130,8 @@ def render_card(results: Results, text: CardText, figures: Iterable[str] = ()) -
         tags=text.tags or None,
         base_model=text.base_model,
         datasets=sorted({entry.task for entry in results.results}),
-        metrics=sorted({entry.metric for entry in results.results}),
-        eval_results=[_eval_result(entry, text.task) for entry in results.results],
+        metrics=sorted({entry.metric for entry in headline}),
+        eval_results=[_eval_result(entry, text.task) for entry in headline],
     )
     return ModelCard.from_template(
         data,
@@ -183,7 +195,9 @@ def _rendering(folder: Path) -> str:
     text = CardText.load(folder / TEXT_FILE)
     if not (folder / RESULTS_FILE).is_file():
         raise CardError(f"{folder / RESULTS_FILE} does not exist. The training script writes it: Results.save().")
-    return str(render_card(Results.load(folder / RESULTS_FILE), text, figures_of(folder)))
+    card = str(render_card(Results.load(folder / RESULTS_FILE), text, figures_of(folder)))
+    # ModelCard writes its metadata anew, without comments. The Hub wants `---` as the first line.
+    return card.replace("---\n", f"---\n{_GENERATED}\n", 1)
 
 
 def _first_difference(card: Path, got: str, expected: str) -> str:
@@ -192,6 +206,16 @@ def _first_difference(card: Path, got: str, expected: str) -> str:
         if line != rendered:
             return f"{card}, line {number}, is not what the results render to: expected {rendered!r}, got {line!r}."
     return f"{card} is not what the results render to: expected {len(expected)} characters, got {len(got)}."
+
+
+def _headline(entries: Sequence[Measurement], metrics: Sequence[str]) -> list[Measurement]:
+    """The measurements that the metadata shows."""
+    if strangers := sorted(set(metrics) - {entry.metric for entry in entries}):
+        raise CardError(
+            f"card.yaml has the headline {', '.join(strangers)}, but what was measured is: "
+            f"{', '.join(sorted({entry.metric for entry in entries}))}."
+        )
+    return [entry for entry in entries if not metrics or entry.metric in metrics][:_MOST_IN_METADATA]
 
 
 def _eval_result(entry: Measurement, task_type: str) -> EvalResult:

@@ -13,8 +13,7 @@ and cards, README tables and plots are rendered from that file.
 import dataclasses
 import json
 import os
-import statistics
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,51 +21,8 @@ from typing import Any
 from .environment import code_version, describe_machine, package_versions, running_command
 from .errors import ResultsError
 from .files import write_text_atomically
-from .validation import validate
-
-__all__ = ["Measurement", "PaperFigure", "Results", "measurement", "validate"]
-
-
-@dataclass(frozen=True)
-class PaperFigure:
-    """The figure that the paper reports, to stand beside ours.
-
-    Attributes:
-        mean: the paper's figure, in the metric's own unit.
-        std: its spread where the paper tells one.
-        where: the place in the paper, for example "Table 1".
-    """
-
-    mean: float
-    std: float | None = None
-    where: str = ""
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """One metric on one task, measured once per seed. Make it with [`measurement`], which computes mean, std and n.
-
-    Attributes:
-        task: the data set's name for `load_dataset`, or the benchmark's.
-        config: the data set's configuration.
-        setting: what else decides the figure, such as the number of training examples; JSON values.
-        metric: the metric's name.
-        values: one figure per seed.
-        mean: the values' mean.
-        std: their population standard deviation (ddof=0, as `numpy.std` has it); 0.0 for a single value.
-        n: how many values there are.
-        paper: the paper's figure, if it has one.
-    """
-
-    task: str
-    config: str | None
-    setting: dict[str, Any]
-    metric: str
-    values: list[float]
-    mean: float
-    std: float
-    n: int
-    paper: PaperFigure | None = None
+from .measurements import Measurement, PaperFigure
+from .validation import check_measurements, check_origin
 
 
 @dataclass
@@ -166,41 +122,28 @@ class Results:
         return cls(**fields)
 
 
-def measurement(
-    task: str,
-    config: str | None,
-    setting: Mapping[str, Any],
-    metric: str,
-    values: Iterable[float],
-    paper: PaperFigure | None = None,
-) -> Measurement:
-    """One metric's figures, with the mean and the population standard deviation (ddof=0) that follow from them.
+def validate(results: Results, *, where: str = "results") -> None:
+    """Check that every figure has a run behind it.
 
     Args:
-        task: the data set's name for `load_dataset`, or the benchmark's.
-        config: the data set's configuration.
-        setting: what else decides the figure; JSON values.
-        metric: the metric's name.
-        values: one figure per seed, at least one; numbers, or anything that `float` takes.
-        paper: the paper's figure, if it has one.
+        results: what to check.
+        where: what errors call it, usually the file's path.
 
     Raises:
-        ResultsError: if there are no values.
+        UnbackedNumberError: if the command, commit, machine, versions or time are missing, or if a measurement has no
+            values, values that are not finite, or a mean, std or n that does not follow from them.
+        ResultsError: if a field has the wrong form, or two measurements claim to be the same figure.
     """
-    figures = [float(value) for value in values]
-    if not figures:
-        raise ResultsError(f"No values for {metric} on {task}: give one figure per seed that ran.")
-    return Measurement(
-        task=task,
-        config=config,
-        setting=dict(setting),
-        metric=metric,
-        values=figures,
-        mean=statistics.fmean(figures),
-        std=statistics.pstdev(figures),
-        n=len(figures),
-        paper=paper,
+    check_origin(
+        where,
+        name=results.name,
+        command=results.command,
+        commit=results.commit,
+        machine=results.machine,
+        versions=results.versions,
+        seconds=results.seconds,
     )
+    check_measurements(where, results.results)
 
 
 def _measurement_from_dict(content: Any, where: str) -> Measurement:

@@ -3,35 +3,63 @@
 import json
 import math
 import statistics
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from .errors import ResultsError, UnbackedNumberError
-
-if TYPE_CHECKING:
-    from .results import Measurement, PaperFigure, Results
+from .measurements import Measurement, PaperFigure
 
 _REQUIRED_VERSIONS = ("python", "torch", "transformers")
 _REQUIRED_MACHINE = ("cpu", "gpu", "cores")
 
 
-def validate(results: "Results", *, where: str = "results") -> None:
-    """Check that every figure has a run behind it.
+def check_origin(
+    where: str, *, name: Any, command: Any, commit: Any, machine: Any, versions: Any, seconds: Any
+) -> None:
+    """Check that a results.json says what ran, where, with which versions and for how long.
 
     Args:
-        results: what to check.
         where: what errors call it, usually the file's path.
+        name, command, commit, machine, versions, seconds: its fields, see [`~hf_mech.hub.results.Results`].
 
     Raises:
-        UnbackedNumberError: if the command, commit, machine, versions or time are missing, or if a measurement has no
-            values, values that are not finite, or a mean, std or n that does not follow from them.
+        UnbackedNumberError: if something is missing that is needed to repeat the run.
+        ResultsError: if the name is not a text.
+    """
+    _check_text(name, f"{where}: name")
+    for field, value in (("command", command), ("commit", commit)):
+        if not isinstance(value, str) or not value.strip():
+            raise UnbackedNumberError(f"{where}: {field} is {value!r}, so nobody can repeat the run. {_BY_THE_RUN}")
+    if not isinstance(machine, dict) or any(key not in machine for key in _REQUIRED_MACHINE):
+        raise UnbackedNumberError(
+            f"{where}: machine must have {', '.join(_REQUIRED_MACHINE)}, got {machine!r}. {_BY_THE_RUN}"
+        )
+    if not machine["cpu"] or not isinstance(machine["cores"], int) or machine["cores"] < 1:
+        raise UnbackedNumberError(f"{where}: machine names no cpu or no cores: {machine!r}. {_BY_THE_RUN}")
+    if not isinstance(versions, dict) or any(not versions.get(key) for key in _REQUIRED_VERSIONS):
+        raise UnbackedNumberError(
+            f"{where}: versions must have {', '.join(_REQUIRED_VERSIONS)}, got {versions!r}. {_BY_THE_RUN}"
+        )
+    if not _is_figure(seconds) or seconds <= 0:
+        raise UnbackedNumberError(f"{where}: seconds must be a positive time, got {seconds!r}. {_BY_THE_RUN}")
+
+
+def check_measurements(where: str, measurements: Sequence[Measurement]) -> None:
+    """Check that every figure follows from values that were measured.
+
+    Args:
+        where: what errors call the results, usually the file's path.
+        measurements: all of them.
+
+    Raises:
+        UnbackedNumberError: if there is no measurement, or one has no values, values that are not finite, or a mean,
+            std or n that does not follow from them.
         ResultsError: if a field has the wrong form, or two measurements claim to be the same figure.
     """
-    _check_text(results.name, f"{where}: name")
-    _check_origin(results, where)
-    if not results.results:
+    if not measurements:
         raise UnbackedNumberError(f"{where} has no measurements. Append what measurement(...) returns.")
     seen: set[str] = set()
-    for index, entry in enumerate(results.results):
+    for index, entry in enumerate(measurements):
         place = f"{where}, results[{index}]"
         _check_measurement(entry, place)
         key = json.dumps([entry.task, entry.config, entry.setting, entry.metric], sort_keys=True)
@@ -43,28 +71,7 @@ def validate(results: "Results", *, where: str = "results") -> None:
         seen.add(key)
 
 
-def _check_origin(results: "Results", where: str) -> None:
-    for name in ("command", "commit"):
-        value: Any = getattr(results, name)
-        if not isinstance(value, str) or not value.strip():
-            raise UnbackedNumberError(f"{where}: {name} is {value!r}, so nobody can repeat the run. {_BY_THE_RUN}")
-    machine: Any = results.machine
-    if not isinstance(machine, dict) or any(key not in machine for key in _REQUIRED_MACHINE):
-        raise UnbackedNumberError(
-            f"{where}: machine must have {', '.join(_REQUIRED_MACHINE)}, got {machine!r}. {_BY_THE_RUN}"
-        )
-    if not machine["cpu"] or not isinstance(machine["cores"], int) or machine["cores"] < 1:
-        raise UnbackedNumberError(f"{where}: machine names no cpu or no cores: {machine!r}. {_BY_THE_RUN}")
-    versions: Any = results.versions
-    if not isinstance(versions, dict) or any(not versions.get(key) for key in _REQUIRED_VERSIONS):
-        raise UnbackedNumberError(
-            f"{where}: versions must have {', '.join(_REQUIRED_VERSIONS)}, got {versions!r}. {_BY_THE_RUN}"
-        )
-    if not _is_figure(results.seconds) or results.seconds <= 0:
-        raise UnbackedNumberError(f"{where}: seconds must be a positive time, got {results.seconds!r}. {_BY_THE_RUN}")
-
-
-def _check_measurement(entry: "Measurement", where: str) -> None:
+def _check_measurement(entry: Measurement, where: str) -> None:
     _check_text(entry.task, f"{where}: task")
     _check_text(entry.metric, f"{where}: metric")
     if entry.config is not None:
@@ -104,7 +111,7 @@ def _check_setting(setting: Any, where: str) -> None:
         )
 
 
-def _check_paper(paper: "PaperFigure", where: str) -> None:
+def _check_paper(paper: PaperFigure, where: str) -> None:
     if not _is_figure(paper.mean) or not (paper.std is None or _is_figure(paper.std)):
         raise ResultsError(f"{where}: mean and std must be finite numbers (std may be null), got {paper!r}.")
     place: Any = paper.where

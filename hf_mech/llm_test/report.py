@@ -9,7 +9,8 @@ from typing import Any
 from rich import box
 from rich.table import Table
 
-from hf_mech.hub.results import Measurement, PaperFigure, Results, measurement
+from hf_mech.hub.measurements import Measurement, PaperFigure, measurement
+from hf_mech.hub.results import Results
 from hf_mech.llm_test.scores import Score
 from hf_mech.llm_test.tables import PAPER_MODEL, PAPER_PROMPTS, TABLES, Row
 from hf_mech.llm_test.variants import SHIFTED_LENGTH, Variant

@@ -11,15 +11,15 @@ from typing import Any
 from ..models.dat.configuration_dat import DATConfig
 from ..models.dat.modeling_dat import DATForCausalLM
 from ..models.dat.tokenization_dat import DATTokenizer
-from .check import check_program
-from .errors import ProgramError
-from .functions import DEFAULT_LIMIT
+from .language.check import check_program
+from .language.errors import ProgramError
+from .language.functions import DEFAULT_LIMIT
+from .language.parse import parse_program
+from .language.syntax import Program
+from .language.values import value_sets
 from .library import read_program
 from .lower import lower_program
-from .parse import parse_program
 from .qkvl import QKVLProgram
-from .syntax import Program
-from .values import value_sets
 
 PROGRAM_FILE = "program.psl"
 """The program's text in a checkpoint."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import torch
 
@@ -10,13 +11,31 @@ from ..models.dat.dat_errors import DATError
 from ..models.dat.dat_values import NIL
 from ..models.dat.modeling_dat import DATForCausalLM
 from ..models.dat.tokenization_dat import DATTokenizer
-from .machine import words_of
+from .machines.machine import words_of
+
+
+@dataclass(frozen=True)
+class Completion:
+    """What the network says to a prompt.
+
+    Args:
+        words: the words before the one that ended the generation.
+        ended: whether nil or a stop word ended it; False where `max_new_tokens` cut it off.
+    """
+
+    words: tuple[str, ...]
+    ended: bool
+
+    @property
+    def text(self) -> str:
+        """The words with blanks between them."""
+        return " ".join(self.words)
 
 
 def complete_batch(
     model: DATForCausalLM, tokenizer: DATTokenizer, prompts: Sequence[str], max_new_tokens: int
-) -> Iterator[str]:
-    """The completion of each prompt, by `generate()`, without the stop word.
+) -> Iterator[Completion]:
+    """The completion of each prompt, by `generate()`.
 
     Where one prompt of a batch cannot be completed, those before it still are.
 
@@ -37,13 +56,15 @@ def complete_batch(
     yield from found
 
 
-def _generate(model: DATForCausalLM, tokenizer: DATTokenizer, prompts: Sequence[str], most: int) -> list[str]:
+def _generate(
+    model: DATForCausalLM, tokenizer: DATTokenizer, prompts: Sequence[str], max_new_tokens: int
+) -> list[Completion]:
     batch = tokenizer(list(prompts), padding=True, return_tensors="pt").to(model.device)
     with torch.no_grad():
-        rows = model.generate(**batch, max_new_tokens=most)[:, batch["input_ids"].shape[1] :].tolist()
+        rows = model.generate(**batch, max_new_tokens=max_new_tokens)[:, batch["input_ids"].shape[1] :].tolist()
     stops = {NIL, *model.config.eos_token_id}
     completions = []
     for row in rows:
-        end = next((place for place, token in enumerate(row) if token in stops), len(row))
-        completions.append(" ".join(tokenizer.convert_ids_to_tokens(row[:end])))
+        end = next((place for place, token in enumerate(row) if token in stops), None)
+        completions.append(Completion(tuple(tokenizer.convert_ids_to_tokens(row[:end])), ended=end is not None))
     return completions

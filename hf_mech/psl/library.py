@@ -5,11 +5,11 @@ from __future__ import annotations
 from importlib import resources
 from pathlib import Path
 
-from .check import check_program
-from .errors import ProgramError
-from .parse import parse_program
-from .syntax import Program
-from .words import did_you_mean
+from .language.check import check_program
+from .language.errors import ProgramError
+from .language.parse import parse_program
+from .language.suggestions import did_you_mean
+from .language.syntax import Program
 
 _PROGRAMS = "programs"
 

@@ -18,10 +18,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from .errors import QKVLError
-from .functions import DEFAULT_LIMIT, function_tables
+from .language.errors import QKVLError
+from .language.functions import DEFAULT_LIMIT, function_tables
+from .language.syntax import Assignment, Constants, Production, Program, Reference, Repeat, Test
 from .qkvl import PRIME, JSONSource, QKVLProduction, QKVLProgram, QKVLRepeat, Source
-from .syntax import Assignment, Constants, Production, Program, Reference, Repeat, Test
 
 
 def lower_program(program: Program, max_position_embeddings: int = DEFAULT_LIMIT) -> QKVLProgram:

@@ -21,9 +21,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .errors import QKVLError
-from .functions import is_built_in
-from .syntax import DEFAULT_BOUND
+from .language.errors import QKVLError
+from .language.functions import is_built_in
+from .language.syntax import DEFAULT_BOUND
 
 PRIME = "`"
 """Follows a short name where a query or key needs the register a second time (App. K.1)."""

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-_COLOURS = ("#0b6e99", "#c2571a", "#4a7c2f", "#8250a8", "#b0313f", "#8c8c8c")
+from .palette import CYCLE, SHADED, style
 
 
 @dataclass(frozen=True)
@@ -41,21 +41,19 @@ def length_curves_figure(
     figure = Figure(figsize=(4.4 * columns, 2.7 * rows + 0.5), layout="constrained")
     grid = figure.subplots(rows, columns, squeeze=False, sharey=True)
     names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
-    colours = {name: _COLOURS[number % len(_COLOURS)] for number, name in enumerate(names)}
+    colours = {name: CYCLE[number % len(CYCLE)] for number, name in enumerate(names)}
     for number, axes in enumerate(grid.flat):
         if number >= len(panels):
             axes.axis("off")
             continue
         title, lines = list(panels.items())[number]
         axes.set_title(title, size=9, weight="bold", loc="left", parse_math=False)
-        axes.axvspan(1, trained, color="#f2f2f2", zorder=0)
+        axes.axvspan(1, trained, color=SHADED, zorder=0)
         for name, curve in lines.items():
             _draw_curve(axes, curve, colours[name], test)
         axes.set_ylim(0, 1.03)
         axes.set_xlim(1, max([test[1], *(length for curve in lines.values() for length in curve.accuracy)]))
-        axes.grid(axis="y", color="#e6e6e6", linewidth=0.6)
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.tick_params(labelsize=7.5)
+        style(axes)
         axes.set_xlabel(f"length (trained: up to {trained}, shaded)", size=8)
         if number % columns == 0:
             axes.set_ylabel("accuracy per symbol", size=8)

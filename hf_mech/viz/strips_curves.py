@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator
 
-_OURS, _PAPER = "#0b6e99", "#8c8c8c"
+from .palette import OURS, PAPER, style
 
 
 @dataclass(frozen=True)
@@ -22,19 +21,6 @@ class Point:
     values: tuple[float, ...]
     paper_mean: float | None = None
     paper_std: float | None = None
-
-
-def curves_from_results(
-    results: Iterable[Mapping[str, Any]], metric: str = "test_trace_accuracy"
-) -> dict[str, list[Point]]:
-    """The curve of each `config` in the `results` list of a results.json, by `setting.num_train`."""
-    curves: dict[str, list[Point]] = {}
-    for entry in results:
-        if entry["metric"] == metric:
-            paper = entry.get("paper") or {}
-            point = Point(entry["setting"]["num_train"], tuple(entry["values"]), paper.get("mean"), paper.get("std"))
-            curves.setdefault(entry["config"], []).append(point)
-    return {config: sorted(points, key=lambda p: p.size) for config, points in curves.items()}
 
 
 def curves_figure(curves: Mapping[str, Sequence[Point]], *, per_row: int = 3, label: str = "test accuracy") -> Figure:
@@ -72,15 +58,15 @@ def _draw_curve(axes: Axes, points: Sequence[Point]) -> None:
     if published:
         sizes, means, stds = zip(*published, strict=True)
         axes.errorbar(
-            sizes, means, stds, color=_PAPER, linestyle="--", linewidth=1.1, capsize=2, marker="s", ms=3, label="paper"
+            sizes, means, stds, color=PAPER, linestyle="--", linewidth=1.1, capsize=2, marker="s", ms=3, label="paper"
         )
     for point in points:
-        axes.plot([point.size] * len(point.values), point.values, ".", color=_OURS, ms=5, alpha=0.3, mew=0)
+        axes.plot([point.size] * len(point.values), point.values, ".", color=OURS, ms=5, alpha=0.3, mew=0)
     measured = [p for p in points if p.values]
     axes.plot(
         [p.size for p in measured],
         [np.mean(p.values) for p in measured],
-        color=_OURS,
+        color=OURS,
         marker="o",
         ms=3.5,
         linewidth=1.5,
@@ -90,6 +76,4 @@ def _draw_curve(axes: Axes, points: Sequence[Point]) -> None:
     axes.xaxis.set_major_locator(FixedLocator([p.size for p in points]))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter("{x:.0f}")
-    axes.tick_params(labelsize=7.5)
-    axes.grid(axis="y", color="#e6e6e6", linewidth=0.6)
-    axes.spines[["top", "right"]].set_visible(False)
+    style(axes)

@@ -11,12 +11,13 @@ from rich.columns import Columns
 from rich.text import Text
 
 from ..models.strips.strips_domain import StripsAction, StripsDomain
+from .palette import INK, MISSING, WRONG
 
 Status = Literal["same", "excess", "missing"]
 Segment = tuple[str, Status]
 Line = list[Segment]
 
-COLOURS: dict[Status, str] = {"same": "#1a1a1a", "excess": "#d1242f", "missing": "#b4b4b4"}
+COLOURS: dict[Status, str] = {"same": INK, "excess": WRONG, "missing": MISSING}
 """As in the paper: red for what the learned domain has too much of, grey for what it lacks."""
 
 _SIZE = 9.0  # points

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from typing import Any
 
 import pytest
@@ -10,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from hf_mech.models.dat import DATBackendError, DATForCausalLM, DATModel, DATRepeatError, LayerState
+from hf_mech.models.dat import DATBackendError, DATForCausalLM, DATModel, DATRepeatError, LayerState, dat_backend_gather
 from hf_mech.psl import compile_program
-from hf_mech.psl.syntax import Program
+from hf_mech.psl.language.syntax import Program
 from tests.dat.literal import Literal
 from tests.psl.random_programs import LIMIT, programs, prompts
 
@@ -308,3 +310,28 @@ def test_gather_refuses_other_weights_and_recompile_mends_them() -> None:
     with torch.no_grad():
         model.dat.layers[0].value.weight.mul_(1.0)  # a write that changes nothing
     assert torch.equal(model(**prompt).logits, before)
+
+
+def test_a_model_plans_its_matches_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    planned = []
+
+    class Counted(dat_backend_gather.MatchPlan):
+        def __init__(self, matches: Any, position: int):
+            planned.append(matches)
+            super().__init__(matches, position)
+
+    monkeypatch.setattr(dat_backend_gather, "MatchPlan", Counted)
+    model, tokenizer = compile_program(SPREAD, max_position_embeddings=LIMIT, num_open_values=4)
+    for prompt in PROMPTS:
+        model(torch.tensor([tokens(tokenizer, prompt, "")]))
+    conditions = [block.until for block in model.dat.program.blocks if block.until is not None]
+    assert len(conditions) == 1
+    assert planned == [layer.matches for layer in model.dat.program.layers] + conditions
+
+
+def test_a_copy_of_a_model_that_has_run_gives_the_same() -> None:
+    model, tokenizer = compile_program(SPREAD, max_position_embeddings=LIMIT, num_open_values=4)
+    ids = torch.tensor([tokens(tokenizer, PROMPTS[0], "")])
+    expected = model(ids).logits
+    for other in (copy.deepcopy(model), pickle.loads(pickle.dumps(model)), model.to(torch.float64)):
+        assert torch.equal(other(ids).logits, expected.to(other.dtype))

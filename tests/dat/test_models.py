@@ -12,7 +12,7 @@ from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoTokeni
 
 from hf_mech.models.dat import DATConfig, DATForCausalLM, DATModel, DATTokenizer
 from hf_mech.psl import compile_program
-from hf_mech.psl.functions import register_function, unregister_function
+from hf_mech.psl.language.functions import register_function, unregister_function
 from hf_mech.psl.library import program_text
 from tests.templatic.paper_prompts import NINE
 

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from huggingface_hub import ModelCard
+from huggingface_hub import ModelCard, metadata_load
 
-from hf_mech.hub import CardError, Results, UnbackedNumberError, check_folder, render_folder
+from hf_mech.hub import CardError, Results, UnbackedNumberError, check_folder, measurement, render_folder
 
 
 def test_the_metrics_stand_in_the_metadata(card_folder: Path) -> None:
@@ -22,6 +22,43 @@ def test_the_metrics_stand_in_the_metadata(card_folder: Path) -> None:
         "args": {"std": 0.25, "n": 2, "setting": {"num_train": 5}},
     }
     assert second["value"] == 1.0
+
+
+def metrics_in_metadata(folder: Path) -> list[tuple[str, float]]:
+    (index,) = metadata_load(folder / "README.md")["model-index"]
+    return [(metric["type"], metric["value"]) for result in index["results"] for metric in result["metrics"]]
+
+
+def test_the_metadata_shows_the_headline_and_the_table_everything(card_folder: Path, results: Results) -> None:
+    results.results += [measurement("hf_mech/toy", "small", {"num_train": n}, "seconds", [n]) for n in (5, 9)]
+    results.save(card_folder / "results.json")
+    text = card_folder / "card.yaml"
+    text.write_text("# What is written, not measured.\n" + text.read_text() + "headline: [seconds]\n")
+    render_folder(card_folder)
+    check_folder(card_folder)
+    assert metrics_in_metadata(card_folder) == [("seconds", 5.0), ("seconds", 9.0)]
+    assert ModelCard.load(card_folder / "README.md").data.metrics == ["seconds"]
+    rows = [line for line in (card_folder / "README.md").read_text().splitlines() if line.startswith("| hf_mech/toy |")]
+    assert [row.split(" | ")[3] for row in rows] == ["accuracy", "accuracy", "seconds", "seconds"]
+
+
+@pytest.mark.parametrize("headline", ["", "headline: [seconds]\n"])
+def test_the_metadata_shows_ten_at_most(card_folder: Path, results: Results, headline: str) -> None:
+    results.results = [measurement("hf_mech/toy", "small", {"num_train": n}, "seconds", [n]) for n in range(12)]
+    results.save(card_folder / "results.json")
+    (card_folder / "card.yaml").write_text((card_folder / "card.yaml").read_text() + headline)
+    render_folder(card_folder)
+    assert metrics_in_metadata(card_folder) == [("seconds", float(n)) for n in range(10)]
+
+
+def test_the_first_line_of_the_metadata_says_what_to_edit(card_folder: Path) -> None:
+    first, second, *rest = (card_folder / "README.md").read_text().splitlines()
+    assert first == "---"
+    assert second == "# Generated from card.yaml and results.json by `hf-mech card`. Edit those, not this file."
+    assert not any("Edit those" in line for line in rest)
+    card = ModelCard.load(card_folder / "README.md")
+    assert card.data.to_dict() == metadata_load(card_folder / "README.md")
+    assert card.text.strip().startswith("# A toy")
 
 
 def test_the_text_shows_figures_and_how_to_get_them_again(card_folder: Path) -> None:
@@ -79,6 +116,8 @@ def test_a_card_older_than_its_results_is_refused(card_folder: Path, results: Re
         ("card.yaml", "{title: x, model_class: y, summary: z, tilte: x}", CardError, "unknown keys tilte"),
         ("card.yaml", "{title: 3, model_class: y, summary: z}", CardError, "title must be a str, got 3"),
         ("card.yaml", "{title: x, model_class: y, summary: z, captions: {no.png: x}}", CardError, "captions no.png"),
+        ("card.yaml", "{title: x, model_class: y, summary: z, headline: [f1]}", CardError, "has the headline f1"),
+        ("card.yaml", "{title: x, model_class: y, summary: z, headline: [3]}", CardError, "headline must be a list of"),
         ("card.yaml", "{", CardError, "is not YAML"),
         ("results.json", None, CardError, "results.json does not exist"),
         ("README.md", None, UnbackedNumberError, "README.md does not exist"),

@@ -9,12 +9,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from hf_mech.psl.check import check_program
-from hf_mech.psl.errors import PSLError
-from hf_mech.psl.functions import register_function
-from hf_mech.psl.machine import Machine, Run
-from hf_mech.psl.syntax import Assignment, Constants, Production, Program, Reference, Repeat, Test
-from hf_mech.psl.values import value_sets
+from hf_mech.psl.language.check import check_program
+from hf_mech.psl.language.errors import PSLError
+from hf_mech.psl.language.functions import register_function
+from hf_mech.psl.language.syntax import Assignment, Constants, Production, Program, Reference, Repeat, Test
+from hf_mech.psl.language.values import value_sets
+from hf_mech.psl.machines.machine import Machine, Run
 
 LIMIT = 12
 """The greatest position in these runs; some of them exceed it."""

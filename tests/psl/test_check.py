@@ -6,12 +6,12 @@ import dataclasses
 
 import pytest
 
-from hf_mech.psl.check import check_program
-from hf_mech.psl.errors import PSLCheckError, PSLError
-from hf_mech.psl.functions import register_function, unregister_function
+from hf_mech.psl.language.check import check_program
+from hf_mech.psl.language.errors import PSLCheckError, PSLError
+from hf_mech.psl.language.functions import register_function, unregister_function
+from hf_mech.psl.language.syntax import Assignment, Constants, Production, Reference, Repeat, Test
+from hf_mech.psl.language.values import ValueSet, value_sets
 from hf_mech.psl.library import load_program
-from hf_mech.psl.syntax import Assignment, Constants, Production, Reference, Repeat, Test
-from hf_mech.psl.values import ValueSet, value_sets
 
 HEAD = """\
 registers: {symbol: 's', position: 'p', mark: 'm', other: 'o', parse: 'a', last: 'z'}

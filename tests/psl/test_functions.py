@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from hf_mech.psl.errors import ProgramError
-from hf_mech.psl.functions import (
+from hf_mech.psl.language.errors import ProgramError
+from hf_mech.psl.language.functions import (
     built_in_tables,
     function_names,
     function_tables,
@@ -17,7 +17,7 @@ from hf_mech.psl.functions import (
     tabulate,
     unregister_function,
 )
-from hf_mech.psl.syntax import Assignment, Constants, Production, Program, Reference, Repeat, Test
+from hf_mech.psl.language.syntax import Assignment, Constants, Production, Program, Reference, Repeat, Test
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from hf_mech.psl import load_program, program_names, program_text, read_program
-from hf_mech.psl.errors import ProgramError, PSLCheckError, PSLSyntaxError
-from hf_mech.psl.syntax import Production, Repeat
+from hf_mech.psl.language.errors import ProgramError, PSLCheckError, PSLSyntaxError
+from hf_mech.psl.language.syntax import Production, Repeat
 
 
 def test_pargen_has_the_productions_of_the_paper() -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from hf_mech.psl.language.syntax import Program
 from hf_mech.psl.library import load_program, program_names, read_program
 from hf_mech.psl.lower import lower_program
-from hf_mech.psl.machine import Path, Run
-from hf_mech.psl.psm import PSM
-from hf_mech.psl.qkvm import QKVM
-from hf_mech.psl.syntax import Program
+from hf_mech.psl.machines.machine import Path, Run
+from hf_mech.psl.machines.psm import PSM
+from hf_mech.psl.machines.qkvm import QKVM
 from tests.psl.random_programs import assert_same_runs
 
 SWAP = "Q B C V D E A D E V B C Q F G V J K L A"

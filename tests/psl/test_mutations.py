@@ -8,10 +8,10 @@ import time
 
 import pytest
 
-from hf_mech.psl.errors import PSLCheckError, PSLError, PSLSyntaxError
+from hf_mech.psl.language.errors import PSLCheckError, PSLError, PSLSyntaxError
+from hf_mech.psl.language.syntax import Program
+from hf_mech.psl.language.values import value_sets
 from hf_mech.psl.library import load_program, program_text
-from hf_mech.psl.syntax import Program
-from hf_mech.psl.values import value_sets
 
 ODD = [
     "\0",

@@ -8,11 +8,11 @@ import time
 
 import pytest
 
-from hf_mech.psl.errors import PSLCheckError, PSLError, PSLSyntaxError
-from hf_mech.psl.layout import MAX_NESTING
+from hf_mech.psl.language.errors import PSLCheckError, PSLError, PSLSyntaxError
+from hf_mech.psl.language.layout import MAX_NESTING
+from hf_mech.psl.language.parse import parse_program
+from hf_mech.psl.language.syntax import Assignment, Constants, Production, Program, Reference, Repeat, Test
 from hf_mech.psl.library import program_text
-from hf_mech.psl.parse import parse_program
-from hf_mech.psl.syntax import Assignment, Constants, Production, Program, Reference, Repeat, Test
 
 HEAD = """\
 registers: {symbol: 's', position: 'p', mark: 'm', other}

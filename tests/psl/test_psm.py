@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from hf_mech.psl.errors import PromptError, PromptTooLongError, RepeatBoundError
+from hf_mech.psl.language.errors import PromptError, PromptTooLongError, RepeatBoundError
 from hf_mech.psl.library import load_program
-from hf_mech.psl.machine import Path, Run
-from hf_mech.psl.psm import PSM
+from hf_mech.psl.machines.machine import Path, Run
+from hf_mech.psl.machines.psm import PSM
 
 HEAD = """
 registers: {symbol: 's', position: 'p', field: 'f', mark: 'm', goal: 'a', last: 'z'}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hf_mech.psl.errors import QKVLError
+from hf_mech.psl.language.errors import QKVLError
 from hf_mech.psl.qkvl import QKVLProduction, QKVLProgram, QKVLRepeat, Source
 
 PROGRAM: dict[str, Any] = {

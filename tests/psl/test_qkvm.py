@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, event, given, settings
 
-from hf_mech.psl.errors import RepeatBoundError
+from hf_mech.psl.language.errors import RepeatBoundError
+from hf_mech.psl.language.syntax import Program
 from hf_mech.psl.lower import lower_program
-from hf_mech.psl.machine import Path, Run
-from hf_mech.psl.psm import PSM
+from hf_mech.psl.machines.machine import Path, Run
+from hf_mech.psl.machines.psm import PSM
+from hf_mech.psl.machines.qkvm import QKVM
 from hf_mech.psl.qkvl import QKVLProduction, QKVLProgram, QKVLRepeat
-from hf_mech.psl.qkvm import QKVM
-from hf_mech.psl.syntax import Program
 from tests.psl.random_programs import LIMIT, assert_same_runs, outcome, programs, prompts
 
 

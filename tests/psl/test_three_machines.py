@@ -6,14 +6,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from hf_mech.psl.compile import compile_program
-from hf_mech.psl.errors import PSLError
+from hf_mech.psl.language.errors import PSLError
+from hf_mech.psl.language.syntax import Program
 from hf_mech.psl.library import program_names, read_program
 from hf_mech.psl.lower import lower_program
-from hf_mech.psl.machine import Run
-from hf_mech.psl.network import DAT
-from hf_mech.psl.psm import PSM
-from hf_mech.psl.qkvm import QKVM
-from hf_mech.psl.syntax import Program
+from hf_mech.psl.machines.dat import DAT
+from hf_mech.psl.machines.machine import Run
+from hf_mech.psl.machines.psm import PSM
+from hf_mech.psl.machines.qkvm import QKVM
 from tests.psl.random_programs import LIMIT, assert_same_runs, outcome, programs, prompts
 from tests.templatic.paper_prompts import BOX_2, NINE, SWAP
 

@@ -16,9 +16,9 @@ from rich.console import Console
 from hf_mech.models.strips.strips_attention import strips_attention_reference
 from hf_mech.models.strips.strips_domain import StripsAction, StripsDomain
 from hf_mech.planning.bundled import BUNDLED, load_bundled
-from hf_mech.viz.strips_attention import attention_arrays, attention_figure
-from hf_mech.viz.strips_curves import Point, curves_figure, curves_from_results
+from hf_mech.viz.strips_curves import Point, curves_figure
 from hf_mech.viz.strips_domains import compare, domains_figure, domains_text, rename_like
+from hf_mech.viz.strips_heads import attention_arrays, attention_figure
 from tests.strips.strategies import domains
 
 NOTHING = StripsDomain((), (StripsAction("wait"),), "nothing")
@@ -154,28 +154,6 @@ def test_a_head_whose_name_looks_like_a_formula(name: str):
 
 
 # -------------------------------------------------------------------------------------------------- accuracy curves
-
-
-def test_curves_are_read_from_results():
-    def entry(config: str, size: int, values: list[float], **more: object) -> dict[str, object]:
-        return {
-            "config": config,
-            "metric": "test_trace_accuracy",
-            "setting": {"num_train": size},
-            "values": values,
-            **more,
-        }
-
-    rows = [
-        entry("simple", 200, [1.0, 0.5], paper={"mean": 0.98, "std": None}),
-        entry("simple", 50, [0.25], paper=None),
-        entry("ferry", 50, [0.5]),
-        {**entry("ferry", 50, [0.1]), "metric": "another"},
-    ]
-    assert curves_from_results(rows) == {
-        "simple": [Point(50, (0.25,)), Point(200, (1.0, 0.5), 0.98)],
-        "ferry": [Point(50, (0.5,))],
-    }
 
 
 @pytest.mark.parametrize(

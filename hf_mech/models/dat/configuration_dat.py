@@ -15,7 +15,7 @@ BACKENDS = ("gather", "dense", "relaxed")
 
 
 def _echo() -> dict[str, Any]:
-    """One layer that copies every symbol onto itself: what a configuration without a program runs."""
+    """The program of a configuration without one: a layer that copies every symbol onto itself."""
     copy = {"q": {"p": "p"}, "k": {"p": "p"}, "v": {"s": "s"}}
     layer = {"layer_comment": "copy", "causal_attn": False, "right_match": False, "weights": copy}
     return {
@@ -41,7 +41,7 @@ class DATConfig(PreTrainedConfig):
     Args:
         qkvl (`dict`, *optional*): the program as the JSON of App. J: registers, constants, system registers, and the
             layers with their query, key and value instructions. `hf_mech.psl.compile_program` makes it. Without one,
-            a single layer that copies.
+            the program is a single layer that copies.
         max_position_embeddings (`int`, *optional*, defaults to 512): T, the largest position and the largest number.
         num_open_values (`int`, *optional*, defaults to 4096): places for words that the program does not name.
         constants (`list[str]`, *optional*): the program's constants in the order of their indices; read off `qkvl`.

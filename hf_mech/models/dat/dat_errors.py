@@ -1,4 +1,4 @@
-"""What can go wrong with compiled programs: `ValueError`s whose text says what to do."""
+"""The errors of compiled programs: `ValueError`s whose text says how to mend the cause."""
 
 
 class DATError(ValueError):

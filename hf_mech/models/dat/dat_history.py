@@ -1,4 +1,4 @@
-"""What the cells have been at every layer, which the cells that come after them read, (34), (63), (71).
+"""The states of the cells at every layer; later cells read them, (34), (63), (71).
 
 A group of cells that were updated together leaves a tree: for a layer its input, for a repeat block one tree for each
 repetition, and at its end what came out. A later cell reads layer for layer and repetition for repetition; where a

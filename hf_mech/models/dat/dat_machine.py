@@ -1,4 +1,4 @@
-"""Runs a program over cells: prompts in parallel, (70), then cell by cell, (71). What a layer does is a backend's."""
+"""Runs a program over cells: prompts in parallel, (70), then cell by cell, (71). A backend computes each layer."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Readable:
 
 
 class Backend(Protocol):
-    """How registers are kept, and what one layer does to them."""
+    """Keeps the registers in its own form and computes one layer on them."""
 
     def begin(self, symbols: Tensor, cells: Cells, ends: Tensor) -> Registers:
         """The registers of prompt cells at the first layer, (70b): `symbols` and `ends` (of the prompt) [batch, N]."""
@@ -75,7 +75,7 @@ class Machine:
         cells = Cells(exists, positions)
         registers = self.backend.begin(symbols, cells, positions == count[:, None])
         tree, final = self._run_all(registers, cells, History())
-        last = tuple(_at(register, (count - 1)[:, None]) for register in final)
+        last = tuple(at_columns(register, (count - 1)[:, None]) for register in final)
         return Group(tree, final, exists, positions, last, count)
 
     def read_word(self, symbols: Tensor, exists: Tensor, history: History) -> Group:
@@ -161,7 +161,7 @@ class _Run:
         return Readable(self.exists, self.positions, register, cells.exists.shape[1])
 
 
-def _at(register: Tensor, columns: Tensor) -> Tensor:
+def at_columns(register: Tensor, columns: Tensor) -> Tensor:
     """A register at these columns [batch, N]."""
     index = columns.clamp(min=0)
     if register.dim() == 3:

@@ -41,7 +41,7 @@ class Match:
 
 @dataclass(frozen=True)
 class Layer:
-    """One production: what must match, and what is written into which register from which register or constant."""
+    """One production: its matches, and for each register it writes the register or constant that is copied there."""
 
     index: int
     matches: tuple[Match, ...]
@@ -80,15 +80,20 @@ class DATProgram:
     @property
     def layers(self) -> list[Layer]:
         """All layers in order, those of blocks too."""
-        return list(_layers(self.statements))
+        return [statement for statement in _nested(self.statements) if isinstance(statement, Layer)]
+
+    @property
+    def blocks(self) -> list[Block]:
+        """All repeat blocks in order, each before those in it."""
+        return [statement for statement in _nested(self.statements) if isinstance(statement, Block)]
 
 
-def _layers(statements: tuple[Layer | Block, ...]) -> Iterator[Layer]:
+def _nested(statements: tuple[Layer | Block, ...]) -> Iterator[Layer | Block]:
+    """The statements, and behind each block those in it."""
     for statement in statements:
-        if isinstance(statement, Layer):
-            yield statement
-        else:
-            yield from _layers(statement.body)
+        yield statement
+        if isinstance(statement, Block):
+            yield from _nested(statement.body)
 
 
 def constants_of(qkvl: Mapping[str, Any], largest: int) -> list[str]:
@@ -134,7 +139,7 @@ def read_program(qkvl: Mapping[str, Any], space: ValueSpace) -> DATProgram:
     """Resolves a QKVL program.
 
     Raises:
-        DATConfigError: what is there is no QKVL; the message names the place.
+        DATConfigError: `qkvl` is no QKVL program; the message names the place.
     """
     try:
         return _Reader(qkvl, space).program()

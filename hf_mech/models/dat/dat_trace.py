@@ -1,4 +1,4 @@
-"""What every layer has made of every cell, in the order in which the layers ran."""
+"""The states of every cell after every layer, in the order in which the layers ran."""
 
 from __future__ import annotations
 

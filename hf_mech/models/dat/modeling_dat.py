@@ -15,16 +15,17 @@ from transformers.modeling_utils import PreTrainedModel
 from transformers.utils import ModelOutput, can_return_tuple
 
 from .configuration_dat import DATConfig
+from .dat_backend_gather import GatherBackend
+from .dat_backend_vectors import VectorBackend
 from .dat_cache import DATCache, as_dat_cache
 from .dat_errors import DATBackendError
-from .dat_gather import GatherBackend
 from .dat_history import Group, History, Registers
 from .dat_inputs import Words, check_ids, check_length, collect, read_mask, split
-from .dat_machine import Backend, Machine, _at
+from .dat_layer import DATLayer
+from .dat_machine import Backend, Machine, at_columns
 from .dat_program import END, read_program
 from .dat_projection import DATProjection
 from .dat_trace import LayerState, trace_of
-from .dat_vectors import DATLayer, VectorBackend
 
 
 @dataclass
@@ -54,7 +55,7 @@ class _States:
 
     def register(self, index: int, size: int, dtype: torch.dtype) -> Tensor:
         """A register of every token as a vector, [batch, length, size]."""
-        found = _at(self.registers[index], self.columns)
+        found = at_columns(self.registers[index], self.columns)
         real = (self.columns >= 0)[..., None]
         if found.dim() == 3:
             return found.to(dtype) * real
@@ -63,7 +64,7 @@ class _States:
 
     def values(self) -> Tensor:
         """The values of all registers, [batch, length, registers]; nil for padding."""
-        found = [_at(register, self.columns) for register in self.registers]
+        found = [at_columns(register, self.columns) for register in self.registers]
         return torch.stack([v.argmax(-1) if v.dim() == 3 else v.long() for v in found], -1) * (
             self.columns >= 0
         ).unsqueeze(-1)
@@ -88,7 +89,7 @@ class DATModel(DATPreTrainedModel):
     r"""A production-system program as a transformer of attention alone, (70)-(71).
 
     Every layer is one production: a cell N reads the first (or last) cell n whose key matches N's query, and writes
-    what that cell's value gives. There is no vocabulary beyond the values of the registers, and none is learned.
+    the value of that cell. There is no vocabulary beyond the values of the registers, and none is learned.
 
     Example:
 
@@ -113,6 +114,7 @@ class DATModel(DATPreTrainedModel):
         self.layers = nn.ModuleList(DATLayer(layer, config.vocab_size) for layer in self.program.layers)
         self._checked: list[int] | None = None  # the versions of the weights that were found to be the program's
         self._tables: dict[torch.device, dict[str, Tensor]] = {}
+        self._gather: dict[torch.device, GatherBackend] = {}
         self.post_init()
 
     # ------------------------------------------------------------------------------------------------------- forward
@@ -131,7 +133,7 @@ class DATModel(DATPreTrainedModel):
         Args:
             input_ids: words, the end of the prompt, and perhaps words after it; nil pads, left, right or between.
             attention_mask: 0 at padding. Only the last columns, those of `input_ids`, are read.
-            past_key_values: what an earlier call has returned; then every word is one after the prompt.
+            past_key_values: the cache that an earlier call returned; then every word comes after the prompt.
             use_cache: whether to return a cache; `config.use_cache` if it is not given.
 
         Raises:
@@ -194,18 +196,18 @@ class DATModel(DATPreTrainedModel):
     # ------------------------------------------------------------------------------------------------------ backends
 
     def _backend(self, device: torch.device) -> Backend:
-        tables = self._functions(device)
-        end = self.config.values.index(END) if "eop" in self.program.parts else None
         if self.config.backend == "gather":
             self._check_compiled()
-            return GatherBackend(self.program, tables, end)
+            if device not in self._gather:
+                self._gather[device] = GatherBackend(self.program, self._functions(device), self._end())
+            return self._gather[device]
         temperature = float(self.config.relaxation_temperature) if self.config.backend == "relaxed" else 0.0
         half = self.dtype in (torch.bfloat16, torch.float16)
         return VectorBackend(
             self.program,
             self._layers(),
-            tables,
-            end,
+            self._functions(device),
+            self._end(),
             self.config.vocab_size,
             temperature,
             torch.float32 if half else self.dtype,
@@ -213,6 +215,10 @@ class DATModel(DATPreTrainedModel):
 
     def _layers(self) -> list[DATLayer]:
         return [layer for layer in self.layers if isinstance(layer, DATLayer)]
+
+    def _end(self) -> int | None:
+        """The value that marks the end of the prompt, of programs with the register `eop`."""
+        return self.config.values.index(END) if "eop" in self.program.parts else None
 
     def _functions(self, device: torch.device) -> dict[str, Tensor]:
         if device not in self._tables:
@@ -286,7 +292,7 @@ class DATModel(DATPreTrainedModel):
 
 
 class DATForCausalLM(DATPreTrainedModel, GenerationMixin):
-    r"""A DAT that says what its output register holds; `generate()` carries the whole state forward, (71).
+    r"""A DAT whose logits show its output register; `generate()` carries the whole state forward, (71).
 
     Example:
 

@@ -1,4 +1,4 @@
-"""What goes wrong with PSL programs and prompts: typed errors that say what, where, why and how to mend it."""
+"""The errors of PSL programs and prompts. Each names the place, the reason and the remedy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The third machine: the DAT that a program compiles into, run and traced as the symbolic ones are."""
+"""The DAT that a program compiles into, run and traced like the symbolic machines, for comparison with them."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from ..models.dat.dat_cache import DATCache
-from ..models.dat.dat_errors import DATLengthError, DATRepeatError
-from ..models.dat.dat_trace import LayerState, trace_of
-from ..models.dat.dat_values import NIL
-from ..models.dat.modeling_dat import DATForCausalLM
-from ..models.dat.tokenization_dat import DATTokenizer
-from .errors import PromptTooLongError, RepeatBoundError
+from ...models.dat.dat_cache import DATCache
+from ...models.dat.dat_errors import DATLengthError, DATRepeatError
+from ...models.dat.dat_trace import LayerState, trace_of
+from ...models.dat.dat_values import NIL
+from ...models.dat.modeling_dat import DATForCausalLM
+from ...models.dat.tokenization_dat import DATTokenizer
+from ..language.errors import PromptTooLongError, RepeatBoundError
 from .machine import Path, Run, Step, words_of
 
 
@@ -20,7 +20,7 @@ class DAT:
     """A compiled program as a machine, for comparison with [`PSM`] and [`QKVM`]. One prompt at a time.
 
     Args:
-        model, tokenizer: what `compile_program` returns, or a checkpoint's.
+        model, tokenizer: from `compile_program` or from a checkpoint.
     """
 
     def __init__(self, model: DATForCausalLM, tokenizer: DATTokenizer):

@@ -1,4 +1,4 @@
-"""The abstract syntax of PSL: what the parser makes, the checker checks, and the machines and the lowering read.
+"""The abstract syntax of PSL. The parser makes it, the checker checks it, the machines and the lowering read it.
 
 Names of registers are kept as the program writes them (`prev_region`, not `r*`); constants are their values.
 """

@@ -1,4 +1,4 @@
-"""What a production-system program does to a prompt: its cells when they are parsed, and who wrote what, in one grid.
+"""A program's run on a prompt as one grid: the parsed cells, and the values that each production wrote.
 
 The upper part is the paper's (36): a column a cell, a row a register. The lower part has a row for every production in
 the order of the program; where it changed a register of a cell, the new value stands there.
@@ -13,9 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, Rectangle
 
-_INK, _SOFT, _FAINT, _LINE = "#1f2328", "#6e7781", "#a8b0b8", "#e3e6ea"
-_NEUTRAL = "#dfe3e8"
-_COLOURS = ("#8ecae6", "#ffd166", "#b8e0a8", "#f4a6a0", "#cdb4db", "#f6bd60", "#94d2bd", "#e5989b", "#bde0fe")
+from .palette import DARK, FAINT, HAIRLINE, PASTEL_GREY, PASTELS, SOFT
+
 _WIDTH, _HEIGHT = 0.36, 0.27  # of a cell, in inches
 _LABEL = 4.15  # of the productions' names, in inches
 _LONGEST_LABEL = 80
@@ -101,7 +100,7 @@ def program_figure(
     axes.set(xlim=(left, len(cells) + 0.4), ylim=(rows + below, -above))
     axes.axis("off")
     if title:
-        axes.text(left + 0.4, -above + 0.75, title, size=11.5, weight="bold", va="center", color=_INK, parse_math=False)
+        axes.text(left + 0.4, -above + 0.75, title, size=11.5, weight="bold", va="center", color=DARK, parse_math=False)
     _draw_cells(axes, cells, registers, colours, (says, colour_by))
     _draw_productions(axes, productions, len(registers) + 1.1, len(cells), colours, corners, says)
     _draw_key(axes, left, rows + 1.05, registers, corners, any(row.repetitions for row in productions))
@@ -110,19 +109,19 @@ def program_figure(
 
 def _colours(cells: Sequence[Cell], register: str, neutral: Sequence[str]) -> list[str]:
     """A colour for every value that several cells have, in the order in which they come; the others are grey."""
-    chosen = dict.fromkeys(neutral, _NEUTRAL)
+    chosen = dict.fromkeys(neutral, PASTEL_GREY)
     values = [cell.values.get(register, "") for cell in cells]
     for value in values:
         if value not in chosen and values.count(value) > 1:
-            chosen[value] = _COLOURS[(len(chosen) - len(neutral)) % len(_COLOURS)]
-    return [chosen.get(value, _NEUTRAL) for value in values]
+            chosen[value] = PASTELS[(len(chosen) - len(neutral)) % len(PASTELS)]
+    return [chosen.get(value, PASTEL_GREY) for value in values]
 
 
 def _draw_cells(
     axes: Axes, cells: Sequence[Cell], registers: Mapping[str, str], colours: Sequence[str], strong: tuple[str, str]
 ) -> None:
     for row, (short, long) in enumerate(registers.items()):
-        _write(axes, -0.35, row + 0.5, f"{long}  {short}", ha="right", size=8, color=_INK if short in strong else _SOFT)
+        _write(axes, -0.35, row + 0.5, f"{long}  {short}", ha="right", size=8, color=DARK if short in strong else SOFT)
         for column, cell in enumerate(cells):
             tint = colours[column] if short in strong else _pale(colours[column])
             axes.add_patch(Rectangle((column, row), 1, 1, facecolor=tint, edgecolor="white", linewidth=1.2))
@@ -131,10 +130,10 @@ def _draw_cells(
     made = [column for column, cell in enumerate(cells) if cell.made]
     if made:
         begin, end = made[0], made[-1] + 1
-        axes.plot([begin + 0.08, end - 0.08], [-0.17, -0.17], color=_SOFT, linewidth=1.1, solid_capstyle="butt")
-        _write(axes, (begin + end) / 2, -0.5, "completion", ha="center", size=7, color=_SOFT)
-        axes.plot([0.08, begin - 0.08], [-0.17, -0.17], color=_SOFT, linewidth=1.1, solid_capstyle="butt")
-        _write(axes, begin / 2, -0.5, "prompt", ha="center", size=7, color=_SOFT)
+        axes.plot([begin + 0.08, end - 0.08], [-0.17, -0.17], color=SOFT, linewidth=1.1, solid_capstyle="butt")
+        _write(axes, (begin + end) / 2, -0.5, "completion", ha="center", size=7, color=SOFT)
+        axes.plot([0.08, begin - 0.08], [-0.17, -0.17], color=SOFT, linewidth=1.1, solid_capstyle="butt")
+        _write(axes, begin / 2, -0.5, "prompt", ha="center", size=7, color=SOFT)
 
 
 def _draw_productions(
@@ -149,13 +148,11 @@ def _draw_productions(
     places = ((0.27, 0.29), (0.73, 0.29), (0.27, 0.73), (0.73, 0.73))
     for number, production in enumerate(productions):
         y = top + number
-        axes.plot([0, columns], [y + 1, y + 1], color=_LINE, linewidth=0.5)
+        axes.plot([0, columns], [y + 1, y + 1], color=HAIRLINE, linewidth=0.5)
         idle = not production.writings
-        _write(
-            axes, -0.75, y + 0.52, _shortened(production.label), ha="right", size=6.8, color=_FAINT if idle else _INK
-        )
+        _write(axes, -0.75, y + 0.52, _shortened(production.label), ha="right", size=6.8, color=FAINT if idle else DARK)
         if production.repetitions is not None:
-            axes.plot([-0.45, -0.45], [y + 0.06, y + 0.94], color=_SOFT, linewidth=1.6, solid_capstyle="butt")
+            axes.plot([-0.45, -0.45], [y + 0.06, y + 0.94], color=SOFT, linewidth=1.6, solid_capstyle="butt")
         for column, writing in production.writings.items():
             box = FancyBboxPatch(
                 (column + 0.07, y + 0.07), 0.86, 0.86, boxstyle="round,pad=0,rounding_size=0.16",
@@ -174,10 +171,10 @@ def _draw_productions(
                     size = 6.5 if alone else 5.3
                     _write(axes, column + x, y + lower, writing.values[register], ha="center", size=size)
             if writing.repetition is not None:
-                _write(axes, column + 0.78, y + 0.52, str(writing.repetition), ha="center", size=4.8, color=_SOFT)
-    axes.plot([0, columns], [top, top], color=_LINE, linewidth=0.5)
+                _write(axes, column + 0.78, y + 0.52, str(writing.repetition), ha="center", size=4.8, color=SOFT)
+    axes.plot([0, columns], [top, top], color=HAIRLINE, linewidth=0.5)
     for column in range(columns + 1):
-        axes.plot([column, column], [top, top + len(productions)], color=_LINE, linewidth=0.35, zorder=0)
+        axes.plot([column, column], [top, top + len(productions)], color=HAIRLINE, linewidth=0.35, zorder=0)
 
 
 def _draw_key(
@@ -193,11 +190,11 @@ def _draw_key(
     if blocks:
         lines.append("A bar before the row: in a repeat block. The small number: in which of its repetitions.")
     for line, words in enumerate(lines):
-        _write(axes, left + 0.4, y + 0.55 * line * 1.2 - 0.3, words, ha="left", size=6.8, color=_SOFT)
+        _write(axes, left + 0.4, y + 0.55 * line * 1.2 - 0.3, words, ha="left", size=6.8, color=SOFT)
 
 
 def _write(axes: Axes, x: float, y: float, text: str, **how: object) -> None:
-    axes.text(x, y, text, parse_math=False, va="center", **{"color": _INK, **how})  # type: ignore[arg-type]
+    axes.text(x, y, text, parse_math=False, va="center", **{"color": DARK, **how})  # type: ignore[arg-type]
 
 
 def _shortened(label: str) -> str:

@@ -1,4 +1,4 @@
-"""What the stack of each layer holds while a text is read (stack attention paper, App. D, Figures 2 to 5)."""
+"""The stack of each layer while a text is read (stack attention paper, App. D, Figures 2 to 5)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from .palette import INK, MATRIX_EDGE, MUTED
+
 Floats = NDArray[np.floating]
 
-_INK, _FAINT, _LINE = "#1a1a1a", "#8c8c8c", "#dddddd"
 _CELL = 0.23
 """The side of a cell, in inches."""
 
@@ -79,7 +80,7 @@ def stack_attention_figure(
         axes = figure.add_axes((column * panel[0] / width, bottom / height, panel[0] / width, panel[1] / height))
         axes.set(xlim=(-left, panel[0] - left), ylim=(n + 0.6, -above))
         axes.axis("off")
-        axes.text(0, 0.7 - above, f"layer {number + 1}", size=9, weight="bold", va="center", color=_INK)
+        axes.text(0, 0.7 - above, f"layer {number + 1}", size=9, weight="bold", va="center", color=INK)
         _draw_layer(axes, tokens, layer, n + 0.5, n + 0.5 + operation)
     if title:
         figure.text(0.5 / width, 1 - 0.8 / height, title, size=10, weight="bold", va="center", parse_math=False)
@@ -90,11 +91,11 @@ def _draw_layer(axes: Axes, tokens: Sequence[str], layer: LayerStack, operations
     """One panel, in units of cells: the matrix has its upper left corner at (0, 0), y grows downwards."""
     n = len(tokens)
     axes.imshow(layer.alpha, cmap="Blues", vmin=0, vmax=1, extent=(0, n, n, 0), aspect="auto", interpolation="nearest")
-    axes.hlines(range(n + 1), 0, n, color=_LINE, linewidth=0.5)
-    axes.vlines(range(n + 1), 0, n, color=_LINE, linewidth=0.5)
+    axes.hlines(range(n + 1), 0, n, color=MATRIX_EDGE, linewidth=0.5)
+    axes.vlines(range(n + 1), 0, n, color=MATRIX_EDGE, linewidth=0.5)
     tall = any(len(token) > 1 for token in tokens)
 
-    def write(x: float, y: float, text: str, color: str = _INK, **how: object) -> None:
+    def write(x: float, y: float, text: str, color: str = INK, **how: object) -> None:
         axes.text(x, y, text, size=7, color=color, parse_math=False, family="monospace", **how)  # type: ignore[arg-type]
 
     for i, token in enumerate(tokens):
@@ -102,8 +103,8 @@ def _draw_layer(axes: Axes, tokens: Sequence[str], layer: LayerStack, operations
         write(i + 0.5, -0.25, token, ha="center", va="bottom", rotation=90 if tall else 0)
         write(operations_at, i + 0.5, layer.operations[i], ha="left", va="center")
         write(stacks_at, i + 0.5, _shortened(layer.stacks[i]), ha="left", va="center")
-    write(operations_at, -0.25, "does", _FAINT, ha="left", va="bottom")
-    write(stacks_at, -0.25, "stack", _FAINT, ha="left", va="bottom")
+    write(operations_at, -0.25, "does", MUTED, ha="left", va="bottom")
+    write(stacks_at, -0.25, "stack", MUTED, ha="left", va="bottom")
 
 
 def _shortened(stack: str) -> str:

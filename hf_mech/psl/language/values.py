@@ -86,7 +86,7 @@ def _first(program: Program, register: str) -> ValueSet:
 
 
 def _assigned(assignment: Assignment, production: Production, sets: dict[str, ValueSet]) -> ValueSet:
-    """What an assignment can write: all of the copied register's set, or of it what the production's tests allow."""
+    """The values that an assignment can write: those of the copied register that the production's tests allow."""
     if isinstance(assignment.value, str):
         return ValueSet(frozenset([assignment.value]))
     copied = sets[assignment.value.register]

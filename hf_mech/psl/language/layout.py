@@ -1,4 +1,4 @@
-"""The layout of PSL: what the ends of lines, indentation and comments mean to the grammar."""
+"""The layout of PSL: turns line ends, indentation and comments into tokens of the grammar."""
 
 from __future__ import annotations
 

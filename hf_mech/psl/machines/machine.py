@@ -1,6 +1,6 @@
-"""What the symbolic machines share: cells, layers, repeat blocks and autoregressive generation (33)-(34), (62)-(63).
+"""The common part of the symbolic machines: cells, layers, repeat blocks and generation (33)-(34), (62)-(63).
 
-A machine is a subclass that says which cell n each updated cell N takes its values from, and what N becomes.
+A machine is a subclass. It chooses the cell n from which each updated cell N takes its values, and updates N.
 
 Cells are updated in groups: all prompt cells at once, then one new cell after another. A group reads the earlier groups
 as they were at the input of the same layer. In a repeat block that is the same repetition, and of a group that left the
@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
 
-from .errors import PromptError, PromptTooLongError, RepeatBoundError
-from .functions import DEFAULT_LIMIT, Table
-from .values import END_OF_PROMPT, PARSING
+from ..language.errors import PromptError, PromptTooLongError, RepeatBoundError
+from ..language.functions import DEFAULT_LIMIT, Table
+from ..language.values import END_OF_PROMPT, PARSING
 
 State = Mapping[str, str | None]
 """A cell's state structure (33b): register -> value, None for nil."""

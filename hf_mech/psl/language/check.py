@@ -8,9 +8,9 @@ from typing import NoReturn
 
 from .errors import PSLCheckError
 from .functions import function_names
+from .suggestions import did_you_mean
 from .syntax import Assignment, Constants, Place, Production, Program, Reference, Repeat, Test
 from .values import END_OF_PROMPT, PARSING, value_sets
-from .words import did_you_mean
 
 ROLES = ("symbol", "position", "output", "parse", "eop")
 """The parts that registers play by `system`; the first three are required."""

@@ -1,4 +1,4 @@
-"""Pieces of messages."""
+"""Suggestions for error messages: the known names that are close to an unknown one."""
 
 from __future__ import annotations
 

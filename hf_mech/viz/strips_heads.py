@@ -1,4 +1,4 @@
-"""What each head of a STRIPS Transformer attends to in a trace (STRIPS Transformer paper, Figure 3)."""
+"""The attention of each head of a STRIPS Transformer on a trace (STRIPS Transformer paper, Figure 3)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 from numpy.typing import NDArray
 
+from .palette import CELL_EDGE, INK, WRONG, WRONG_FILL
+
 Floats = NDArray[np.floating]
 
-_GRID, _INK, _BAD = "#c8c8c8", "#1a1a1a", "#d1242f"
 _LETTER = 0.19
 """The width of a letter, in cells."""
 
@@ -76,10 +77,10 @@ def attention_figure(
         above = panel[1] - n - 0.3
         axes.set(xlim=(-margin, panel[0] - margin), ylim=(n + 0.3, -above))
         axes.axis("off")
-        axes.text(n / 2, 0.45 - above, f"head {name}", size=9, weight="bold", ha="center", va="center", color=_INK)
+        axes.text(n / 2, 0.45 - above, f"head {name}", size=9, weight="bold", ha="center", va="center", color=INK)
         _draw_head(axes, actions, scores[head], sticks[head], outputs[head], tall)
     if title:
-        figure.text(0.3 / width, 1 - 0.65 / height, title, size=10, weight="bold", color=_INK, parse_math=False)
+        figure.text(0.3 / width, 1 - 0.65 / height, title, size=10, weight="bold", color=INK, parse_math=False)
     return figure
 
 
@@ -89,14 +90,14 @@ def _draw_head(axes: Axes, actions: Sequence[str], scores: Floats, sticks: Float
     for i in range(n):
         for j in range(n):
             shade = 1 - 0.35 * float(sticks[i, j])
-            axes.add_patch(Rectangle((j, i), 1, 1, facecolor=(shade,) * 3, edgecolor=_GRID, linewidth=0.6))
+            axes.add_patch(Rectangle((j, i), 1, 1, facecolor=(shade,) * 3, edgecolor=CELL_EDGE, linewidth=0.6))
             if j < i:
-                _number(axes, j, i, scores[i, j], _INK)
+                _number(axes, j, i, scores[i, j], INK)
         bad = outputs[i] >= 0.5
-        face = "#fbe3e4" if bad else "white"
-        axes.add_patch(Rectangle((n + 0.5, i), 1, 1, facecolor=face, edgecolor=_GRID, linewidth=0.6))
-        _number(axes, n + 0.5, i, outputs[i], _BAD if bad else _INK)
-        axes.text(-0.2, i + 0.5, actions[i], size=8, ha="right", va="center", color=_INK, parse_math=False)
+        face = WRONG_FILL if bad else "white"
+        axes.add_patch(Rectangle((n + 0.5, i), 1, 1, facecolor=face, edgecolor=CELL_EDGE, linewidth=0.6))
+        _number(axes, n + 0.5, i, outputs[i], WRONG if bad else INK)
+        axes.text(-0.2, i + 0.5, actions[i], size=8, ha="right", va="center", color=INK, parse_math=False)
         axes.text(
             i + 0.5,
             -0.2,
@@ -105,10 +106,10 @@ def _draw_head(axes: Axes, actions: Sequence[str], scores: Floats, sticks: Float
             ha="center",
             va="bottom",
             rotation=90 if tall else 0,
-            color=_INK,
+            color=INK,
             parse_math=False,
         )
-    axes.text(n + 1, -0.2, "y", size=8, ha="center", va="bottom", style="italic", color=_INK)
+    axes.text(n + 1, -0.2, "y", size=8, ha="center", va="bottom", style="italic", color=INK)
 
 
 def _number(axes: Axes, x: float, y: float, value: float, colour: str) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from .functions import Table, built_in_tables, function_tables
+from ..language.functions import Table, built_in_tables, function_tables
+from ..language.syntax import Assignment, Production, Program, Reference, Repeat, Test
 from .machine import UNDEFINED, Block, Cells, Layer, Loop, Machine, State
-from .syntax import Assignment, Production, Program, Reference, Repeat, Test
 
 Tables = Mapping[str, Table]
 
@@ -15,7 +15,7 @@ Tables = Mapping[str, Table]
 class PSM(Machine):
     """The machine of Sec. 5.1 with a program that has passed the checker.
 
-    >>> from hf_mech.psl.syntax import Assignment, Constants, Production, Program, Reference, Test
+    >>> from hf_mech.psl.language.syntax import Assignment, Constants, Production, Program, Reference, Test
     >>> follows = Test(Reference("p", "n"), "==", Reference("p", "N", "pos_increment"))
     >>> shift = Production((follows,), (Assignment("next", Reference("s", "n")),))
     >>> names = {"s": "s", "p": "p", "next": "x"}

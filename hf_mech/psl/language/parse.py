@@ -12,8 +12,8 @@ from lark import Token, Tree
 
 from .errors import PSLCheckError, PSLSyntaxError
 from .layout import LayoutError, lay_out
+from .suggestions import did_you_mean, either
 from .syntax import DEFAULT_BOUND, Assignment, Constants, Place, Production, Program, Reference, Repeat, Test
-from .words import did_you_mean, either
 
 SECTIONS = ("registers", "constants", "system", "watch", "initial", "values", "stop")
 """The declarations, which stand before the statements in any order."""

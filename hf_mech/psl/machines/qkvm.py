@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from .functions import Table, built_in_tables
+from ..language.functions import Table, built_in_tables
+from ..qkvl import JSONSource, QKVLProduction, QKVLProgram, QKVLRepeat, Source
 from .machine import UNDEFINED, Block, Cells, Layer, Loop, Machine, State
-from .qkvl import JSONSource, QKVLProduction, QKVLProgram, QKVLRepeat, Source
 
 Tables = Mapping[str, Table]
 Values = tuple[str | None, ...]
