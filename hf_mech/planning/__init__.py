@@ -9,8 +9,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "bundled": ["BUNDLED", "load_bundled"],
         "equivalence": ["Equivalence", "find_distinguishing_trace"],
-        "pddl": ["read_pddl"],
-        "pddl_write": ["write_pddl"],
+        "pddl": ["read_pddl", "write_pddl"],
         "planner": ["plan"],
         "problem": ["StripsProblem", "reachable_states"],
         "reduce": ["reduce_propositions"],
@@ -23,7 +22,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .equivalence import Equivalence as Equivalence
     from .equivalence import find_distinguishing_trace as find_distinguishing_trace
     from .pddl import read_pddl as read_pddl
-    from .pddl_write import write_pddl as write_pddl
+    from .pddl import write_pddl as write_pddl
     from .planner import plan as plan
     from .problem import StripsProblem as StripsProblem
     from .problem import reachable_states as reachable_states

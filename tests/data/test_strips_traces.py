@@ -16,7 +16,7 @@ from dataset_builders.strips_traces import (
 )
 from hf_mech.models.strips.strips_domain import StripsAction, StripsDomain
 from hf_mech.planning.bundled import BUNDLED, load_bundled
-from hf_mech.planning.pddl_errors import GroundingError
+from hf_mech.planning.pddl import GroundingError
 from hf_mech.planning.problem import StripsProblem, reachable_states
 
 
