@@ -19,9 +19,8 @@ import pyarrow as pa
 from datasets.builder import Key
 from numpy.typing import NDArray
 
-from hf_mech.formal_languages.dice import dice_for
 from hf_mech.formal_languages.errors import DatasetSettingsError, check_whole
-from hf_mech.formal_languages.task import Task
+from hf_mech.formal_languages.task import Task, dice_for
 from hf_mech.formal_languages.tasks import TASKS, task_named
 from hf_mech.local_datasets import NAMESPACE, code_hash
 

@@ -108,7 +108,7 @@ def test_a_single_row_is_enough():
 
 def test_the_cache_knows_the_code_of_the_tasks():
     sources = local_datasets._project_sources("dataset_builders.formal_languages")
-    for module in ("dice", "task", "tasks", "arithmetic", "stack", "strings", "binary", "regular"):
+    for module in ("task", "tasks", "arithmetic", "automata", "strings", "binary"):
         assert f"hf_mech.formal_languages.{module}" in sources
     assert NAME in local_datasets.local_dataset_names()
 

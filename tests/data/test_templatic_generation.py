@@ -86,7 +86,7 @@ def test_a_single_row_is_enough():
 
 def test_the_cache_knows_the_code_of_the_grammar():
     sources = local_datasets._project_sources("dataset_builders.templatic_generation")
-    for module in ("draws", "grammar", "tasks", "template", "words"):
+    for module in ("grammar", "tasks", "template", "words"):
         assert f"hf_mech.templatic.{module}" in sources
     assert NAME in local_datasets.local_dataset_names()
 
