@@ -1,4 +1,4 @@
-"""Planning domains: PDDL in and out, the bundled problems, equivalence, reduction, and plans."""
+"""Planning domains: PDDL in and out, the bundled problems, traces, equivalence, reduction, and plans."""
 
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "planner": ["plan"],
         "problem": ["StripsProblem", "reachable_states"],
         "reduce": ["reduce_propositions"],
+        "traces": ["TraceSettings", "generate_traces"],
     },
 )
 
@@ -27,3 +28,5 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .problem import StripsProblem as StripsProblem
     from .problem import reachable_states as reachable_states
     from .reduce import reduce_propositions as reduce_propositions
+    from .traces import TraceSettings as TraceSettings
+    from .traces import generate_traces as generate_traces
