@@ -1,4 +1,4 @@
-"""`load_dataset("hf_mech/<name>", config, **overrides)` for every module of the package `dataset_builders`.
+"""`load_dataset("hf_mech/<name>", config, **overrides)` for every module of `hf_mech.dataset_builders`.
 
 Since `datasets` gave up dataset scripts, a name finds its builder through `datasets.load.dataset_module_factory` alone.
 `install` wraps that one function: for `hf_mech/<name>` with a module `dataset_builders/<name>.py` it answers with that
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from datasets.load import DatasetModule
 
 NAMESPACE = "hf_mech"
-BUILDERS = "dataset_builders"
+BUILDERS = f"{NAMESPACE}.dataset_builders"
 _WRAPPED = "_hf_mech_local_datasets"  # marks the wrapped function, so that it is wrapped once
 _IMPORTERS = ("datasets.inspect",)  # modules that hold the function under their own name
 
@@ -97,7 +97,7 @@ def code_hash(module: str) -> str:
 
 
 def _project_sources(module: str) -> dict[str, bytes]:
-    """The source of `module` and, by name, of all modules under the same two packages that it leads to."""
+    """The source of `module` and, by name, of all modules under the same package that it leads to."""
     sources: dict[str, bytes] = {}
     waiting = [module]
     while waiting:
@@ -138,4 +138,4 @@ def _imports(source: bytes, spec: ModuleSpec) -> list[str]:
         elif isinstance(node, ast.ImportFrom):
             base = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
             names += [base, *(f"{base}.{alias.name}" for alias in node.names)]
-    return [n for n in names if n.partition(".")[0] in (NAMESPACE, BUILDERS)]
+    return [n for n in names if n.partition(".")[0] == NAMESPACE]

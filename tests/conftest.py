@@ -27,8 +27,13 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+from hypothesis import settings
 
 torch.set_num_threads(1)
+
+# The first example of a property test often pays for an import or a compilation.
+settings.register_profile("no-deadline", deadline=None)
+settings.load_profile("no-deadline")
 
 
 @pytest.fixture(scope="session", autouse=True)

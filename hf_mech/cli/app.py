@@ -13,7 +13,6 @@ from typer.core import TyperGroup
 from .programs import compile_to_folder, run_prompts, trace_prompt
 from .test_llm import ask_llm
 
-_OURS = ("hf_mech", "dataset_builders")
 _DEMO_NEEDS = ("matplotlib", "networkx", "up_pyperplan")  # modules of the extras `viz` and `plan`
 
 
@@ -28,7 +27,7 @@ class _OneMessagePerError(TyperGroup):
         try:
             return super().invoke(ctx)
         except Exception as error:
-            if type(error).__module__.partition(".")[0] not in _OURS:
+            if type(error).__module__.partition(".")[0] != "hf_mech":
                 raise
             typer.echo(f"hf-mech: {error}", err=True)
             raise typer.Exit(1) from error

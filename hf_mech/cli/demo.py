@@ -13,6 +13,7 @@ from transformers import AutoModel, DataCollatorForTokenClassification, Trainer,
 from transformers.utils import logging
 
 from ..hub.checkpoint import save_checkpoint
+from ..metrics.strips_trace_accuracy import traces_right
 from ..models.strips import StripsDomain, StripsTransformer, StripsTransformerConfig, strips_tokenizer
 from ..planning.equivalence import find_distinguishing_trace
 from ..planning.planner import plan
@@ -125,8 +126,7 @@ def _trace_accuracy(trainer: Trainer, rows: Any) -> torch.Tensor:
     right = []
     for batch in trainer.get_eval_dataloader(rows):
         predicted = model(batch["input_ids"]).inapplicability >= 0.5  # [batch, length, members]
-        labels = batch["labels"].unsqueeze(-1)
-        right.append(((predicted == (labels == 1)) | (labels < 0)).all(1))
+        right.append(traces_right(predicted, batch["labels"]))
     return torch.cat(right).float().mean(0).cpu()
 
 

@@ -9,9 +9,8 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "batches": ["fresh_batch", "test_batch"],
         "collator": ["DataCollatorForFormalLanguages"],
-        "dice": ["Dice"],
         "errors": ["DatasetSettingsError", "FormalLanguageError", "LayoutError", "TaskError"],
-        "task": ["Examples", "Task"],
+        "task": ["Dice", "Examples", "Task"],
         "tasks": ["TASKS"],
         "tokenizer": ["formal_language_tokenizer"],
     },
@@ -21,11 +20,11 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .batches import fresh_batch as fresh_batch
     from .batches import test_batch as test_batch
     from .collator import DataCollatorForFormalLanguages as DataCollatorForFormalLanguages
-    from .dice import Dice as Dice
     from .errors import DatasetSettingsError as DatasetSettingsError
     from .errors import FormalLanguageError as FormalLanguageError
     from .errors import LayoutError as LayoutError
     from .errors import TaskError as TaskError
+    from .task import Dice as Dice
     from .task import Examples as Examples
     from .task import Task as Task
     from .tasks import TASKS as TASKS

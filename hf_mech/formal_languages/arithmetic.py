@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_mech.formal_languages.dice import Dice, scaled
 from hf_mech.formal_languages.task import Examples, Task, all_scored
+from hf_mech.random_numbers import Dice, scaled
 
 _DIGITS = tuple("01234")
 _MODULUS = 5

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from hf_mech.formal_languages.dice import dice_for
 from hf_mech.formal_languages.layouts import Layout, lay_out
-from hf_mech.formal_languages.task import Examples
+from hf_mech.formal_languages.task import Examples, dice_for
 from hf_mech.formal_languages.tasks import task_named
 
 

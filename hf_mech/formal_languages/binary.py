@@ -13,8 +13,8 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_mech.formal_languages.dice import Dice
 from hf_mech.formal_languages.task import Examples, Task, all_scored
+from hf_mech.random_numbers import Dice
 
 _OPERATOR, _END = 2, 2
 

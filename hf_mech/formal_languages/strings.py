@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hf_mech.formal_languages.dice import Dice
 from hf_mech.formal_languages.task import Examples, Task, all_scored
+from hf_mech.random_numbers import Dice
 
 
 def _reverse_string(dice: Dice, length: int, count: int) -> Examples:

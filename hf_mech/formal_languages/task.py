@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
@@ -9,8 +10,10 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_mech.formal_languages.dice import Dice
 from hf_mech.formal_languages.errors import TaskError, check_whole
+from hf_mech.random_numbers import Dice
+
+_STREAMS = {"fresh": 0, "evaluation": 1, "train": 2, "test": 3}
 
 Level = Literal["regular", "deterministic context-free", "context-sensitive"]
 
@@ -95,4 +98,15 @@ class Task:
         return self.draw(dice, length, count)
 
 
-__all__ = ["Examples", "Level", "Task", "all_scored"]
+def dice_for(task_name: str, stream: Literal["fresh", "evaluation", "train", "test"], seed: int, index: int) -> Dice:
+    """The random numbers of one batch or shard, of which no other task, stream, seed or index has the same.
+
+    Raises:
+        TaskError: a seed or a step (the index) that is no whole number, or negative.
+    """
+    check_whole("seed", seed, 0)
+    check_whole("step", index, 0)
+    return Dice(seed, (zlib.crc32(task_name.encode()), _STREAMS[stream], index))
+
+
+__all__ = ["Dice", "Examples", "Level", "Task", "all_scored", "dice_for"]

@@ -7,10 +7,9 @@ expressions are odd and strings with a missing symbol even. (Theirs fills such l
 from __future__ import annotations
 
 from hf_mech.formal_languages.arithmetic import MODULAR_ARITHMETIC, MODULAR_ARITHMETIC_SIMPLE, SOLVE_EQUATION
+from hf_mech.formal_languages.automata import CYCLE_NAVIGATION, EVEN_PAIRS, PARITY_CHECK, STACK_MANIPULATION
 from hf_mech.formal_languages.binary import BINARY_ADDITION, BINARY_MULTIPLICATION, COMPUTE_SQRT
 from hf_mech.formal_languages.errors import TaskError
-from hf_mech.formal_languages.regular import CYCLE_NAVIGATION, EVEN_PAIRS, PARITY_CHECK
-from hf_mech.formal_languages.stack import STACK_MANIPULATION
 from hf_mech.formal_languages.strings import (
     BUCKET_SORT,
     DUPLICATE_STRING,

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
 
-from hf_mech.templatic.draws import Draws
+from hf_mech.random_numbers import Draws
 from hf_mech.templatic.errors import TaskError, TemplaticError
-from hf_mech.templatic.grammar import prompt_at
+from hf_mech.templatic.grammar import distinct, prompt_at
 from hf_mech.templatic.tasks import SPLITS, TASKS, Task, split_named, task_named
 from hf_mech.templatic.template import Prompt, Values
 from hf_mech.templatic.words import words
@@ -154,7 +154,7 @@ def _fresh(prompt: Prompt, draws: Draws, constituents: int) -> Values:
     """Constituents of 7 symbols, all different and new to the prompt."""
     used = {symbol for values in (*prompt.shots, prompt.cue) for value in values for symbol in value}
     free = [word for word in words("rlw") if word not in used]
-    drawn = [free[i] for i in draws.distinct(len(free), constituents * SHIFTED_LENGTH)]
+    drawn = [free[i] for i in distinct(draws, len(free), constituents * SHIFTED_LENGTH)]
     return tuple(tuple(drawn[at : at + SHIFTED_LENGTH]) for at in range(0, len(drawn), SHIFTED_LENGTH))
 
 

@@ -1,4 +1,7 @@
-"""The package's metrics: `evaluate` modules, one folder each, loaded from disk."""
+"""The package's metrics: `evaluate` modules, one folder each, loaded from disk.
+
+A folder's `__init__.py` exports the functions over arrays that the metric is made of.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Planning domains: PDDL in and out, the bundled problems, equivalence, reduction, and plans."""
+"""Planning domains: PDDL in and out, the bundled problems, traces, equivalence, reduction, and plans."""
 
 from typing import TYPE_CHECKING
 
@@ -9,11 +9,11 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     submod_attrs={
         "bundled": ["BUNDLED", "load_bundled"],
         "equivalence": ["Equivalence", "find_distinguishing_trace"],
-        "pddl": ["read_pddl"],
-        "pddl_write": ["write_pddl"],
+        "pddl": ["read_pddl", "write_pddl"],
         "planner": ["plan"],
         "problem": ["StripsProblem", "reachable_states"],
         "reduce": ["reduce_propositions"],
+        "traces": ["TraceSettings", "generate_traces"],
     },
 )
 
@@ -23,8 +23,10 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .equivalence import Equivalence as Equivalence
     from .equivalence import find_distinguishing_trace as find_distinguishing_trace
     from .pddl import read_pddl as read_pddl
-    from .pddl_write import write_pddl as write_pddl
+    from .pddl import write_pddl as write_pddl
     from .planner import plan as plan
     from .problem import StripsProblem as StripsProblem
     from .problem import reachable_states as reachable_states
     from .reduce import reduce_propositions as reduce_propositions
+    from .traces import TraceSettings as TraceSettings
+    from .traces import generate_traces as generate_traces

@@ -10,9 +10,7 @@ from pathlib import Path
 
 from ..models.strips.strips_errors import StripsError
 from .pddl import read_pddl
-from .problem import StripsProblem, reachable_states
-
-__all__ = ["BUNDLED", "load_bundled", "reachable_states"]
+from .problem import StripsProblem
 
 _FILES = {
     folder.parent.name if file.stem == "problem" else f"{folder.parent.name}-{file.stem}": file

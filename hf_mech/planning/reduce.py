@@ -1,4 +1,8 @@
-"""Fewer propositions, same traces: what is left of a domain that was learned with more heads than it needs."""
+"""Fewer propositions, same traces: a domain that was learned with more heads than it needs becomes smaller.
+
+A proposition is *known false* from an action that deletes it to the next one that adds it. Until then it forbids every
+action that needs it (Definition 1). A proposition is redundant if the others forbid all that it forbids.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +17,17 @@ class SearchBoundError(StripsError):
 
 
 def reduce_propositions(domain: StripsDomain, max_states: int = 1_000_000) -> StripsDomain:
-    """Remove and merge propositions for as long as the accepted traces (Definition 1) stay exactly the same.
+    """Remove and merge propositions as long as the accepted traces (Definition 1) stay exactly the same.
 
-    Greedy and deterministic. A proposition is removed where the others forbid all that it forbids, and merged into
-    another where that one may take over its preconditions. The result is minimal in that no further single removal or
-    merge is possible, not in that no smaller domain exists. The propositions that are left keep their names, order, add
-    and delete lists.
+    A proposition is removed if the others forbid all that it forbids. It is merged into another if that one can take
+    over its preconditions. The propositions that are left keep their names, their order, and their add and delete
+    lists. The search is greedy and deterministic: no further single removal or merge is possible, but a smaller domain
+    may exist.
 
-    Three passes, each exact: propositions are compared in pairs, which costs nothing; they are then taken up one by
-    one, strongest first, unless those taken up already imply them; of what is left, every known-false set that a
-    positive trace can lead to is visited, and removals and merges are judged on all of them. (Neither changes what
-    becomes of the other propositions, so these sets are found once.)
+    There are three passes, each of them exact. The first compares propositions in pairs, and costs next to nothing. The
+    second looks for propositions that the stronger ones imply. The third visits every set of known-false propositions
+    that a positive trace can lead to, and tries each removal and merge on all of them. Removals and merges leave the
+    add and delete lists of the others alone, so the sets are found once.
 
     Args:
         max_states: the most known-false sets to store in a search.
@@ -43,7 +47,7 @@ def reduce_propositions(domain: StripsDomain, max_states: int = 1_000_000) -> St
 
 
 def known_false_states(domain: StripsDomain, max_states: int = 1_000_000) -> list[int]:
-    """Every set of known-false propositions, as a mask, that a positive trace leads to; breadth first from none.
+    """Every set of known-false propositions, as a mask, that a positive trace leads to; breadth first.
 
     Raises:
         SearchBoundError: there are more than `max_states`.
@@ -70,10 +74,16 @@ def _too_many(domain: StripsDomain, max_states: int) -> SearchBoundError:
 
 
 def _drop_dominated(domain: StripsDomain) -> StripsDomain:
-    """Without what single propositions, or pairs of them, show to be redundant.
+    """The domain without the propositions that a comparison in pairs shows to be redundant.
 
-    Known-false p implies known-false q, after positive traces, if what deletes p deletes q, and what adds q either
-    needs q (and so cannot follow while q is false) or clears p, by adding or needing it.
+    Say that p *implies* q if q is known false whenever p is, after every positive trace. Then p is redundant in two
+    cases: q forbids every action that p forbids; or q implies p too, so that both are known false at the same times,
+    and q can take over p's preconditions.
+
+    The test for "p implies q" reads the actions alone. q has to become known false with p: every action that deletes p
+    deletes q. And q has to stay so: an action that adds q must not leave p known false. It does not if it adds p too;
+    and if it needs p or q, it does not come in a positive trace while both are known false. The test is sufficient, not
+    necessary.
     """
     names, actions = domain.propositions, domain.actions
     pre = {p: {a.name for a in actions if p in a.pre} for p in names}
@@ -83,21 +93,26 @@ def _drop_dominated(domain: StripsDomain) -> StripsDomain:
     def implies(p: str, q: str) -> bool:
         return delete[p] <= delete[q] and add[q] - pre[q] <= add[p] | pre[p]
 
-    kept = [p for p in names if pre[p] and delete[p]]  # others never make an action inapplicable
+    kept = [p for p in names if pre[p] and delete[p]]  # the others never forbid an action
     for p in reversed(kept.copy()):
         for q in kept:
             if p == q:
                 continue
             if implies(p, q) and (pre[p] <= pre[q] or implies(q, p)):
                 kept.remove(p)
-                pre[q] |= pre[p]  # nothing new unless the two are the same
+                pre[q] |= pre[p]  # changes nothing in the first case
                 break
     required = _matrix([[a.name in pre[p] for a in actions] for p in names], len(names), len(actions))
     return _restrict(domain, [names.index(p) for p in kept], required)
 
 
 def _drop_implied(domain: StripsDomain, max_states: int) -> StripsDomain:
-    """Without propositions that forbid nothing which stronger ones, as far as taken up before them, allow."""
+    """The domain without the propositions that stronger ones imply.
+
+    The strength of a proposition is the number of actions that need it plus the number of those that delete it.
+    Propositions are taken up one by one, the strongest first. One is left out if those taken up before forbid all that
+    it forbids.
+    """
     strength = [
         sum(bool(mask >> p & 1) for masks in (domain.pre_masks, domain.delete_masks) for mask in masks)
         for p in range(len(domain.propositions))
@@ -110,7 +125,7 @@ def _drop_implied(domain: StripsDomain, max_states: int) -> StripsDomain:
 
 
 def _implied(domain: StripsDomain, others: int, p: int, max_states: int) -> bool:
-    """Whether traces that the propositions `others` (a mask) find positive are so by proposition `p` (a mask) too."""
+    """Whether every trace that is positive by the propositions `others` (a mask) is positive by `p` (a mask) too."""
     scope = others | p
     rows = [
         (pre & others, pre & p, ~add, delete & scope)
@@ -135,7 +150,7 @@ def _implied(domain: StripsDomain, others: int, p: int, max_states: int) -> bool
 def _remove_or_merge(
     false: np.ndarray, required: np.ndarray, kept: list[int], forbidden: np.ndarray
 ) -> tuple[list[int], np.ndarray] | None:
-    """The first possible removal, else the first possible merge, last proposition first: (kept, required) after it."""
+    """(kept, required) after the first possible removal, or else the first possible merge, from the last one down."""
     merge = None
     for p in reversed(kept):
         others = [q for q in kept if q != p]

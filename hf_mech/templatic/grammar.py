@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from hf_mech.templatic.draws import Draws
+from hf_mech.random_numbers import Draws
 from hf_mech.templatic.errors import TaskError
 from hf_mech.templatic.tasks import Split, Task, split_named, task_named
 from hf_mech.templatic.template import END, Field, Prompt, Template, Values
@@ -101,7 +101,7 @@ def sample_template(draws: Draws, counts: Sequence[int]) -> Template:
     in a region. As in the data set, a full stop ends the answer.
     """
     count = counts[draws.below(len(counts))]
-    used = draws.distinct(count, draws.below(count) + 1)
+    used = distinct(draws, count, draws.below(count) + 1)
     question = _region(draws, list(range(count)))
     answer = _region(draws, used)
     last = answer[-1]
@@ -109,12 +109,26 @@ def sample_template(draws: Draws, counts: Sequence[int]) -> Template:
     return Template(tuple(question), tuple(answer))
 
 
+def distinct(draws: Draws, n: int, count: int, first: tuple[int, ...] = ()) -> list[int]:
+    """`count` different numbers out of 0 to n - 1: those in `first`, and then others in random order.
+
+    Raises:
+        TaskError: there are not so many.
+    """
+    if count > n:
+        raise TaskError(f"No {count} different symbols can be drawn out of {n}.")
+    chosen = dict.fromkeys(first)
+    while len(chosen) < count:
+        chosen[draws.below(n)] = None
+    return list(chosen)
+
+
 def _region(draws: Draws, constituents: list[int]) -> list[Field]:
     """Constituents and the delimiters between them, and perhaps one after them: <dc sequence> of App. D."""
     lengths = [
         DELIMITER_LENGTHS[draws.below(len(DELIMITER_LENGTHS))] for _ in range(len(constituents) - 1 + draws.below(2))
     ]
-    symbols = iter(draws.distinct(len(DELIMITER_SYMBOLS), sum(lengths)))
+    symbols = iter(distinct(draws, len(DELIMITER_SYMBOLS), sum(lengths)))
     delimiters = [tuple([DELIMITER_SYMBOLS[next(symbols)] for _ in range(length)]) for length in lengths]
     region: list[Field] = []
     for position, constituent in enumerate(constituents):
@@ -159,7 +173,7 @@ def _prompt(task: Task, split: Split, seed: int, index: int) -> Prompt:
         example = draws.below(size)
         if example != cue and bucket(vocabulary[example], vocabulary[cue]) in allowed:
             break
-    _, _, *others = draws.distinct(size, sum(lengths), first=(example, cue))
+    _, _, *others = distinct(draws, size, sum(lengths), first=(example, cue))
     at_cue = sum(lengths[: -template.count])
     symbols = iter([vocabulary[i] for i in (example, *others[: at_cue - 1], cue, *others[at_cue - 1 :])])
     each = [tuple([next(symbols) for _ in range(length)]) for length in lengths]

@@ -8,10 +8,10 @@ from huggingface_hub import HfApi
 from typer.testing import CliRunner
 
 import hf_mech.hub.push
-from dataset_builders.strips_traces import TraceSettingsError
 from hf_mech import __version__
 from hf_mech.cli import app
 from hf_mech.hub.checkpoint import save_checkpoint
+from hf_mech.planning.traces import TraceSettingsError
 from tests.hub.local_hub import LocalHub
 from tests.hub.toy import ToyConfig, ToyForCausalLM
 
@@ -47,7 +47,7 @@ def test_an_error_of_ours_is_one_message_on_stderr(card_folder: Path) -> None:
     assert "Traceback" not in answer.stderr
 
 
-def test_an_error_of_the_dataset_builders_is_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_error_of_a_data_set_is_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def fail(out: Path) -> None:
         raise TraceSettingsError("seed must be a whole number")
 

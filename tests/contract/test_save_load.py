@@ -67,7 +67,6 @@ def test_configuration_survives(case: ContractCase, tmp_path: Path):
 ELSEWHERE = """
 import sys
 sys.modules["hf_mech"] = None
-sys.modules["dataset_builders"] = None
 from pathlib import Path
 import torch
 import transformers

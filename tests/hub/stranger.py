@@ -8,7 +8,7 @@ import json
 import sys
 from typing import Any
 
-OURS = ("hf_mech", "dataset_builders", "tests")
+OURS = ("hf_mech", "tests")
 
 
 class NotInstalled:

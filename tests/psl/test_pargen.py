@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from dataset_builders.templatic_generation import TemplaticSettings, generate_rows
 from hf_mech.psl import read_program
 from hf_mech.psl.machines.machine import Path, Run, State
 from hf_mech.psl.machines.psm import PSM
+from hf_mech.templatic.rows import TemplaticSettings, generate_rows
 from hf_mech.templatic.tasks import SPLITS, TASKS
 from tests.templatic.paper_prompts import BOX_2, NINE, SWAP
 

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hf_mech.random_numbers import Draws
 from hf_mech.templatic import grammar
-from hf_mech.templatic.draws import Draws
 from hf_mech.templatic.errors import TaskError
-from hf_mech.templatic.grammar import bucket, generate, is_echo, prompt_at, sample_template
+from hf_mech.templatic.grammar import bucket, distinct, generate, is_echo, prompt_at, sample_template
 from hf_mech.templatic.tasks import SPLITS, TASKS
 from hf_mech.templatic.words import words
 
@@ -205,7 +205,7 @@ def test_draws_are_in_range_and_distinct(key, n, data):
     draws = Draws(key)
     assert all(0 <= draws.below(n) < n for _ in range(100))
     count = data.draw(st.integers(0, n))
-    chosen = draws.distinct(n, count)
+    chosen = distinct(draws, n, count)
     assert len(chosen) == len(set(chosen)) == count
     assert all(0 <= i < n for i in chosen)
     again = Draws(key)
@@ -218,12 +218,6 @@ def _skip(draws, skipped, taken):
     return [draws.below(1 << 32) for _ in range(taken)]
 
 
-def test_draws_are_even():
-    draws = Draws("even")
-    counts = Counter(draws.below(10) for _ in range(20_000))
-    assert all(abs(counts[i] - 2000) < 215 for i in range(10))
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -233,7 +227,7 @@ def test_draws_are_even():
         (lambda: generate("1_shot_rlw", "dev", 0, -1), "start must be .*got -1"),
         (lambda: generate("1_shot_rlw", "dev", stop=2.5), r"stop must be .*got 2\.5"),
         (lambda: TASKS["1_shot_rlw"].size("valid"), "split must be one of"),
-        (lambda: Draws("").distinct(3, 4), "No 4 different symbols can be drawn out of 3"),
+        (lambda: distinct(Draws(""), 3, 4), "No 4 different symbols can be drawn out of 3"),
     ],
 )
 def test_what_makes_no_sense_is_refused_at_once(call, message):

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import datasets
 import evaluate
+import numpy as np
+from numpy.typing import NDArray
 
 _DESCRIPTION = """
 The share of traces for which every action is classified correctly: predicted 1 where it is inapplicable and 0 where it
@@ -28,7 +32,10 @@ Examples:
     0.5
 """
 
-_PADDING = -100
+PADDING = -100
+
+Array = Any
+"""A numpy array, or a torch tensor: the two agree in all that is needed, and this file needs no torch."""
 
 
 class StripsTraceAccuracy(evaluate.Metric):
@@ -44,25 +51,57 @@ class StripsTraceAccuracy(evaluate.Metric):
         )
 
     def _compute(self, predictions: list[list[int]], references: list[list[int]]) -> dict[str, float | None]:
-        right: dict[str, list[bool]] = {"positive": [], "negative": []}
-        positions: list[bool] = []
         for number, (predicted, expected) in enumerate(zip(predictions, references, strict=True)):
-            scored = _scored(predicted, expected, number)
-            positions += scored
-            right["negative" if 1 in expected else "positive"].append(all(scored))
+            _check(predicted, expected, number)
+        width = max(map(len, (*predictions, *references)), default=0)
+        predicted_labels, true_labels = _padded(predictions, width), _padded(references, width)
+        right = traces_right(predicted_labels, true_labels)
+        negative = (true_labels == 1).any(1)
         return {
-            "trace_accuracy": _mean(right["positive"] + right["negative"]),
-            "positive_accuracy": _mean(right["positive"]),
-            "negative_accuracy": _mean(right["negative"]),
-            "position_accuracy": _mean(positions),
+            "trace_accuracy": _mean(right),
+            "positive_accuracy": _mean(right[~negative]),
+            "negative_accuracy": _mean(right[negative]),
+            "position_accuracy": _mean((predicted_labels == true_labels)[true_labels != PADDING]),
         }
 
 
-def _scored(predicted: list[int], expected: list[int], number: int) -> list[bool]:
-    """Right or wrong for each position that counts. Raises ValueError for what is not a label, or is missing."""
-    counted = [i for i, label in enumerate(expected) if label != _PADDING]
+def traces_right(predictions: Array, references: Array) -> Array:
+    """Which traces are classified correctly at every position, on the device where the labels are.
+
+    Args:
+        predictions: 0 and 1, or booleans; an array or tensor [traces, length], or [traces, length, members] for
+            several models at once; anything at padded positions.
+        references: the true labels [traces, length], of the same kind; -100 at padded positions, which do not count.
+
+    Returns:
+        Booleans [traces], or [traces, members]. A trace that is padding alone is right.
+
+    Raises:
+        ValueError: the shapes do not fit.
+
+    Example:
+
+    ```python
+    >>> traces_right(np.array([[0, 0, 1], [0, 1, 0]]), np.array([[0, 0, 1], [0, 0, -100]])).tolist()
+    [True, False]
+
+    ```
+    """
+    if references.ndim != 2 or predictions.ndim not in (2, 3) or predictions.shape[:2] != references.shape:
+        raise ValueError(
+            "Expected references [traces, length], and predictions of that shape or [traces, length, members]; got "
+            f"{tuple(references.shape)} and {tuple(predictions.shape)}."
+        )
+    if predictions.ndim == 3:
+        references = references[..., None]
+    return ((predictions == references) | (references == PADDING)).all(1)
+
+
+def _check(predicted: list[int], expected: list[int], number: int) -> None:
+    """Raises ValueError for what is not a label, or is missing."""
+    counted = [i for i, label in enumerate(expected) if label != PADDING]
     if not counted:
-        raise ValueError(f"Trace {number} has no labelled position; give 0 or 1 for at least one, not only {_PADDING}.")
+        raise ValueError(f"Trace {number} has no labelled position; give 0 or 1 for at least one, not only {PADDING}.")
     if len(predicted) <= counted[-1]:
         raise ValueError(
             f"Trace {number} has {len(predicted)} predictions, but a label at position {counted[-1]}; predict every "
@@ -72,8 +111,14 @@ def _scored(predicted: list[int], expected: list[int], number: int) -> list[bool
         odd = sorted({int(values[i]) for i in counted} - {0, 1})
         if odd:
             raise ValueError(f"Trace {number} has a {kind} {odd[0]}; expected 0 (applicable) or 1 (inapplicable).")
-    return [predicted[i] == expected[i] for i in counted]
 
 
-def _mean(values: list[bool]) -> float | None:
-    return sum(values) / len(values) if values else None
+def _padded(rows: list[list[int]], width: int) -> NDArray[np.int64]:
+    out = np.full((len(rows), width), PADDING, np.int64)
+    for row, labels in zip(out, rows, strict=True):
+        row[: len(labels)] = labels
+    return out
+
+
+def _mean(values: NDArray[np.bool_]) -> float | None:
+    return int(values.sum()) / values.size if values.size else None

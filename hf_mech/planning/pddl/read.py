@@ -11,13 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..models.strips.strips_domain import StripsAction, StripsDomain
-from .pddl_errors import GroundingError, PddlError, UnsupportedPddlError
-from .pddl_names import decode_name
-from .pddl_write import write_pddl
-from .problem import StripsProblem, reachable_states
-
-__all__ = ["StripsProblem", "reachable_states", "read_pddl", "write_pddl"]
+from ...models.strips.strips_domain import StripsAction, StripsDomain
+from ..problem import StripsProblem
+from .errors import GroundingError, PddlError, UnsupportedPddlError
+from .names import decode_name
 
 _LOCATION = re.compile(r"line:? ?(\d+), col:? ?(\d+)")
 

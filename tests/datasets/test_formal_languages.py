@@ -1,36 +1,22 @@
-"""The tasks by `load_dataset`, and the collator that makes batches of their rows."""
+"""The tasks by `load_dataset`: symbols, lengths, splits, processes, and settings that are refused."""
 
 from collections import Counter
 
 import pytest
-import torch
 from datasets import load_dataset
-from torch.utils.data import DataLoader
-from transformers import AutoTokenizer
 
 import hf_mech  # noqa: F401  # registers the data sets
-from dataset_builders.formal_languages import FormalLanguages, FormalLanguageSettings, generate_rows
 from hf_mech import local_datasets
-from hf_mech.formal_languages import (
-    TASKS,
-    DataCollatorForFormalLanguages,
-    DatasetSettingsError,
-    LayoutError,
-    TaskError,
-    formal_language_tokenizer,
-    test_batch,
-)
+from hf_mech.dataset_builders.formal_languages import FormalLanguages
+from hf_mech.formal_languages import TASKS, DatasetSettingsError, TaskError
+from hf_mech.formal_languages.rows import FormalLanguageSettings, generate_rows
 from hf_mech.hub.dataset_export import export_dataset
-from hf_mech.models.strips.tokenization_strips import strips_tokenizer
 
 NAME = "hf_mech/formal_languages"
 
 
 def load(name, **changes):
     return load_dataset(NAME, name, **{"num_train": 400, "num_test": 120, **changes})
-
-
-# ----------------------------------------------------------------------------------------------------- the data set
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -77,7 +63,7 @@ def test_tables_do_not_show_in_the_rows(monkeypatch):
     """More rows than a table holds: the split goes on where the table before it ended."""
     settings, task = FormalLanguageSettings(num_train=16 * 25, num_test=16 * 25), TASKS["odds_first"]
     whole = next(generate_rows(task, settings, "train", 3))
-    monkeypatch.setattr("dataset_builders.formal_languages.ROWS_AT_A_TIME", 10)
+    monkeypatch.setattr("hf_mech.shards.ROWS_AT_A_TIME", 10)
     tables = list(generate_rows(task, settings, "train", 3))
     assert [len(t) for t in tables] == [10, 10, 5]
     assert len(whole) == 25
@@ -107,9 +93,10 @@ def test_a_single_row_is_enough():
 
 
 def test_the_cache_knows_the_code_of_the_tasks():
-    sources = local_datasets._project_sources("dataset_builders.formal_languages")
-    for module in ("dice", "task", "tasks", "arithmetic", "stack", "strings", "binary", "regular"):
+    sources = local_datasets._project_sources("hf_mech.dataset_builders.formal_languages")
+    for module in ("rows", "task", "tasks", "arithmetic", "automata", "strings", "binary"):
         assert f"hf_mech.formal_languages.{module}" in sources
+    assert {"hf_mech.dataset_builders._base", "hf_mech.shards", "hf_mech.random_numbers"} <= set(sources)
     assert NAME in local_datasets.local_dataset_names()
 
 
@@ -149,76 +136,3 @@ def test_lengths_that_the_task_lacks_are_refused(changes, message):
 def test_an_unknown_task_is_refused_with_the_names_there_are():
     with pytest.raises(ValueError, match=r"'palindromes' not found.*reverse_string"):
         load("palindromes")
-
-
-# ------------------------------------------------------------------------------------------------------ the collator
-
-
-@pytest.mark.parametrize("layout", ["mlm", "alm"])
-@pytest.mark.parametrize("name", ["reverse_string", "stack_manipulation", "binary_addition"])
-def test_rows_of_one_length_become_the_batch_that_test_batch_draws(name, layout, tmp_path):
-    formal_language_tokenizer(name).save_pretrained(tmp_path)
-    collate = DataCollatorForFormalLanguages(AutoTokenizer.from_pretrained(tmp_path), layout)
-    batch = test_batch(name, layout, seed=0, length=9, count=5)
-    task, tokens = TASKS[name], [*["[BOS]", "[PAD]", "[SEP]", "[MASK]"], *TASKS[name].symbols]
-    rows = []
-    full = test_batch(name, "alm", seed=0, length=9, count=5)
-    for ids, labels in zip(full["input_ids"].tolist(), full["labels"].tolist(), strict=True):
-        rows.append(
-            {
-                "inputs": [task.inputs.index(tokens[i]) for i in ids[1:10]],
-                "outputs": [task.outputs.index(tokens[i]) for i in ids[11:]],
-                "scored": [label != -100 for label in labels[11:]],
-            }
-        )
-    collated = collate(rows)
-    assert set(collated) == set(batch)
-    for key, value in batch.items():
-        assert torch.equal(collated[key], value)
-
-
-@pytest.mark.parametrize("side", ["right", "left"])
-def test_shorter_rows_are_padded_on_the_tokenizers_side(side):
-    tokenizer = formal_language_tokenizer("reverse_string")
-    tokenizer.padding_side = side
-    rows = load("reverse_string")["train"]
-    loader = DataLoader(rows, batch_size=50, collate_fn=DataCollatorForFormalLanguages(tokenizer, "alm"))
-    batch = next(iter(loader))
-    for row, ids, mask, labels in zip(rows, *batch.values(), strict=False):
-        size = 2 * len(row["inputs"]) + 2
-        kept = slice(0, size) if side == "right" else slice(len(ids) - size, None)
-        x, y = ([4 + i for i in row[column]] for column in ("inputs", "outputs"))
-        assert ids[kept].tolist() == [0, *x, 2, *y]
-        assert labels[kept].tolist() == [-100] * (len(x) + 2) + y
-        assert mask[kept].all()
-        assert mask.sum() == size
-        assert (ids[mask == 0] == 1).all()
-        assert (labels[mask == 0] == -100).all()
-
-
-def collator(name="reverse_string", layout="mlm"):
-    return DataCollatorForFormalLanguages(formal_language_tokenizer(name), layout)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: collator(layout="causal"), r"one of mlm, alm, got 'causal'"),
-        (lambda: DataCollatorForFormalLanguages(strips_tokenizer(["a", "b"])), r"task None.*formal_language_tokenizer"),
-        (lambda: collator()([]), r"no rows"),
-        (lambda: collator()([{"inputs": [0]}]), r"columns inputs and outputs, got inputs.*remove_unused_columns=False"),
-        (lambda: collator()([{"inputs": [0, 2], "outputs": [0]}]), r"inputs of .*2 symbols, 0 to 1, got \[0, 2\]"),
-        (lambda: collator()([{"inputs": [0, 1], "outputs": [-1]}]), r"outputs of .*got \[-1\]"),
-        (lambda: collator()([{"inputs": [0], "outputs": [0], "scored": [1, 1]}]), r"each of its 1 outputs, got 2"),
-    ],
-)
-def test_what_the_collator_cannot_lay_out_is_refused(call, message):
-    with pytest.raises(LayoutError, match=message):
-        call()
-
-
-def test_a_tokenizer_with_other_symbols_is_refused():
-    tokenizer = formal_language_tokenizer("reverse_string")
-    tokenizer.add_tokens(["c"])
-    with pytest.raises(LayoutError, match=r"task 'reverse_string' and 7 tokens"):
-        DataCollatorForFormalLanguages(tokenizer)

@@ -12,11 +12,10 @@ from datasets import get_dataset_config_names, get_dataset_split_names, load_dat
 from datasets.distributed import split_dataset_by_node
 from torch.utils.data import DataLoader
 
-import dataset_builders
-from dataset_builders.strips_traces import StripsTraces
-from hf_mech import local_datasets
+from hf_mech import dataset_builders, local_datasets
+from hf_mech.dataset_builders.strips_traces import StripsTraces
 
-ROOT = Path(dataset_builders.__file__).parent.parent
+ROOT = Path(local_datasets.__file__).parents[1]
 NAME = "hf_mech/strips_traces"
 SMALL = {"num_train": 60, "num_test": 90}
 
@@ -106,7 +105,7 @@ def toy(tmp_path, monkeypatch):
     (tmp_path / "_toy_rows.py").write_text(TOY_ROWS)
     yield tmp_path
     for name in ("toy", "_toy_rows"):
-        sys.modules.pop(f"dataset_builders.{name}", None)
+        sys.modules.pop(f"hf_mech.dataset_builders.{name}", None)
     local_datasets.code_hash.cache_clear()
 
 
@@ -142,11 +141,13 @@ def test_a_builder_used_directly_has_the_cache_of_load_dataset(monkeypatch):
 
 
 def test_the_code_hash_covers_what_the_builder_imports():
-    sources = local_datasets._project_sources("dataset_builders.strips_traces")
-    assert {"hf_mech.planning.pddl", "hf_mech.planning.bundled", "hf_mech.models.strips.strips_domain"} <= set(sources)
+    sources = local_datasets._project_sources("hf_mech.dataset_builders.strips_traces")
+    assert {"hf_mech.dataset_builders._base", "hf_mech.shards", "hf_mech.random_numbers"} <= set(sources)
+    assert {"hf_mech.planning.traces", "hf_mech.planning.walks", "hf_mech.planning.bundled"} <= set(sources)
+    assert {"hf_mech.planning.pddl.read", "hf_mech.models.strips.strips_domain"} <= set(sources)
     assert not any(name.endswith(".modeling_strips") for name in sources)  # a change of the model keeps the data
     with pytest.raises(ModuleNotFoundError, match="no_such"):
-        local_datasets.code_hash("dataset_builders.no_such")
+        local_datasets.code_hash("hf_mech.dataset_builders.no_such")
 
 
 # ------------------------------------------------------------------------------------------------ what stays as it was

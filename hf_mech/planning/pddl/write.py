@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from ..models.strips.strips_domain import StripsDomain
-from .problem import StripsProblem
+from ...models.strips.strips_domain import StripsDomain
+from ..problem import StripsProblem
 from .unified import to_unified_planning
 
 
 def write_pddl(problem: StripsProblem | StripsDomain) -> tuple[str, str]:
     """The texts of a PDDL domain and a PDDL problem file, which any PDDL planner reads.
 
-    `stack(a,b)` becomes the name `stack--a--b`; `pddl_names` has the rule, which `read_pddl` applies backwards, so that
+    `stack(a,b)` becomes the name `stack--a--b`; `names.py` has the rule, which `read_pddl` applies backwards, so that
     what is written comes back under its own names. A domain alone is written with every proposition true in the
     beginning and an empty goal.
     """

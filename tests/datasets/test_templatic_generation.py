@@ -6,12 +6,13 @@ import pytest
 from datasets import load_dataset
 
 import hf_mech  # noqa: F401  # registers the data sets
-from dataset_builders.templatic_generation import TemplaticGeneration, TemplaticSettings, generate_rows
 from hf_mech import local_datasets
+from hf_mech.dataset_builders.templatic_generation import TemplaticGeneration
 from hf_mech.hub.dataset_export import export_dataset
 from hf_mech.templatic.errors import TaskError
 from hf_mech.templatic.grammar import generate
 from hf_mech.templatic.published import load_published
+from hf_mech.templatic.rows import TemplaticSettings, generate_rows
 from hf_mech.templatic.tasks import SPLITS, TASKS
 
 NAME = "hf_mech/templatic_generation"
@@ -59,7 +60,7 @@ def test_tables_do_not_show_in_the_rows(monkeypatch):
     """More rows than a table holds: the split goes on where the table before it ended."""
     settings = TemplaticSettings("1_shot_rlw", num_train=16 * 25)
     (whole,) = generate_rows(settings, "train", 3)
-    monkeypatch.setattr("dataset_builders.templatic_generation.ROWS_AT_A_TIME", 10)
+    monkeypatch.setattr("hf_mech.shards.ROWS_AT_A_TIME", 10)
     tables = list(generate_rows(settings, "train", 3))
     assert [len(t) for t in tables] == [10, 10, 5]
     assert [row for t in tables for row in t.to_pylist()] == whole.to_pylist()
@@ -85,9 +86,10 @@ def test_a_single_row_is_enough():
 
 
 def test_the_cache_knows_the_code_of_the_grammar():
-    sources = local_datasets._project_sources("dataset_builders.templatic_generation")
-    for module in ("draws", "grammar", "tasks", "template", "words"):
+    sources = local_datasets._project_sources("hf_mech.dataset_builders.templatic_generation")
+    for module in ("rows", "grammar", "tasks", "template", "words"):
         assert f"hf_mech.templatic.{module}" in sources
+    assert {"hf_mech.dataset_builders._base", "hf_mech.shards", "hf_mech.random_numbers"} <= set(sources)
     assert NAME in local_datasets.local_dataset_names()
 
 

@@ -1,0 +1,110 @@
+"""The base of all builders: it takes rows from a pure generator, shard by shard, and names the cache by the code."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+import datasets
+import pyarrow as pa
+from datasets.builder import Key
+
+from hf_mech.bibliography import bibtex
+from hf_mech.local_datasets import NAMESPACE, code_hash
+from hf_mech.shards import SHARDS
+
+VERSION = datasets.Version("1.0.0")
+
+
+@dataclass
+class SeededConfig(datasets.BuilderConfig):
+    """The name of a data set and the settings of its generator, under the names that `load_dataset` takes.
+
+    A subclass has a field for each one of `SETTINGS`, with its default.
+
+    Args:
+        seed: of all rows; 0 or more.
+    """
+
+    SETTINGS: ClassVar[type[Any]]
+    version: datasets.Version | str | None = VERSION
+    seed: int = 0
+
+    @property
+    def settings(self) -> Any:
+        """The config as the generator takes it. Raises the error of `SETTINGS` for values out of range."""
+        return self.SETTINGS(**self._values())
+
+    def _values(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(self.SETTINGS)}
+
+
+class ShardedBuilder(datasets.ArrowBasedBuilder):
+    """A data set whose splits come from a generator, `SHARDS` shards each.
+
+    A shard is a block of neighbours, so any number of processes, DataLoader workers or nodes keeps the order.
+
+    Attributes:
+        PAPER: the key of the paper to cite, in `hf_mech.bibliography`.
+        SPLITS: the names of the splits.
+    """
+
+    VERSION = VERSION
+    PAPER: ClassVar[str]
+    SPLITS: ClassVar[tuple[str, ...]] = ("train", "test")
+
+    def __init__(
+        self,
+        cache_dir: str | None = None,
+        dataset_name: str | None = None,
+        config_name: str | None = None,
+        hash: str | None = None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> None:
+        # What `load_dataset` passes: used directly, the builder has the same cache, and a new one after an edit.
+        module = type(self).__module__
+        kwargs = {"repo_id": f"{NAMESPACE}/{module.rpartition('.')[2]}", **kwargs}
+        super().__init__(cache_dir, dataset_name, config_name, hash or code_hash(module), *args, **kwargs)
+
+    @abstractmethod
+    def describe(self) -> str:
+        """The description of the configuration."""
+
+    @abstractmethod
+    def features(self) -> dict[str, Any]:
+        """The columns and their types."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Raises the generator's own error if the configuration has no rows to give."""
+
+    @abstractmethod
+    def tables(self, split: Any, shard: int) -> Iterator[pa.Table]:
+        """The rows of one shard of one of `SPLITS`."""
+
+    def _info(self) -> datasets.DatasetInfo:
+        return datasets.DatasetInfo(
+            description=self.describe(),
+            citation=bibtex(self.PAPER),
+            license="apache-2.0",
+            features=datasets.Features(self.features()),
+            version=self.VERSION,
+        )
+
+    def _split_generators(self, dl_manager: Any) -> list[datasets.SplitGenerator]:
+        self.check()  # before any process starts, so that an error reaches the user with its own type
+        shards = list(range(SHARDS))
+        return [
+            datasets.SplitGenerator(name=split, gen_kwargs={"split": split, "shards": shards}) for split in self.SPLITS
+        ]
+
+    def _generate_tables(self, split: str, shards: list[int]) -> Iterator[tuple[Any, pa.Table]]:
+        for position, shard in enumerate(shards):
+            for index, table in enumerate(self.tables(split, shard)):
+                yield Key(position, index), table
+
+
+__all__ = ["VERSION", "SeededConfig", "ShardedBuilder"]

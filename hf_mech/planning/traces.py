@@ -1,0 +1,204 @@
+"""Action traces of a STRIPS problem (STRIPS Transformer paper, "Data generation").
+
+Traces are random walks over the applicable actions, from initial states drawn among the reachable ones. A *positive*
+trace is such a walk. A *negative* one is a walk of one action less, and a last action that contradicts the walk by
+Definition 1: one of its preconditions was last deleted. An action that is inapplicable in the hidden state and yet
+contradicts nothing that the trace shows makes a positive trace by Definition 1, so it is never used as a last action.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from ..models.strips.strips_domain import StripsDomain
+from ..models.strips.strips_errors import StripsError
+from ..random_numbers import Die
+from .problem import StripsProblem
+from .walks import Trace, Walks
+
+MOST_STATES = 10_000  # initial states are drawn among the first so many that a breadth-first search reaches
+STATE_CHOICES = 16  # how many choices of initial states a seed may try before it gives up
+PATIENCE = 100_000  # walks in a row that bring nothing new before a split gives up
+_STATES, _TRAIN, _TEST = 0, 1, 2  # a seed's streams of random numbers
+
+PAPER_MAX_TRAIN_LENGTH = {"simple": 10, "blocksworld-2b": 20, "ferry-1c": 20, "blocksworld-3b": 30, "ferry-2c": 30}
+"""The longest training traces of the paper's problems; its test traces have up to 50 actions."""
+
+
+class TraceSettingsError(StripsError):
+    """A setting of the trace generator that makes no sense, or settings that contradict each other."""
+
+
+class TooFewTracesError(StripsError):
+    """The domain has fewer unique traces, within the lengths allowed, than were asked for; `found` is how many."""
+
+    def __init__(self, message: str, found: int) -> None:
+        super().__init__(message, found)
+        self.found = found
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+@dataclass(frozen=True)
+class TraceSettings:
+    """What to draw from a domain; the defaults are the paper's.
+
+    Args:
+        seed: of the initial states and of the walks; 0 or more.
+        num_train: training traces; the paper's sizes are 50, 100, 200, 500, 1000 and 2000.
+        num_test: test traces, half of them positive.
+        negative_fraction: the share of negative traces in training, rounded to whole traces.
+        max_train_length: training lengths are uniform in 1 to this (2 for negative traces: a first action is always
+            possible when the initial state is not known).
+        max_test_length: the same for the test traces.
+
+    Raises:
+        TraceSettingsError: a count, length or fraction out of its range.
+    """
+
+    seed: int = 0
+    num_train: int = 500
+    num_test: int = 10_000
+    negative_fraction: float = 0.8
+    max_train_length: int = 20
+    max_test_length: int = 50
+
+    def __post_init__(self) -> None:
+        least = {"seed": 0, "num_train": 1, "num_test": 1, "max_train_length": 2, "max_test_length": 2}
+        for name, low in least.items():
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < low:
+                raise TraceSettingsError(f"{name} must be a whole number, {low} or more, got {value!r}.")
+        fraction: Any = self.negative_fraction
+        if isinstance(fraction, bool) or not isinstance(fraction, int | float) or not 0 <= fraction <= 1:
+            raise TraceSettingsError(f"negative_fraction must be a number in 0 to 1, got {fraction!r}.")
+
+
+class TraceSplits(NamedTuple):
+    """Both splits in their final order, and the two initial states (masks of true propositions) of each."""
+
+    train: tuple[Trace, ...]
+    test: tuple[Trace, ...]
+    train_states: tuple[int, int]
+    test_states: tuple[int, int]
+
+
+@lru_cache(maxsize=4)
+def generate_traces(problem: StripsProblem, settings: TraceSettings) -> TraceSplits:
+    """All traces of one dataset: unique, none of them in both splits; a pure function of its arguments.
+
+    The initial states, two a split, are drawn among the reachable states in which some action is applicable (in a
+    large domain, among the first `MOST_STATES`); all four differ if there are four. If the traces of a choice are too
+    few, the seed chooses others.
+
+    Raises:
+        TooFewTracesError: no choice of initial states gives as many unique traces as asked for. They are counted before
+            any is drawn, so this is certain and quick. (Where the traces would suffice but a random walk hardly ever
+            meets the last of them, the search ends after `PATIENCE` walks in vain.)
+    """
+    walks = Walks(problem.domain)
+    failures: list[TooFewTracesError] = []
+    for states in _initial_states(walks, problem.domain.mask(problem.initial), settings.seed):
+        try:
+            return _splits(walks, states[:2], states[2:], settings)
+        except TooFewTracesError as error:
+            failures.append(error)
+    if not failures:
+        raise TooFewTracesError(
+            f"Domain {problem.domain.name!r} has no traces: no action is applicable in any state that the problem's "
+            "initial state leads to. Check that initial state.",
+            found=0,
+        )
+    nearest = max(failures, key=lambda failure: failure.found)
+    choices = f"Seed {settings.seed} tried {len(failures)} choices of initial states; this one came nearest."
+    raise TooFewTracesError(f"{nearest} {choices}", nearest.found)
+
+
+def _splits(walks: Walks, train: Sequence[int], test: Sequence[int], settings: TraceSettings) -> TraceSplits:
+    negatives = round(settings.num_train * settings.negative_fraction)
+    train_counts = (settings.num_train - negatives, negatives)
+    test_counts = (settings.num_test - settings.num_test // 2, settings.num_test // 2)
+    train_traces = _draw(walks, train, train_counts, settings.max_train_length, Die(settings.seed, (_TRAIN,)), "train")
+    seen = frozenset(train_traces)
+    test_traces = _draw(walks, test, test_counts, settings.max_test_length, Die(settings.seed, (_TEST,)), "test", seen)
+    shared = seen.intersection(test_traces)
+    if shared:
+        raise AssertionError(f"Train and test share {len(shared)} traces, such as {min(shared)}; report this as a bug.")
+    return TraceSplits(train_traces, test_traces, (train[0], train[1]), (test[0], test[1]))
+
+
+def _draw(
+    walks: Walks,
+    states: Sequence[int],
+    counts: tuple[int, int],
+    max_length: int,
+    die: Die,
+    split: str,
+    excluded: frozenset[Trace] = frozenset(),
+) -> tuple[Trace, ...]:
+    """`counts` = (positive, negative) unique traces outside `excluded`, shuffled.
+
+    A walk that ends early, has no contradicting last action, or is known already is thrown away and the length is drawn
+    anew: where short traces run out, longer ones take their place.
+    """
+    drawn: list[Trace] = []
+    known = set(excluded)
+    for valid, count in zip((True, False), counts, strict=True):
+        overlap = sum(1 for t in excluded if t.valid == valid and walks.can_draw(t, states, max_length))
+        found = walks.count(states, max_length, valid, enough=count + overlap) - overlap
+        if found < count:
+            raise _too_few(walks.domain, split, valid, count, found, max_length, overlap, "there are")
+        shortest, misses, goal = 1 if valid else 2, 0, len(drawn) + count
+        while len(drawn) < goal:
+            trace = walks.walk(states[die.below(2)], shortest + die.below(max_length - shortest + 1), valid, die)
+            if trace is None or trace in known:
+                misses += 1
+                if misses > PATIENCE:
+                    found, how = len(drawn) - goal + count, f"there are more, but {PATIENCE} walks in a row add none to"
+                    raise _too_few(walks.domain, split, valid, count, found, max_length, overlap, how)
+                continue
+            misses = 0
+            known.add(trace)
+            drawn.append(trace)
+    die.shuffle(drawn)
+    return tuple(drawn)
+
+
+def _too_few(
+    domain: StripsDomain, split: str, valid: bool, wanted: int, found: int, length: int, overlap: int, how: str
+) -> TooFewTracesError:
+    shortest, sign = (1, "positive") if valid else (2, "negative")
+    taken = f" besides the {overlap} that train has" if overlap else ""
+    return TooFewTracesError(
+        f"The {split} split of domain {domain.name!r} needs {wanted} unique {sign} traces of {shortest} to {length} "
+        f"actions; {how} {found}{taken}. Lower num_{split}, raise max_{split}_length, or change negative_fraction.",
+        found,
+    )
+
+
+def _initial_states(walks: Walks, first: int, seed: int) -> Iterator[tuple[int, int, int, int]]:
+    """Choices of (train, train, test, test), a pair in ascending order, each choice once, in the seed's order."""
+    states = sorted(s for s in walks.reachable(first, MOST_STATES) if walks.moves[s])  # the others start no walk
+    if not states:
+        return
+    die, tried = Die(seed, (_STATES,)), set()
+    for _ in range(64 * STATE_CHOICES):
+        four = _four(states, die)
+        choice = (min(four[:2]), max(four[:2]), min(four[2:]), max(four[2:]))
+        if choice not in tried:
+            tried.add(choice)
+            yield choice
+        if len(tried) == STATE_CHOICES:
+            return
+
+
+def _four(states: Sequence[int], die: Die) -> list[int]:
+    """Four different states; if there are fewer, all of them in a random order, over and over."""
+    chosen: dict[int, None] = {}
+    while len(chosen) < min(4, len(states)):
+        chosen[states[die.below(len(states))]] = None
+    return (list(chosen) * 4)[:4]

@@ -1,0 +1,119 @@
+"""Random walks in a STRIPS domain, the traces that they make, and how many different traces there are."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import reduce
+from operator import or_
+from typing import NamedTuple
+
+from ..models.strips.strips_domain import StripsDomain
+from ..random_numbers import Die
+
+
+class Trace(NamedTuple):
+    """Actions by index, and whether the trace is positive: f_M = 0 in Definition 1."""
+
+    actions: tuple[int, ...]
+    valid: bool
+
+    @property
+    def labels(self) -> list[int]:
+        """1 where the action is inapplicable: nowhere, or in a negative trace at the last position alone."""
+        return [0] * (len(self.actions) - 1) + [int(not self.valid)]
+
+
+class Walks:
+    """Random walks in one domain. States are masks of true propositions, as in `StripsDomain`.
+
+    Attributes:
+        domain: the domain.
+        moves: state -> its (action, next state) pairs; worked out when a state is first asked for.
+        contradictions: known-false propositions (a mask) -> the actions with one of them as a precondition: Y(i) = 1 in
+            Eq. 6.
+    """
+
+    def __init__(self, domain: StripsDomain) -> None:
+        self.domain = domain
+        self.moves = _Moves(domain)
+        self.contradictions = _Contradictions(domain)
+
+    def reachable(self, first: int, most: int) -> list[int]:
+        """The states that walks from `first` reach, itself included, breadth first, the first `most` of them."""
+        states = {first: None}  # a dict keeps the order
+        frontier = [first]
+        while frontier and len(states) < most:
+            frontier = list(dict.fromkeys(s for f in frontier for _, s in self.moves[f] if s not in states))
+            states.update(dict.fromkeys(frontier))
+        return list(states)[:most]
+
+    def walk(self, state: int, length: int, valid: bool, die: Die) -> Trace | None:
+        """A random trace of the given length and sign from a state; None if the walk has to end before."""
+        actions: list[int] = []
+        for _ in range(length if valid else length - 1):
+            moves = self.moves[state]
+            if not moves:
+                return None
+            action, state = moves[die.below(len(moves))]
+            actions.append(action)
+        if not valid:
+            last = self.contradictions[self.domain.falsified(actions)]
+            if not last:
+                return None
+            actions.append(last[die.below(len(last))])
+        return Trace(tuple(actions), valid)
+
+    def can_draw(self, trace: Trace, states: Sequence[int], max_length: int) -> bool:
+        """Whether `walk` could return this trace from one of the states."""
+        if len(trace.actions) > max_length:
+            return False
+        current = frozenset(states)
+        for action in trace.actions if trace.valid else trace.actions[:-1]:
+            current = frozenset(after for s in current for a, after in self.moves[s] if a == action)
+        return bool(current)
+
+    def count(self, states: Sequence[int], max_length: int, valid: bool, enough: int) -> int:
+        """How many different traces of up to `max_length` actions `walk` can return; stops counting at `enough`.
+
+        Exact, and without a list of them. Walks of one length are counted together if they agree in the states where
+        they may be and in the propositions that they have falsified; longer walks follow from these.
+        """
+        if not valid and not self.contradictions[reduce(or_, self.domain.delete_masks, 0)]:
+            return 0  # nothing is ever deleted that is a precondition: no need to search for it
+        level = {(frozenset(states), 0): 1}
+        total = 0
+        for _ in range(max_length if valid else max_length - 1):
+            longer: defaultdict[tuple[frozenset[int], int], int] = defaultdict(int)
+            for (current, falsified), ways in level.items():
+                after: defaultdict[int, set[int]] = defaultdict(set)
+                for state in current:
+                    for action, following in self.moves[state]:
+                        after[action].add(following)
+                for action, following_states in after.items():
+                    longer[frozenset(following_states), self.domain.advance(falsified, action)] += ways
+            level = longer
+            for (_, falsified), ways in level.items():
+                total += ways if valid else ways * len(self.contradictions[falsified])
+            if total >= enough or not level:
+                break
+        return total
+
+
+class _Moves(dict[int, tuple[tuple[int, int], ...]]):
+    def __init__(self, domain: StripsDomain) -> None:
+        super().__init__()
+        self._domain = domain
+
+    def __missing__(self, state: int) -> tuple[tuple[int, int], ...]:
+        moves = tuple((a, self._domain.apply(state, a)) for a in self._domain.applicable(state))
+        return self.setdefault(state, moves)
+
+
+class _Contradictions(dict[int, tuple[int, ...]]):
+    def __init__(self, domain: StripsDomain) -> None:
+        super().__init__()
+        self._pre_masks = domain.pre_masks
+
+    def __missing__(self, falsified: int) -> tuple[int, ...]:
+        return self.setdefault(falsified, tuple(a for a, pre in enumerate(self._pre_masks) if pre & falsified))

@@ -1,0 +1,72 @@
+"""The rows of a data set of one task of Table 1; the prompts come from `hf_mech.templatic.grammar`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hf_mech.shards import tables_of
+from hf_mech.templatic.errors import TaskError
+from hf_mech.templatic.grammar import generate
+from hf_mech.templatic.tasks import task_named
+
+COLUMNS = ("prompt", "completion", "info")
+
+
+@dataclass(frozen=True)
+class TemplaticSettings:
+    """What to draw.
+
+    Args:
+        task: the name of a task of Table 1.
+        seed: of all prompts; 0 or more.
+        num_train: training prompts, the first ones of the whole; None for all, see `Task.train`.
+        num_eval: the most prompts of any other split, the first ones of the whole; None for all, see `Split.size`.
+
+    Raises:
+        TaskError: no such task, or a number out of its range.
+    """
+
+    task: str
+    seed: int = 0
+    num_train: int | None = None
+    num_eval: int | None = None
+
+    def __post_init__(self) -> None:
+        task_named(self.task)
+        for name, value, least in (
+            ("seed", self.seed, 0),
+            ("num_train", self.num_train, 1),
+            ("num_eval", self.num_eval, 1),
+        ):
+            optional = name != "seed"
+            if value is None and optional:
+                continue
+            if type(value) is not int or value < least:
+                raise TaskError(
+                    f"{name} must be a whole number, {least} or more{', or None' if optional else ''}, got {value!r}."
+                )
+
+    def rows(self, split: str) -> int:
+        """How many prompts the split has. Raises TaskError: there is no such split."""
+        size = task_named(self.task).size(split)
+        if split == "train":
+            return size if self.num_train is None else self.num_train
+        return size if self.num_eval is None else min(size, self.num_eval)
+
+
+def generate_rows(settings: TemplaticSettings, split: str, shard: int) -> Iterator[pa.Table]:
+    """The rows of one shard, as tables with the columns of the data set; the same on every machine.
+
+    Raises:
+        TaskError: there is no such split.
+    """
+    for table in tables_of(settings.rows(split), shard):
+        examples = generate(settings.task, split, settings.seed, table.start, table.stop)
+        rows = [(e.prompt, e.completion, e.info) for e in examples]
+        yield pa.table({name: pa.array(column) for name, column in zip(COLUMNS, zip(*rows, strict=True), strict=True)})
+
+
+__all__ = ["COLUMNS", "TemplaticSettings", "generate_rows"]

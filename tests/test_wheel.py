@@ -1,0 +1,30 @@
+"""What a wheel has inside: one package, with the builders and all data in it."""
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def wheel() -> set[str]:
+    """The paths of the files in the wheel, as the build backend lists them."""
+    builder = pytest.importorskip("hatchling.builders.wheel").WheelBuilder(str(ROOT))
+    return {Path(file.distribution_path).as_posix() for file in builder.recurse_included_files()}
+
+
+def test_it_installs_one_package(wheel: set[str]) -> None:
+    assert {path.partition("/")[0] for path in wheel} == {"hf_mech"}
+
+
+def test_the_builders_are_inside_the_package(wheel: set[str]) -> None:
+    builders = {f"hf_mech/dataset_builders/{path.name}" for path in (ROOT / "dataset_builders").glob("*.py")}
+    assert {path for path in wheel if "dataset_builders" in path} == builders
+
+
+def test_every_file_of_the_package_is_in_it(wheel: set[str]) -> None:
+    files = (path for path in (ROOT / "hf_mech").rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    expected = {path.relative_to(ROOT).as_posix() for path in files}
+    assert expected - wheel == {"hf_mech/dataset_builders.py"}  # the folder comes in its place
+    assert {Path(path).suffix for path in wheel} >= {".bib", ".pddl", ".psl", ".lark", ".md", ".typed"}
