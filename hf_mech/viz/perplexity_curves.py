@@ -9,7 +9,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, ScalarFormatter
 
-_COLOURS = {"vanilla": "#8c8c8c", "stack": "#c8553d", "gated": "#0b6e99"}
+from .palette import ACCENT, MUTED, OURS, style
+
+_COLOURS = {"vanilla": MUTED, "stack": ACCENT, "gated": OURS}
 _LABELS = {"vanilla": "vanilla", "stack": "stack", "gated": "stack with gate"}
 
 
@@ -52,6 +54,4 @@ def _draw(axes: Axes, forms: Mapping[str, Sequence[Sequence[float]]], first: int
         axis(ScalarFormatter())
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("epoch", size=8)
-    axes.tick_params(labelsize=7.5, which="both")
-    axes.grid(axis="y", color="#e6e6e6", linewidth=0.6)
-    axes.spines[["top", "right"]].set_visible(False)
+    style(axes, ticks="both")

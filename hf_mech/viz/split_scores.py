@@ -1,4 +1,4 @@
-"""The baselines in a picture: what each completes of every split beside the paper's figures, and how its loss fell."""
+"""Models by split: the share of exact completions beside the paper's, and the training losses."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, ScalarFormatter
 
-_COLOURS = ("#0b6e99", "#c8553d", "#e9a03b", "#5b8c5a", "#8c6bb1", "#8c8c8c", "#3aa6a0", "#b5838d")
+from .palette import INK, LONG_CYCLE, style
 
 
 def splits_figure(
@@ -31,7 +31,7 @@ def splits_figure(
             ours, theirs = accuracy[model].get(split), paper.get(model, {}).get(split)
             if ours is None:
                 continue
-            style = {"ha": "center", "va": "center", "color": "white" if ours > 0.6 else "#222222"}
+            style = {"ha": "center", "va": "center", "color": "white" if ours > 0.6 else INK}
             axes.text(column, row - 0.14 * (theirs is not None), f"{100 * ours:.1f}", size=8.5, **style)
             if theirs is not None:
                 axes.text(column, row + 0.24, f"paper {100 * theirs:.1f}", size=6, **style)
@@ -55,7 +55,7 @@ def losses_figure(losses: Mapping[str, Sequence[tuple[Sequence[float], Sequence[
     """
     figure = Figure(figsize=(6.4, 3.4), layout="constrained")
     axes: Axes = figure.subplots()
-    for (model, runs), colour in zip(losses.items(), cycle(_COLOURS), strict=False):
+    for (model, runs), colour in zip(losses.items(), cycle(LONG_CYCLE), strict=False):
         for number, (steps, values) in enumerate(runs):
             axes.plot(steps, values, color=colour, linewidth=1.3, label=model if number == 0 else None)
     axes.set_yscale("log")
@@ -63,8 +63,6 @@ def losses_figure(losses: Mapping[str, Sequence[tuple[Sequence[float], Sequence[
         set_formatter(ScalarFormatter())
     axes.set_xlabel("step", size=8)
     axes.set_ylabel("training loss, nats a word", size=8)
-    axes.tick_params(labelsize=7.5, which="both")
-    axes.grid(axis="y", color="#e6e6e6", linewidth=0.6)
-    axes.spines[["top", "right"]].set_visible(False)
+    style(axes, ticks="both")
     figure.legend(loc="outside right upper", frameon=False, fontsize=8)
     return figure

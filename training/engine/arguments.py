@@ -88,10 +88,9 @@ def read(experiment: Experiment[Any, Any], parser: HfArgumentParser, arguments: 
         for entry in fields(experiment.settings)
         if entry.metadata.get("role") == AXIS
     }
-    overrides = {name: getattr(given, name) for name in names_of(experiment.settings, OPTION)}
-    return Request(
-        options, axes, presets, _seeds(experiment, options), {k: v for k, v in overrides.items() if v is not None}
-    )
+    names = [name for settings in (experiment.settings, *experiment.shared) for name in names_of(settings, OPTION)]
+    overrides = {name: value for name in names if (value := getattr(given, name)) is not None}
+    return Request(options, axes, presets, _seeds(experiment, options), overrides)
 
 
 def _seeds(experiment: Experiment[Any, Any], options: Options) -> list[int]:
@@ -112,9 +111,8 @@ def _values(entry: Field[Any], kind: type, asked: Sequence[str]) -> list[Any]:
     try:
         values = list(dict.fromkeys(kind(name) for name in names))
     except ValueError:
-        raise SettingsError(
-            f"--{_called(entry)} must be of the type {kind.__name__}, got {', '.join(names)}."
-        ) from None
+        expected = {int: "whole numbers", float: "numbers"}.get(kind, kind.__name__)
+        raise SettingsError(f"--{_called(entry)} must be {expected}, got {', '.join(names)}.") from None
     if metadata["known"]:
         check_names(values, metadata["known"], f"--{_called(entry)}")
     if not values:

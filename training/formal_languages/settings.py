@@ -77,8 +77,8 @@ class Run(Settings):
     # A model that has found another way first seldom leaves it soon: in reverse_string, to guess the next symbol by
     # those before it.
     restart_after: int = option(
-        "draw the weights anew whenever so many steps have not brought the training loss below --learned_loss; the rest "
-        "of the steps goes on with them; 0: never",
+        "draw the weights anew whenever so many steps have not brought the training loss below --learned_loss, and go "
+        "on with them for the rest of the steps; 0: never",
         least=0,
     )
     warmup_steps: int = option("steps over which the schedule warms up", least=0)

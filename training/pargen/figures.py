@@ -11,7 +11,7 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from hf_mech.models.dat.dat_trace import LayerState
-from hf_mech.viz.dat_trace import Cell, ProductionRow, Writing, program_figure
+from hf_mech.viz.dat_program_grid import Cell, ProductionRow, Writing, program_figure
 
 from .run import compiled
 

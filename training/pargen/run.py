@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-import torch
 from transformers import PreTrainedModel, PreTrainedTokenizer
 
 from hf_mech.psl.compile import compile_program
+from hf_mech.psl.completions import complete_batch
 from hf_mech.psl.library import program_names, program_text
 from hf_mech.templatic.grammar import Example, generate
 from hf_mech.templatic.tasks import SPLITS, TASKS, task_named
@@ -90,19 +90,12 @@ def compiled(program: str, positions: int, open_values: int) -> tuple[PreTrained
     return compile_program(program_text(program), max_position_embeddings=positions, num_open_values=open_values)
 
 
-@torch.inference_mode()
 def complete(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizer, prompts: Sequence[str], max_new_tokens: int
 ) -> list[str]:
-    """What the model says to each prompt, without the stop word; one that did not end is marked by an ellipsis."""
-    batch = tokenizer(list(prompts), padding=True, return_tensors="pt")
-    said = model.generate(**batch, max_new_tokens=max_new_tokens)[:, batch["input_ids"].shape[1] :]
-    stops = torch.isin(said, torch.tensor(model.config.eos_token_id))
-    completions = []
-    for row, ended, length in zip(said.tolist(), stops.any(1).tolist(), stops.int().argmax(1).tolist(), strict=True):
-        words = tokenizer.convert_ids_to_tokens(row[:length] if ended else row)
-        completions.append(" ".join(words if ended else [*words, "…"]))
-    return completions
+    """The completion of each prompt, without the stop word; an ellipsis stands behind one that did not end."""
+    found = complete_batch(model, tokenizer, prompts, max_new_tokens)
+    return [" ".join([*one.words, *([] if one.ended else ["…"])]) for one in found]
 
 
 def run_part(part: Part, job: Job) -> PartOutcome:

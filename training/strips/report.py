@@ -161,10 +161,8 @@ def finished_table(outcomes: Sequence[CellOutcome]) -> Table:
 
 def table1(cards: Path) -> Table:
     """Table 1 from the cards: a row a cell, ours beside the paper's."""
-    table = Table(
-        ["domain", ">traces", "train", "test", "paper's train", "paper's test"]
-        + [">proved: instances", ">all sequences", ">steps"]
-    )
+    heads = ["domain", ">traces", "train", "test", "paper's train", "paper's test"]
+    table = Table([*heads, ">proved: instances", ">all sequences", ">steps"])
     above, below = [], []
     for (domain, size), cell in cells_of(cards):
         table.rows.append(_row(domain, size, cell))
