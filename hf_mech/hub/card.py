@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml  # type: ignore[import-untyped]
+import yaml
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
 from .errors import CardError, UnbackedNumberError

@@ -16,7 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tqdm.auto import tqdm  # type: ignore[import-untyped]
+from tqdm.auto import tqdm
 
 from hf_mech.hub.files import write_text_atomically
 from hf_mech.llm_test.language_models import LanguageModel, Question

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import cycle
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -31,10 +32,10 @@ def splits_figure(
             ours, theirs = accuracy[model].get(split), paper.get(model, {}).get(split)
             if ours is None:
                 continue
-            style = {"ha": "center", "va": "center", "color": "white" if ours > 0.6 else INK}
-            axes.text(column, row - 0.14 * (theirs is not None), f"{100 * ours:.1f}", size=8.5, **style)
+            text: dict[str, Any] = {"ha": "center", "va": "center", "color": "white" if ours > 0.6 else INK}
+            axes.text(column, row - 0.14 * (theirs is not None), f"{100 * ours:.1f}", size=8.5, **text)
             if theirs is not None:
-                axes.text(column, row + 0.24, f"paper {100 * theirs:.1f}", size=6, **style)
+                axes.text(column, row + 0.24, f"paper {100 * theirs:.1f}", size=6, **text)
     axes.set_xticks(range(len(heads)), list(heads.values()), size=8)
     axes.set_yticks(range(len(accuracy)), list(accuracy), size=8.5)
     axes.xaxis.tick_top()

@@ -108,10 +108,11 @@ def _values(entry: Field[Any], kind: type, asked: Sequence[str]) -> list[Any]:
     names, metadata = parts_of(asked), entry.metadata
     if names == ["all"] and metadata["all"]:
         return list(metadata["all"])
+    convert = kind if kind in (int, float) else str
     try:
-        values = list(dict.fromkeys(kind(name) for name in names))
+        values: list[Any] = list(dict.fromkeys(convert(name) for name in names))
     except ValueError:
-        expected = {int: "whole numbers", float: "numbers"}.get(kind, kind.__name__)
+        expected = "whole numbers" if kind is int else "numbers"
         raise SettingsError(f"--{_called(entry)} must be {expected}, got {', '.join(names)}.") from None
     if metadata["known"]:
         check_names(values, metadata["known"], f"--{_called(entry)}")
@@ -137,8 +138,8 @@ def _members(settings: type[Settings]) -> Iterator[tuple[str, Any, Any]]:
         if role == AXIS:
             known, default = entry.metadata["known"], entry.metadata["default"]
             text += f"; of {', '.join(map(str, known))}, or all" if known else ""
-            how = {} if default is None else {"default_factory": lambda default=default: [str(v) for v in default]}
-            yield _called(entry), list[str], field(metadata={"help": text}, kw_only=True, **how)
+            usual: Any = MISSING if default is None else lambda values=default: [str(value) for value in values]
+            yield _called(entry), list[str], field(default_factory=usual, metadata={"help": text}, kw_only=True)
         elif role == OPTION:
             text += _preset_values(settings, entry)
             yield entry.name, hints[entry.name] | None, field(default=None, metadata={"help": text}, kw_only=True)
@@ -167,9 +168,7 @@ def _described(experiment: Experiment[Any, Any]) -> type:
     for entry in fields(experiment.options):
         text = entry.metadata.get("help", "").replace("%", "%%")
         text += f" [{defaults[entry.name]}]" if entry.name in defaults else ""
-        how: dict[str, Any] = {"default": entry.default}
-        if entry.default is MISSING:
-            how = {"default_factory": entry.default_factory}
+        default: Any = {"default": entry.default, "default_factory": entry.default_factory}
         kind = get_type_hints(experiment.options)[entry.name]
-        members.append((entry.name, kind, field(metadata={"help": text}, kw_only=True, **how)))
+        members.append((entry.name, kind, field(metadata={"help": text}, kw_only=True, **default)))
     return make_dataclass("OptionsAsked", members, bases=(experiment.options,))

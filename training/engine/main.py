@@ -22,6 +22,7 @@ from .tables import Table, print_markdown
 from .trackers import check_trackers
 
 INTERRUPTED = 130
+_OURS = ("hf_mech", __name__.partition(".")[0])  # the packages whose errors are one line
 _TIMES = ("training_seconds", "seconds")  # the metrics of a card that say how long a run took
 _CARDS = Path(__file__).parents[2] / "model_cards"
 
@@ -35,7 +36,8 @@ def main(experiment: Experiment[Any, Any], arguments: Sequence[str] | None = Non
         about: what `--help` says first: the script's docstring.
 
     Raises:
-        SystemExit: with code 2 for options that make no sense, with code 130 after Ctrl-C.
+        SystemExit: with code 2 and one line for an error of ours, such as options that make no sense; with code 130 and
+            the command that goes on after Ctrl-C.
     """
     parser = parser_of(experiment, about)
     try:
@@ -51,18 +53,20 @@ def main(experiment: Experiment[Any, Any], arguments: Sequence[str] | None = Non
             print_markdown(plan_of(experiment, [run for stage in stages for run in stage], output_dir).markdown())
             return
         _run(experiment, stages, request)
-    except (SettingsError, FileExistsError) as error:
-        parser.error(" ".join(str(error).split()))
     except KeyboardInterrupt:
         again = running_command() if arguments is None else shlex.join(arguments)
         sys.stderr.write(f"\nInterrupted. The same command goes on from each run's last checkpoint: {again}\n")
         raise SystemExit(INTERRUPTED) from None
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] not in _OURS and not isinstance(error, FileExistsError):
+            raise  # its traceback is wanted: it is a bug
+        parser.error(" ".join(str(error).split()))
 
 
 def _run(experiment: Experiment[Any, Any], stages: Sequence[Sequence[Settings]], request: Request[Any]) -> None:
     options = request.options
     jobs = 1 if launched_processes() > 1 else options.jobs or usable_cores()
-    for runs in stages:
+    for runs in filter(None, stages):
         run_all(experiment, runs, options, jobs)
     if not is_main_process():
         return

@@ -35,16 +35,20 @@ def _older_runs(
 ) -> Iterator[tuple[Path, dict[str, Any], Path | None]]:
     """The file that holds an older run's settings, those settings, and the outcome's file if the run is done."""
     for note in sorted(path for name in _NOTES for path in output_dir.rglob(name)):
+        outcome = note.with_name(OUTCOME_FILE)
+        done = outcome.exists()
+        if done and "settings" in json.loads(outcome.read_text("utf-8")):
+            continue
         before = json.loads(note.read_text("utf-8"))
         after = experiment.upgrade(before, note.parent)
-        if after is not None and (after != before or note.name != RUN_FILE):
-            outcome = note.with_name(OUTCOME_FILE)
-            yield note, after, outcome if outcome.exists() else None
+        if after is not None:
+            named = output_dir / experiment.settings(**after).name == note.parent
+            if done or not named or (after, note.name) != (before, RUN_FILE):
+                yield note, after, outcome if done else None
     for file in sorted(output_dir.rglob("*.json")):  # a part of a split was one file
         if file.stem.isdigit():
             content = json.loads(file.read_text("utf-8"))
-            after = experiment.upgrade(content, file.parent) if "part" in content else None
-            if after is not None:
+            if "part" in content and (after := experiment.upgrade(content, file.parent)) is not None:
                 yield file, after, file
 
 

@@ -22,7 +22,7 @@ class Table:
     """
 
     columns: Sequence[str]
-    rows: list[Sequence[str]] = field(default_factory=list)
+    rows: list[list[str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def markdown(self) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -45,7 +47,8 @@ class FormalRNN(nn.Module):
 
     def _with_stack(self, tokens: Tensor) -> Tensor:
         """The hidden states, [batch, length, hidden]."""
-        (batch, length, _), rnn = tokens.shape, self.rnn
+        batch, length, _ = tokens.shape
+        rnn: Any = self.rnn  # its weights are attributes that torch gives no types
         state = tokens.new_zeros(batch, HIDDEN)
         stack = tokens.new_zeros(batch, length + 1, CELL)  # cell 0 is the top
         # The tokens' share of the input is known beforehand, so that each step has little to do.

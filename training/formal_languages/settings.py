@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hf_mech.formal_languages import TASKS
+from hf_mech.formal_languages.layouts import Layout
 
 from ..engine import Settings, axis, fixed, option
 from ..engine.paper import Paper
@@ -14,7 +15,7 @@ from ..engine.settings import by
 
 MODELS = ("stack", "vanilla", "rnn", "stack_rnn")
 TRANSFORMERS = ("stack", "vanilla")
-LAYOUTS = ("mlm", "alm")
+LAYOUTS: tuple[Layout, ...] = ("mlm", "alm")
 ENCODINGS = ("none", "sinusoidal", "relative", "rotary", "alibi")
 """Those of Table 2; `learned`, RoBERTa's own, can be asked for besides."""
 
@@ -64,7 +65,7 @@ class Run(Settings):
     }
 
     task: str = axis("configurations of hf_mech/formal_languages", TASKS, all=PAPERS_TASKS)
-    layout: str = axis("how a text is laid out (§2.3, §4.1)", LAYOUTS, default=["mlm"])
+    layout: Layout = axis("how a text is laid out (§2.3, §4.1)", LAYOUTS, default=["mlm"])
     model: str = axis("the model; the recurrent ones have the layout mlm alone", MODELS, default=["stack"])
     encoding: str = axis(
         "the transformers' positional encodings", (*ENCODINGS, "learned"), all=ENCODINGS, default=["none"]

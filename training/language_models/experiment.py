@@ -11,6 +11,9 @@ from typing import Any
 
 from transformers import AutoTokenizer
 
+from hf_mech.text.blocks import prepare, train_tokenizer
+from hf_mech.text.corpora import Corpus, file_corpus, hub_corpus, stdlib_corpus
+
 from ..engine import Experiment, Job, Options, SettingsError
 from ..engine.arguments import Request
 from ..engine.card import Card
@@ -18,8 +21,6 @@ from ..engine.runner import RUN_FILE
 from ..engine.settings import check_names
 from ..engine.tables import Table
 from . import report
-from .blocks import prepare, train_tokenizer
-from .corpus import Corpus, file_corpus, hub_corpus, stdlib_corpus
 from .run import RunOutcome, data_folder, train_run
 from .settings import Data, Run
 
@@ -93,7 +94,8 @@ class LanguageModelsExperiment(Experiment[Run, RunOutcome]):
         """First the runs that others begin with, then the others, seed by seed."""
         options, objectives = request.options, request.axes["objective"]
         options.check(objectives)
-        first, rest = [], []
+        first: list[Run] = []
+        rest: list[Run] = []
         for preset in request.presets:
             settings = Data.of(preset, request.overrides)
             data = prepared_data(options, settings).name
@@ -171,13 +173,15 @@ class LanguageModelsExperiment(Experiment[Run, RunOutcome]):
 
 def corpus_of(options: LanguageModelOptions, settings: Data) -> Corpus:
     """Reads the corpus that the options name."""
-    limit = {"max_characters": settings.max_train_characters}
+    most = settings.max_train_characters
     if options.corpus:
-        return stdlib_corpus(**limit)
+        return stdlib_corpus(max_characters=most)
     if options.dataset_name:
-        return hub_corpus(options.dataset_name, options.dataset_config_name, revision=options.dataset_revision, **limit)
+        return hub_corpus(
+            options.dataset_name, options.dataset_config_name, revision=options.dataset_revision, max_characters=most
+        )
     files = {"train": options.train_file, "validation": options.validation_file, "test": options.test_file}
-    return file_corpus(files, **limit)
+    return file_corpus(files, max_characters=most)
 
 
 def prepared_data(options: LanguageModelOptions, settings: Data) -> Path:

@@ -22,9 +22,9 @@ from hf_mech.models.stack import (
     StackRobertaConfig,
     StackRobertaForMaskedLM,
 )
+from hf_mech.text.blocks import BLOCK
 
 from ..engine import SettingsError
-from .blocks import BLOCK
 
 FORMS: dict[str, dict[str, bool]] = {
     "vanilla": {"use_stack": False},

@@ -29,10 +29,10 @@ from transformers.trainer_utils import EvalPrediction
 from transformers.utils.logging import disable_progress_bar
 
 from hf_mech.hub.checkpoint import save_checkpoint
+from hf_mech.text.blocks import Collator, Prepared, evaluation_rows
 
 from ..engine import Job, Outcome
 from ..engine.checkpoints import last_checkpoint
-from .blocks import Collator, Prepared, evaluation_rows
 from .models import StartError, logits_difference, model_from_checkpoint, new_model
 from .settings import Run
 
@@ -44,7 +44,7 @@ class RunOutcome(Outcome[Run]):
     """The outcome of a run; its seconds are those of training and validation.
 
     Attributes:
-        data: what it was trained on ([`~.blocks.Prepared`]).
+        data: what it was trained on ([`~hf_mech.text.blocks.Prepared`]).
         parameters: how many.
         steps, epochs: until it stopped.
         perplexity_before: on validation, before the first step.

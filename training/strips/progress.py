@@ -98,6 +98,7 @@ class Progress:
         The seed goes back to its best theta first. Which head, and what it becomes, is drawn from the seed's own
         numbers, so a seed does not depend on the others.
         """
+        assert self.best_theta is not None  # there was a measurement
         moments = optimizer.state[theta]
         for place, (seed, best) in enumerate(zip(self.seeds, self.best_accuracy, strict=True)):
             if best == 1 or self.step - self.best_at[place] < after:

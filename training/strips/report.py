@@ -163,7 +163,8 @@ def table1(cards: Path) -> Table:
     """Table 1 from the cards: a row a cell, ours beside the paper's."""
     heads = ["domain", ">traces", "train", "test", "paper's train", "paper's test"]
     table = Table([*heads, ">proved: instances", ">all sequences", ">steps"])
-    above, below = [], []
+    above: list[str] = []
+    below: list[str] = []
     for (domain, size), cell in cells_of(cards):
         table.rows.append(_row(domain, size, cell))
         test = cell[TEST]

@@ -18,6 +18,7 @@ from torch.utils.data import DataLoader, TensorDataset
 import hf_mech  # noqa: F401  (registers the data set's name)
 from hf_mech.metrics.strips_trace_accuracy import traces_right
 from hf_mech.models.strips import StripsDomain, StripsTransformer, StripsTransformerConfig, strips_attention
+from hf_mech.planning.bundled import BUNDLED
 from hf_mech.planning.equivalence import find_distinguishing_trace
 from hf_mech.planning.reduce import SearchBoundError, reduce_propositions
 
@@ -43,7 +44,7 @@ class Cell(Settings):
         "redraw": {"redraw_after": 5_000, "beta2": 0.99},
     }
 
-    domain: str = axis("configurations of hf_mech/strips_traces; all: those of Table 1", all=PAPER.values("domain"))
+    domain: str = axis("configurations of hf_mech/strips_traces", (*BUNDLED, "pddl"), all=PAPER.values("domain"))
     num_train: int = axis(
         "numbers of training traces; all: those of Table 1", all=["all"], default=["all"], called="sizes"
     )

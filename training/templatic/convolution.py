@@ -49,8 +49,8 @@ class ConvolutionalSeq2Seq(PlainSeq2Seq):
             raise ValueError(f"kernel must be odd, so that the encoder sees as much on either side, got {kernel}.")
         self.kernel = kernel
         self.positions = nn.ModuleDict({name: nn.Embedding(positions, hidden) for name in ("encoder", "decoder")})
-        for table in self.positions.values():
-            nn.init.normal_(table.weight, std=more["initializer_range"])
+        for table in self.positions.parameters():
+            nn.init.normal_(table, std=more["initializer_range"])
         self.enter = nn.ModuleDict({name: nn.Linear(hidden, filter) for name in ("encoder", "decoder")})
         self.leave = nn.ModuleDict({name: nn.Linear(filter, hidden) for name in ("encoder", "decoder")})
         self.encoder = nn.ModuleList(nn.Conv1d(filter, 2 * filter, kernel, padding=kernel // 2) for _ in range(layers))

@@ -128,6 +128,7 @@ def answers(model: nn.Module, prompts: dict[str, Tensor], max_new_tokens: int) -
         prompts: `input_ids` and `attention_mask` [batch, length], padded as the model wants it.
     """
     if not isinstance(model, PreTrainedModel):
-        return model.generate(**prompts, max_new_tokens=max_new_tokens)[:, 1:]
+        plain: Any = model
+        return plain.generate(**prompts, max_new_tokens=max_new_tokens)[:, 1:]
     said = model.generate(**prompts, max_new_tokens=max_new_tokens, do_sample=False, num_beams=1)
     return said[:, 1 if model.config.is_encoder_decoder else prompts["input_ids"].shape[1] :]

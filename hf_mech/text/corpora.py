@@ -6,13 +6,11 @@ import hashlib
 import platform
 import sysconfig
 import tokenize
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from datasets import load_dataset
-
-from ..engine import SettingsError
 
 STDLIB = "python_stdlib"
 _NOT_PROGRAMS = {
@@ -24,7 +22,7 @@ _BUCKETS = ("validation", "test", *["train"] * 9, *["pretraining"] * 9)
 _TEXT_COLUMNS = ("text", "sentence")
 
 
-class CorpusError(SettingsError):
+class CorpusError(ValueError):
     """A corpus that cannot be used: a split or a column is missing, or there is no text."""
 
 
@@ -121,7 +119,7 @@ def hub_corpus(
     return Corpus.of(name, config, splits)
 
 
-def file_corpus(files: dict[str, Sequence[str]], *, max_characters: int | None = None) -> Corpus:
+def file_corpus(files: Mapping[str, Sequence[str]], *, max_characters: int | None = None) -> Corpus:
     """Text files in UTF-8, each a document.
 
     Args:

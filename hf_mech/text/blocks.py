@@ -18,8 +18,7 @@ from transformers.data.data_collator import default_data_collator
 
 from hf_mech.hub.files import write_text_atomically
 
-from ..engine import SettingsError
-from .corpus import Corpus, CorpusError, beginning
+from .corpora import Corpus, CorpusError, beginning
 
 BLOCK = 128
 """Tokens in a block, the first being BOS (the paper, App. B.2)."""
@@ -29,7 +28,7 @@ _EVALUATION_MASKS = 2024
 """Seed of the masks that models are evaluated on, the same for all, so that perplexities can be compared."""
 
 
-class TokenizerError(SettingsError):
+class TokenizerError(ValueError):
     """A tokenizer that lacks a token which the blocks or the objective need."""
 
 
@@ -168,7 +167,7 @@ class Collator:
 
 def evaluation_rows(rows: Dataset, tokenizer: PreTrainedTokenizerBase, objective: str) -> Dataset:
     """The split with its labels, and for `mlm` with masks that are the same every time."""
-    with torch.random.fork_rng():  # the collator's own seed is refused in the processes of side_by_side
+    with torch.random.fork_rng():  # the collator's own seed is refused in a worker process
         torch.manual_seed(_EVALUATION_MASKS)
         batch = Collator(tokenizer, objective)(list(rows))
     return Dataset.from_dict({name: batch[name].numpy() for name in ("input_ids", "labels")}).with_format("torch")
