@@ -181,6 +181,10 @@ class Experiment(ABC, Generic[S, O]):
         """
         return {}
 
+    def summary(self, cards: Path) -> list[list[str]]:
+        """The experiment's rows of the README's summary: experiment, measure, ours, the paper's, what is reduced."""
+        return []
+
     def upgrade(self, record: dict[str, Any], folder: Path) -> dict[str, Any] | None:
         """Settings of today, as JSON has them, from those that an earlier version of the code left in a folder.
 

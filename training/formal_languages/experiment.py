@@ -61,6 +61,9 @@ class FormalLanguagesExperiment(Experiment[Run, RunOutcome]):
     def results(self, cards: Path) -> dict[str, str]:
         return {"stack-attention-table-1": report.table1(cards).markdown()}
 
+    def summary(self, cards: Path) -> list[list[str]]:
+        return report.summary(cards)
+
     def upgrade(self, record: dict[str, Any], folder: Path) -> dict[str, Any] | None:
         return record if "layout" in record and "encoding" in record else None
 

@@ -160,6 +160,9 @@ class LanguageModelsExperiment(Experiment[Run, RunOutcome]):
     def results(self, cards: Path) -> dict[str, str]:
         return {"language-models-table-3": report.table_of_card(cards)}
 
+    def summary(self, cards: Path) -> list[list[str]]:
+        return report.summary(cards)
+
     def upgrade(self, record: dict[str, Any], folder: Path) -> dict[str, Any] | None:
         """Before, the folder's name had no preset, and so had the name of the pretraining run beside it."""
         if "objective" not in record or "form" not in record:

@@ -112,6 +112,24 @@ def table_of_card(cards: Path) -> str:
     return table3(Results.load(file).results).markdown() if file.exists() else ""
 
 
+def summary(cards: Path) -> list[list[str]]:
+    """A row an objective: models from scratch, with and without the stack."""
+    file = cards / NAME / "results.json"
+    scores: dict[str, dict[str, str]] = {}
+    for entry in Results.load(file).results if file.exists() else []:
+        if entry.metric == SCORE and entry.setting["start"] == "scratch":
+            figure = f"{entry.mean:.1f} ± {entry.std:.1f}"
+            scores.setdefault(entry.setting["objective"], {})[entry.setting["form"]] = figure
+    return [
+        [
+            f"[Stack attention](docs/results/language_models.md), {_OBJECTIVES[objective]}, Python's standard library",
+            "test perplexity from scratch (without the stack)",
+            *(f"{forms['stack']} ({forms['vanilla']})", "other corpora", "in everything"),
+        ]
+        for objective, forms in scores.items()
+    ]
+
+
 def _of_cell(outcomes: Sequence[RunOutcome]) -> list[Measurement]:
     run, data = outcomes[0].settings, outcomes[0].data
     setting = {

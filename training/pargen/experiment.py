@@ -82,6 +82,9 @@ class PargenExperiment(Experiment[Part, PartOutcome]):
     def results(self, cards: Path) -> dict[str, str]:
         return {"programs": report.table_of_cards(cards)}
 
+    def summary(self, cards: Path) -> list[list[str]]:
+        return report.summary(cards)
+
     def upgrade(self, record: dict[str, Any], folder: Path) -> dict[str, Any] | None:
         """Before, a part was one file, which held its settings and the digest of the program."""
         if "part" not in record:

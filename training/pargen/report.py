@@ -128,6 +128,20 @@ def table_of_cards(cards: Path) -> str:
     return table_of(entry for results in found for entry in results).markdown()
 
 
+def summary(cards: Path) -> list[list[str]]:
+    """A row a program: all prompts that were run."""
+    rows = []
+    for file in sorted(cards.glob("dat-*/results.json")):
+        entries = [entry for entry in Results.load(file).results if entry.metric == METRIC]
+        prompts, wrong = sum(entry.setting["prompts"] for entry in entries), sum(map(_wrong, entries))
+        whole = all(e.setting["prompts"] == TASKS[e.config or ""].size(e.setting["split"]) for e in entries)
+        paper = "all of the first 1,000" if any(entry.paper for entry in entries) else ""
+        name = f"[Programs as attention](docs/results/programs.md), `{entries[0].setting['program']}`"
+        right = f"{prompts - wrong:,} of {prompts:,}"
+        rows.append([name, "prompts completed exactly", right, paper, "no" if whole else "the train splits"])
+    return rows
+
+
 def _reduced(rows: dict[tuple[str, str], dict[str, Measurement]]) -> list[str]:
     """Says of which splits not every prompt was run."""
     parts: dict[tuple[str, str], list[str]] = {}

@@ -91,6 +91,9 @@ class StripsExperiment(Experiment[Cell, CellOutcome]):
     def results(self, cards: Path) -> dict[str, str]:
         return {"strips-table-1": report.table1(cards).markdown()}
 
+    def summary(self, cards: Path) -> list[list[str]]:
+        return report.summary(cards)
+
     def upgrade(self, record: dict[str, Any], folder: Path) -> dict[str, Any] | None:
         """Before, `seeds` was their number, `redraw_after` None where it is 0 today, and no preset was noted."""
         if "num_train" not in record or "head_factor" not in record:

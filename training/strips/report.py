@@ -177,6 +177,19 @@ def table1(cards: Path) -> Table:
     return table
 
 
+def summary(cards: Path) -> list[list[str]]:
+    """A row a domain: the largest cell."""
+    largest = {domain: (size, cell) for (domain, size), cell in cells_of(cards)}
+    return [
+        [
+            f"[STRIPS](docs/results/strips.md), `{domain}`, {size:,} traces",
+            f"test accuracy; {sum(cell['proved_on_instances'].values):.0f} of {cell[TEST].n} seeds proved right",
+            *(_spread(cell[TEST]), _spread(cell[TEST].paper), "no"),
+        ]
+        for domain, (size, cell) in largest.items()
+    ]
+
+
 def cells_of(cards: Path) -> Iterable[tuple[tuple[str, int], dict[str, Measurement]]]:
     """The cells of Table 1 that the cards hold, domain by domain: each metric's figure."""
     for file in sorted(cards.glob("strips-*/results.json")):

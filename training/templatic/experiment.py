@@ -50,6 +50,9 @@ class TemplaticExperiment(Experiment[Run, RunOutcome]):
     def results(self, cards: Path) -> dict[str, str]:
         return {"templatic-table-3": report.table_of_card(cards)}
 
+    def summary(self, cards: Path) -> list[list[str]]:
+        return report.summary(cards)
+
     def upgrade(self, record: dict[str, Any], folder: Path) -> dict[str, Any] | None:
         """Before, the arguments of the data set were one text of JSON."""
         if "eval_prompts" not in record:

@@ -114,6 +114,19 @@ def table_of_card(cards: Path) -> str:
     return table3(Results.load(file).results).markdown() if file.exists() else ""
 
 
+def summary(cards: Path) -> list[list[str]]:
+    """One row: the model that is best on `dev`."""
+    file = cards / NAME / "results.json"
+    entries = Results.load(file).results if file.exists() else []
+    dev = [entry for entry in entries if entry.metric == METRIC and entry.setting["split"] == "dev"]
+    best = max(dev, key=lambda entry: entry.mean, default=None)
+    if best is None:
+        return []
+    name = f"[Learned baselines](docs/results/templatic.md), `{best.setting['model']}`, the best of six"
+    measure, reduced = "per cent completed exactly, `dev`", "width, layers, steps"
+    return [[name, measure, percent(best, spread=False), percent(best.paper, spread=False), reduced]]
+
+
 def _checkpoint(run: Run, folder: Path) -> Checkpoint:
     return Checkpoint(_CLASSES[run.model].from_pretrained(folder), AutoTokenizer.from_pretrained(folder))
 
