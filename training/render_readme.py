@@ -40,7 +40,8 @@ def experiments() -> Iterator[Experiment[Any, Any]]:
 
 def tables_of(cards: Path) -> dict[str, str]:
     """Every table in Markdown by the name of its marks."""
-    found, summary = {}, Table(["experiment", "measured", "ours", "the paper's", "reduced"])
+    found: dict[str, str] = {}
+    summary = Table(["experiment", "measured", "ours", "the paper's", "reduced"])
     for experiment in experiments():
         found |= experiment.results(cards)
         summary.rows += experiment.summary(cards)

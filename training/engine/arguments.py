@@ -73,7 +73,12 @@ def read(experiment: Experiment[Any, Any], parser: HfArgumentParser, arguments: 
     Raises:
         SettingsError: a value that makes no sense.
     """
-    given, options = parser.parse_args_into_dataclasses(None if arguments is None else list(arguments))
+    given, executed, unknown = parser.parse_args_into_dataclasses(
+        None if arguments is None else list(arguments), return_remaining_strings=True
+    )
+    if unknown:
+        raise SettingsError(f"unrecognized arguments: {' '.join(unknown)}; see --help.")
+    options = experiment.options(**vars(executed))
     if options.jobs < 0:
         raise SettingsError(f"--jobs must be 0 or more, got {options.jobs}.")
     if options.push_to_hub and not options.hub_user:
@@ -171,4 +176,4 @@ def _described(experiment: Experiment[Any, Any]) -> type:
         default: Any = {"default": entry.default, "default_factory": entry.default_factory}
         kind = get_type_hints(experiment.options)[entry.name]
         members.append((entry.name, kind, field(metadata={"help": text}, kw_only=True, **default)))
-    return make_dataclass("OptionsAsked", members, bases=(experiment.options,))
+    return make_dataclass("OptionsAsked", members)

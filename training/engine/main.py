@@ -36,8 +36,8 @@ def main(experiment: Experiment[Any, Any], arguments: Sequence[str] | None = Non
         about: what `--help` says first: the script's docstring.
 
     Raises:
-        SystemExit: with code 2 and one line for an error of ours, such as options that make no sense; with code 130 and
-            the command that goes on after Ctrl-C.
+        SystemExit: for an error of ours one line and code 2 (options that make no sense) or 1 (such as a failed
+            upload); after Ctrl-C the command that goes on, and code 130.
     """
     parser = parser_of(experiment, about)
     try:
@@ -60,7 +60,11 @@ def main(experiment: Experiment[Any, Any], arguments: Sequence[str] | None = Non
     except Exception as error:
         if type(error).__module__.partition(".")[0] not in _OURS and not isinstance(error, FileExistsError):
             raise  # its traceback is wanted: it is a bug
-        parser.error(" ".join(str(error).split()))
+        parser.exit(2 if isinstance(error, ValueError | FileExistsError) else 1, _one_line(parser.prog, error))
+
+
+def _one_line(program: str, error: Exception) -> str:
+    return f"{program}: {' '.join(str(error).split())}\n"
 
 
 def _run(experiment: Experiment[Any, Any], stages: Sequence[Sequence[Settings]], request: Request[Any]) -> None:
