@@ -17,8 +17,7 @@ from accelerate.utils import send_to_device
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
-from .checkpoints import last_checkpoint, save_state
-from .experiment import Job
+from .run import Job, last_checkpoint, save_state
 
 POINTS = 100
 """Points of a loss curve: each is the mean of a hundredth of the steps."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import statistics
 import sys
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,9 @@ from hf_mech.hub import Measurement, Results
 from hf_mech.hub.environment import running_command, usable_cores
 
 from .arguments import Request, parser_of, read
-from .checkpoints import last_checkpoint, step_of
-from .experiment import OUTCOME_FILE, Experiment, Outcome
+from .experiment import Experiment
 from .migration import migrate
+from .run import OUTCOME_FILE, Outcome, last_checkpoint, step_of
 from .runner import is_main_process, launched_processes, run_all
 from .settings import Settings, SettingsError
 from .tables import Table, print_markdown
@@ -76,7 +76,8 @@ def _run(experiment: Experiment[Any, Any], stages: Sequence[Sequence[Settings]],
         return
     asked = [settings for runs in stages for settings in runs]
     finished = finished_runs(experiment, asked, Path(options.output_dir))
-    for card in experiment.cards(finished):
+    for own in by_card(experiment, finished):
+        card = experiment.card(own)
         folder = card.write(experiment.folder / "card.md", Path(options.cards_dir))
         card.save_checkpoint(Path(options.output_dir) / card.name)
         if options.push_to_hub:
@@ -88,11 +89,21 @@ def _run(experiment: Experiment[Any, Any], stages: Sequence[Sequence[Settings]],
 def finished_runs(
     experiment: Experiment[Any, Any], asked: Sequence[Settings], output_dir: Path
 ) -> dict[Path, Outcome[Any]]:
-    """The runs asked for, and the finished ones that belong with them, by folder, in the order of the tables."""
-    folders = {output_dir / settings.name for settings in asked}
+    """The finished runs that share a card with runs asked for, by folder, in the order of the tables."""
+    cards = {experiment.shares_card(settings) for settings in asked}
     found = {file.parent: experiment.load(file.parent) for file in output_dir.rglob(OUTCOME_FILE)}
-    own = {f: outcome for f, outcome in found.items() if f in folders or experiment.belongs(outcome, asked)}
+    own = {folder: outcome for folder, outcome in found.items() if experiment.shares_card(outcome.settings) in cards}
     return dict(sorted(own.items(), key=lambda pair: experiment.order(pair[1])))
+
+
+def by_card(
+    experiment: Experiment[Any, Any], finished: Mapping[Path, Outcome[Any]]
+) -> Iterable[dict[Path, Outcome[Any]]]:
+    """The finished runs, card by card."""
+    cards: dict[Hashable, dict[Path, Outcome[Any]]] = {}
+    for folder, outcome in finished.items():
+        cards.setdefault(experiment.shares_card(outcome.settings), {})[folder] = outcome
+    return cards.values()
 
 
 # ------------------------------------------------------------------------------------------------------------ dry run

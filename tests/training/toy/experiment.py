@@ -58,14 +58,14 @@ class Counting(Experiment[Count, Counted]):
         done, accuracy = training.progress, float(right.float().mean())
         return Counted(settings=run, origin=job.origin, seconds=done.seconds, losses=done.losses, accuracy=accuracy)
 
-    def cards(self, finished):
+    def card(self, finished):
         outcomes, folder = list(finished.values()), next(iter(finished))
         scores = [outcome.accuracy for outcome in outcomes]
         measured = [measurement("counting", None, {"preset": "cpu"}, "accuracy", scores)]
         text = {"modulus": 5, "table": self.table(outcomes)}
         more = {"task": "text-generation", "paper": "li2024stack", "model_class": "GPT2LMHeadModel"}
         checkpoint = Checkpoint(GPT2LMHeadModel.from_pretrained(folder / "model"))
-        yield Card(name="toy", outcomes=outcomes, measured=measured, text=text, checkpoint=checkpoint, **more)
+        return Card(name="toy", outcomes=outcomes, measured=measured, text=text, checkpoint=checkpoint, **more)
 
     def table(self, outcomes):
         return Table(["run", ">accuracy"], [[o.settings.name, f"{o.accuracy:.2f}"] for o in outcomes]).markdown()
