@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..engine import Experiment, Job, StepOptions
+from ..engine import Experiment, Job, SettingsError, StepOptions
 from ..engine.arguments import Request
 from ..engine.card import Card
 from ..engine.tables import Table
@@ -39,6 +39,9 @@ class FormalLanguagesExperiment(Experiment[Run, RunOutcome]):
                 given["encoding"], without = "none", _OF_TRANSFORMERS
             overrides = {name: value for name, value in given.pop("overrides").items() if name not in without}
             runs.append(Run.of(overrides=overrides, **given))
+        if not runs:
+            models, layouts = (", ".join(request.axes[name]) for name in ("model", "layout"))
+            raise SettingsError(f"--model {models} needs --layout mlm, the only layout that it has, got {layouts}.")
         yield runs
 
     def train(self, settings: Run, job: Job) -> RunOutcome | None:
