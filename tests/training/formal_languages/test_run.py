@@ -58,7 +58,8 @@ def test_a_run_that_does_not_learn_begins_anew(tmp_path: Path):
 
 @pytest.mark.parametrize(("restart_after", "known"), [(50, False), (0, True)])
 def test_a_new_beginning_forgets_optimizer_and_schedule(tmp_path: Path, restart_after: int, known: bool):
-    run = run_of("reverse_string", **SMALL | {"steps": 100, "learning_rate": 0.1, "restart_after": restart_after})
+    settings = SMALL | {"steps": 100, "restart_after": restart_after, "learning_rate": 0.1, "dropout": 0.0}
+    run = run_of("reverse_string", **settings)
     assert train_run(run, job_in(tmp_path, EXPERIMENT, checkpoint_steps=50, stop_at=50)) is None
     checkpoint = tmp_path / "checkpoint-50"
     states = [torch.load(file, weights_only=True) for file in sorted(checkpoint.glob("custom_checkpoint_*.pkl"))]
