@@ -11,6 +11,7 @@ import torch
 from transformers import PreTrainedTokenizerFast
 
 from tests.training.templatic.small import ENCODER_DECODERS, MODELS
+from training.engine import SettingsError
 from training.templatic.data import Layout, TrainingBatches, batches_of_epoch
 
 
@@ -26,6 +27,11 @@ def test_an_epoch_has_every_prompt_once_by_length():
     assert abs(np.corrcoef(lengths[batches].mean(1), np.arange(250))[0, 1]) < 0.2  # and no order in time
     with pytest.raises(ValueError, match=r"batch of 4 needs .* got 3"):
         batches_of_epoch(lengths[:3], 4, seed=0, epoch=0)
+
+
+def test_fewer_prompts_than_a_batch_holds(tokenizer: PreTrainedTokenizerFast, rows: dict[str, list[str]]):
+    with pytest.raises(SettingsError, match=r"batch of 61 needs .* got 60"):
+        TrainingBatches(datasets.Dataset.from_dict(rows), Layout(tokenizer, "nano_gpt"), 61, 0)
 
 
 @pytest.mark.parametrize("model", MODELS)

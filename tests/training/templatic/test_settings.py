@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -80,3 +81,17 @@ def test_other_data_are_another_run():
 )
 def test_values_that_make_no_sense(arguments: str, message: str):
     assert re.search(message, refusal_of(EXPERIMENT, *arguments.split()))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("--model mamba --hidden 16 --filter 24", "must be a multiple of 16, .* got 24"),
+        ("--model cnn --kernel 4", "kernel must be odd, .* got 4"),
+        ("--model cnn --batch_size 400", "batch of 400 needs .* got 100"),
+    ],
+)
+def test_sizes_that_do_not_fit_are_one_line(tmp_path: Path, arguments: str, message: str):
+    data = ["--num_train", "100", "--num_eval", "4", "--jobs", "1"]
+    where = ["--output_dir", str(tmp_path / "runs"), "--cards_dir", str(tmp_path / "cards")]
+    assert re.search(message, refusal_of(EXPERIMENT, *arguments.split(), *data, *where))
