@@ -23,6 +23,10 @@ POINTS = 100
 """Points of a loss curve: each is the mean of a hundredth of the steps."""
 
 
+class DivergedError(FloatingPointError):
+    """A run whose loss is no longer a number."""
+
+
 @dataclass
 class Progress:
     """The state of a run besides weights, optimizer, scheduler and random numbers; saved with every checkpoint.
@@ -74,7 +78,7 @@ class Training:
         """Trains to the end, from the last checkpoint if there is one; False if it stopped at `job.stop_at`.
 
         Raises:
-            FloatingPointError: the loss is no longer a number.
+            DivergedError: the loss is no longer a number.
         """
         accelerator, progress = self.accelerator, self.progress
         accelerator.register_for_checkpointing(self.optimizer, self.scheduler, progress)
@@ -122,7 +126,7 @@ def batches_from(batches: Dataset[dict[str, Any]], first: int, last: int, worker
 
 def _finite(loss: float, job: Job, step: int) -> float:
     if loss - loss != 0:
-        raise FloatingPointError(
+        raise DivergedError(
             f"The loss of {job.folder.name} is {loss} at step {step}; expected a number. Lower --learning_rate or give "
             "it --warmup_steps, and remove the run's folder."
         )

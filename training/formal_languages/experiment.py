@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..engine import Experiment, Request, StepOptions
+from ..engine import Experiment, Request, SettingsError, StepOptions
 from . import report
 from .groups import order
 from .run import RunOutcome, train_run
@@ -42,6 +42,9 @@ class FormalLanguagesExperiment(Experiment[Run, RunOutcome]):
                 given["encoding"], without = "none", _OF_TRANSFORMERS
             overrides = {name: value for name, value in given.pop("overrides").items() if name not in without}
             runs.append(Run.of(overrides=overrides, **given))
+        if not runs:
+            models, layouts = (", ".join(request.axes[name]) for name in ("model", "layout"))
+            raise SettingsError(f"--model {models} needs --layout mlm, the only layout that it has, got {layouts}.")
         yield runs
 
     def shares_card(self, settings: Run) -> Hashable:

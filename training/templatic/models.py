@@ -19,6 +19,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
+from ..engine import SettingsError
 from .convolution import ConvolutionalSeq2Seq
 from .recurrent import LSTMWithAttention
 from .settings import Run
@@ -67,7 +68,9 @@ def make_model(run: Run, tokenizer: PreTrainedTokenizerFast) -> nn.Module:
         return LSTMWithAttention(**plain)
     if run.model == "mamba":
         if run.filter % run.hidden:
-            raise ValueError(f"Mamba's inner width must be a multiple of {run.hidden}, its hidden, got {run.filter}.")
+            raise SettingsError(
+                f"Mamba's inner width must be a multiple of {run.hidden}, its hidden, got {run.filter}."
+            )
         config = MambaConfig(
             hidden_size=run.hidden,
             expand=run.filter // run.hidden,

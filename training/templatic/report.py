@@ -66,6 +66,7 @@ def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
     first = next(iter(outcomes.values())).settings
     task, preset = first.task, first.preset
     own, measured, folder = list(outcomes.values()), measurements(outcomes.values()), choose(outcomes)
+    chosen = outcomes[folder].settings if folder else None
     parts = [NAME, *([] if task == PAPERS_TASK else [task.replace("_", "-")]), *([] if preset == "cpu" else [preset])]
     counts = sorted({count for outcome in own for count in outcome.measured.values()})
     same = f"{counts[0]:,} of each split, the same for every model but for `train`"
@@ -84,15 +85,16 @@ def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
             "seeds": "One seed,"
             if seeds == [1]
             else f"{' or '.join(map(str, seeds))} seeds, mean ± standard deviation,",
-            "chosen": outcomes[folder].settings if folder else None,
+            "chosen": chosen,
+            "auto": "AutoModelForSeq2SeqLM" if chosen and chosen.model == "transformer" else "AutoModelForCausalLM",
         },
-        model_class="six of them, see below",
+        model_class=_CLASSES[chosen.model].__name__ if chosen else "none",
         paper="smolensky2024mechanisms",
         task="text-generation",
         tags=["templatic-generation", "in-context-learning", "out-of-distribution"],
         headline=[METRIC],
         figures=figures_of(own, [entry for entry in measured if entry.metric == METRIC], HEADS),
-        checkpoint=_checkpoint(outcomes[folder].settings, folder / "model") if folder else None,
+        checkpoint=_checkpoint(chosen, folder / "model") if folder and chosen else None,
     )
 
 

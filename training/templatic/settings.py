@@ -10,7 +10,7 @@ from hf_mech.templatic.tasks import TASKS
 
 from ..engine import Settings, axis, fixed, option
 from ..engine.paper import Paper
-from ..engine.settings import by
+from ..engine.settings import SCHEDULERS, by
 
 PAPER = Paper(Path(__file__).with_name("paper.json"))
 PAPERS_TASK = "1_shot_rlw"
@@ -74,7 +74,7 @@ class Run(Settings):
     )
     learning_rate: float = option("AdamW's learning rate", least=0)
     weight_decay: float = option("AdamW's weight decay; 0: Adam", default=0.0, least=0)
-    scheduler: str = option("a schedule of transformers.get_scheduler; the paper names none")
+    scheduler: str = option("the schedule of the learning rate; the paper names none", known=SCHEDULERS)
     warmup_steps: int = option("steps over which the schedule warms up", least=0)
     max_grad_norm: float = option("gradients are clipped to this norm; the paper is silent", default=1.0, least=0)
     dropout: float = option("dropout of the hidden states", default=0.0, least=0)
