@@ -18,7 +18,7 @@ from tests.training.commands import printed_by
 from tests.training.formal_languages.small import SMALL, outcome_of, run_of
 from training.engine.card import render_blocks
 from training.formal_languages.experiment import EXPERIMENT
-from training.formal_languages.report import card_of, choose
+from training.formal_languages.report import card, choose
 from training.formal_languages.run import RunOutcome
 
 SIZES = [part for name, value in SMALL.items() for part in (f"--{name}", str(value))]
@@ -97,9 +97,9 @@ def test_the_card_says_who_began_anew():
 
 
 def _summary(*outcomes: RunOutcome) -> str:
-    card = card_of("stack_manipulation", "cpu", {Path(str(place)): own for place, own in enumerate(outcomes)})
-    assert card.checkpoint is None  # of no vanilla transformer
-    text = render_blocks(EXPERIMENT.folder / "card.md", {"name": card.name, **card.text})
+    made = card({Path(str(place)): own for place, own in enumerate(outcomes)})
+    assert made.checkpoint is None  # of no vanilla transformer
+    text = render_blocks(EXPERIMENT.folder / "card.md", {"name": made.name, **made.text})
     return " ".join(text["summary"].split())
 
 

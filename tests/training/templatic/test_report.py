@@ -21,7 +21,8 @@ from tests.training.commands import printed_by
 from tests.training.templatic.small import made, run_of, small
 from training.templatic.experiment import EXPERIMENT
 from training.templatic.models import save_model
-from training.templatic.report import _checkpoint, choose, measurements, table_of_card
+from training.templatic.report import _checkpoint, choose, measurements
+from training.templatic.report import results as tables
 from training.templatic.run import RunOutcome
 from training.templatic.settings import Run
 
@@ -70,7 +71,7 @@ def test_from_the_command_to_the_card(finished: tuple[Path, str]):
     assert len(exact) == 2 * len(SPLITS)
     assert all(entry.paper is None for entry in exact)  # these are other models than the paper's
     assert {entry.setting["seeds"][0] for entry in exact} == {0}
-    assert table_of_card(root / "cards") in (card / "README.md").read_text()
+    assert tables(root / "cards")["templatic-table-3"] in (card / "README.md").read_text()
     assert {path.name for path in card.glob("*.png")} == {"exact_match_by_split.png", "training_loss.png"}
 
 
@@ -169,7 +170,7 @@ def test_without_a_model_of_transformers_there_is_no_checkpoint(tmp_path: Path):
 
 
 def test_the_table_has_ours_above_the_papers(tmp_path: Path):
-    assert table_of_card(tmp_path) == ""
+    assert tables(tmp_path)["templatic-table-3"] == ""
 
     def entry(model: str, split: str, values: list[float], paper: float | None = None) -> Measurement:
         setting = {"model": model, "preset": "cpu", "steps_done": [3000, 3000][: len(values)], "split": split}
@@ -184,7 +185,7 @@ def test_the_table_has_ours_above_the_papers(tmp_path: Path):
     folder = tmp_path / "templatic-baselines"
     folder.mkdir()
     Results.collect("templatic-baselines", seconds=1.0, results=entries).save(folder / "results.json")
-    _, _, *rows = table_of_card(tmp_path).splitlines()
+    _, _, *rows = tables(tmp_path)["templatic-table-3"].splitlines()
     assert rows == [
         "| nano_gpt | 95.0 ± 5.0 |  |  |  |  |  |  |  |  |  | 0.0 |  | 3,000 |",
         "| *in the paper* | 100.0 |  |  |  |  |  |  |  |  |  | 22.5 |  |  |",
