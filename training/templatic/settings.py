@@ -8,7 +8,7 @@ from typing import Any
 
 from hf_mech.templatic.tasks import TASKS
 
-from ..engine import Settings, axis, fixed, option
+from ..engine import Settings, SettingsError, axis, fixed, option
 from ..engine.paper import Paper
 from ..engine.settings import SCHEDULERS, by
 
@@ -85,6 +85,15 @@ class Run(Settings):
     data_seed: int = option("seed of the data set", default=0, least=0)
     num_train: int | None = option("training prompts; all by default", default=None, least=1)
     num_eval: int | None = option("prompts of every other split; all by default", default=None, least=1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.model == "mamba" and self.filter % self.hidden:
+            raise SettingsError(
+                f"--filter, Mamba's inner width, must be a multiple of {self.hidden}, got {self.filter}."
+            )
+        if self.model == "cnn" and self.kernel % 2 == 0:
+            raise SettingsError(f"--kernel must be odd, so that both sides are seen alike, got {self.kernel}.")
 
     @property
     def data(self) -> dict[str, int]:

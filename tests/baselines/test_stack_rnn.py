@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import torch
 
+from hf_mech.baselines.stack_rnn import CELL, HIDDEN, FormalRNN
 from hf_mech.formal_languages import test_batch
-from training.formal_languages.rnn import CELL, HIDDEN, FormalRNN
 
 
 def test_the_stack_rnn_keeps_a_stack():

@@ -8,8 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..engine import SettingsError
-from .plain import PlainSeq2Seq, attend
+from .seq2seq import PlainSeq2Seq, attend
 
 _HALF = 0.5**0.5  # keeps the variance of a sum of two
 
@@ -47,7 +46,7 @@ class ConvolutionalSeq2Seq(PlainSeq2Seq):
     ) -> None:
         super().__init__(vocab_size, hidden, **more)
         if kernel % 2 == 0:
-            raise SettingsError(f"kernel must be odd, so that the encoder sees as much on either side, got {kernel}.")
+            raise ValueError(f"kernel must be odd, so that the encoder sees as much on either side, got {kernel}.")
         self.kernel = kernel
         self.positions = nn.ModuleDict({name: nn.Embedding(positions, hidden) for name in ("encoder", "decoder")})
         for table in self.positions.parameters():
