@@ -54,7 +54,8 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
     """
     disable_progress_bar()  # of saving the model, which takes no time
     splits = datasets.load_dataset(DATASET, run.task, **run.data)
-    tokenizer = word_tokenizer(words_of(text for name in ("prompt", "completion") for text in splits["train"][name]))
+    columns = (splits["train"].data.column(name).to_pylist() for name in ("prompt", "completion"))
+    tokenizer = word_tokenizer(words_of(text for column in columns for text in column))
     layout = Layout(tokenizer, KINDS[run.model])
     batches = TrainingBatches(splits["train"], layout, run.batch_size, run.seed)
     accelerator = Accelerator(mixed_precision=run.mixed_precision)
