@@ -90,6 +90,7 @@ def read(experiment: Experiment[Any, Any], parser: HfArgumentParser, arguments: 
     }
     names = [name for settings in (experiment.settings, *experiment.shared) for name in names_of(settings, OPTION)]
     overrides = {name: value for name in names if (value := getattr(given, name)) is not None}
+    options = experiment.options(**vars(options))  # of a class that other processes can import
     return Request(options, axes, presets, _seeds(experiment, options), overrides)
 
 
