@@ -47,36 +47,38 @@ format: $(STAMP) ## mend what can be mended by itself
 bench: $(STAMP) ## speed and memory, as JSON in benchmarks/
 	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
 
-docs: $(STAMP) ## run every Python block of the READMEs
+docs: $(STAMP) ## render the tables of results, and run every Python block of the READMEs
+	$(BIN)/python -m training.render_readme
 	$(PYTEST) tests/docs
 
 table1: $(STAMP) ## Table 1 of the STRIPS paper, all 28 cells
-	$(BIN)/python training/train_strips.py --domain all --sizes all --head_factor_at_largest 2 --cards_dir model_cards
-	$(BIN)/python training/render_readme.py
+	$(BIN)/python -m training.train_strips --domain all --sizes all --head_factor_at_largest 2 --cards_dir model_cards
+	$(BIN)/python -m training.render_readme
 
 stack-table: $(STAMP) ## Table 1 of the stack attention paper, reduced (preset cpu)
-	$(BIN)/python training/train_formal_languages.py --task all --layout all --model stack,vanilla --seeds 0..4 \
+	$(BIN)/python -m training.train_formal_languages --task all --layout all --model stack,vanilla --seeds 0..4 \
 	  --cards_dir model_cards
-	$(BIN)/python training/train_formal_languages.py --task all --model rnn,stack_rnn --cards_dir model_cards
-	$(BIN)/python training/train_formal_languages.py --task reverse_string --encoding all --cards_dir model_cards
-	$(BIN)/python training/train_formal_languages.py --task reverse_string --model vanilla --encoding all \
+	$(BIN)/python -m training.train_formal_languages --task all --model rnn,stack_rnn --cards_dir model_cards
+	$(BIN)/python -m training.train_formal_languages --task reverse_string --encoding all --cards_dir model_cards
+	$(BIN)/python -m training.train_formal_languages --task reverse_string --model vanilla --encoding all \
 	  --restart_after 0 --steps 1500 --cards_dir model_cards
-	$(BIN)/python training/render_readme.py
+	$(BIN)/python -m training.render_readme
 
 stack-lm: $(STAMP) ## language models with and without a stack, on Python's own sources (preset cpu)
-	$(BIN)/python training/train_lm.py --corpus stdlib --seeds 5 --cards_dir model_cards
-	$(BIN)/python training/train_lm.py --corpus stdlib --seeds 3 --pretrain --scratch false \
+	$(BIN)/python -m training.train_lm --corpus stdlib --num_seeds 5 --cards_dir model_cards
+	$(BIN)/python -m training.train_lm --corpus stdlib --num_seeds 3 --pretrain --scratch false \
 	  --stack_gate false true --cards_dir model_cards
+	$(BIN)/python -m training.render_readme
 
 templatic-table: $(STAMP) ## learned baselines of templatic generation, Table 3, reduced (preset cpu)
-	$(BIN)/python training/train_templatic.py --model all --cards_dir model_cards
-	$(BIN)/python training/train_templatic.py --model transformer --steps 12000 --cards_dir model_cards
-	$(BIN)/python training/render_readme.py
+	$(BIN)/python -m training.train_templatic --model all --cards_dir model_cards
+	$(BIN)/python -m training.train_templatic --model transformer --steps 12000 --cards_dir model_cards
+	$(BIN)/python -m training.render_readme
 
 dat-table: $(STAMP) ## compiled programs on every prompt of templatic generation (hours on one core)
-	$(BIN)/python training/run_pargen.py --task 1_shot_rlw 1_shot_eng 1_shot_rlw_10x --cards_dir model_cards
-	$(BIN)/python training/run_pargen.py --program pargen_k_shot --task all --num_train 20000 --cards_dir model_cards
-	$(BIN)/python training/render_readme.py
+	$(BIN)/python -m training.run_pargen --task 1_shot_rlw 1_shot_eng 1_shot_rlw_10x --cards_dir model_cards
+	$(BIN)/python -m training.run_pargen --program pargen_k_shot --task all --num_train 20000 --cards_dir model_cards
+	$(BIN)/python -m training.render_readme
 
 clean: ## remove the environment and every cache
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .mypy_cache .hypothesis

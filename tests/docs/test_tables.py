@@ -19,8 +19,8 @@ def test_card_is_the_rendering_of_its_results(card: Path) -> None:
     check_folder(card)
 
 
-def test_table_1_is_the_rendering_of_the_results() -> None:
-    subprocess.run([sys.executable, ROOT / "training/render_readme.py", "--check"], check=True)
+def test_tables_are_the_rendering_of_the_results() -> None:
+    subprocess.run([sys.executable, "-m", "training.render_readme", "--check"], cwd=ROOT, check=True)
 
 
 def test_there_are_cards_to_check() -> None:

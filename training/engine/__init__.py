@@ -1,7 +1,9 @@
 """The frame of all experiments: an experiment declares its settings, its training and its cards; this does the rest."""
 
-from .experiment import Experiment, Job, Options, Outcome, StepOptions
+from .arguments import Options, Request, StepOptions
+from .experiment import Experiment
 from .main import main
+from .run import Job, Outcome
 from .settings import Settings, SettingsError, axis, fixed, option
 
 __all__ = [
@@ -9,6 +11,7 @@ __all__ = [
     "Job",
     "Options",
     "Outcome",
+    "Request",
     "Settings",
     "SettingsError",
     "StepOptions",

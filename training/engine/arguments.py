@@ -3,19 +3,47 @@
 from __future__ import annotations
 
 import sys
+from argparse import RawDescriptionHelpFormatter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, make_dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar, get_type_hints
+from typing import Any, Generic, NoReturn, Protocol, TypeVar, get_type_hints
 
 from transformers import HfArgumentParser
 
 from .settings import AXIS, OPTION, Settings, SettingsError, check_names, names_of, parse_seeds, parts_of
+from .trackers import TRACKERS
 
-if TYPE_CHECKING:
-    from .experiment import Experiment, Options
 
-T = TypeVar("T", bound="Options")
+@dataclass(kw_only=True)
+class Options:
+    """The options that all experiments share. None of them changes a result."""
+
+    seeds: list[str] = field(default_factory=list, metadata={"help": "seeds, such as 3, or 0,2, or 0..4"})
+    num_seeds: int | None = field(default=None, metadata={"help": "so many seeds, counted from 0"})
+    preset: list[str] = field(default_factory=list, metadata={"help": "presets of the settings"})
+    output_dir: str = field(default="", metadata={"help": "models and outcomes go there"})
+    cards_dir: str = field(default="runs/cards", metadata={"help": "results, figures and model cards go there"})
+    jobs: int = field(default=0, metadata={"help": "runs trained side by side; 0: one for each core"})
+    report_to: list[str] = field(
+        default_factory=list, metadata={"help": f"trackers of the training: {', '.join(TRACKERS)}"}
+    )
+    push_to_hub: bool = field(default=False, metadata={"help": "push each card's checkpoint and the card"})
+    hub_user: str | None = field(default=None, metadata={"help": "the user or organization to push to"})
+    dry_run: bool = field(
+        default=False, metadata={"help": "train nothing; print the runs, and how long similar ones took"}
+    )
+
+
+@dataclass(kw_only=True)
+class StepOptions(Options):
+    """Options of experiments that train step by step."""
+
+    checkpoint_steps: int = field(default=1_000, metadata={"help": "save a run's state every so many steps"})
+    data_workers: int = field(default=0, metadata={"help": "processes a run that make its batches, for a GPU"})
+
+
+T = TypeVar("T", bound=Options)
 
 
 @dataclass
@@ -43,6 +71,17 @@ class Request(Generic[T]):
         return [{**dict(zip(names, chosen, strict=True)), "overrides": self.overrides} for chosen in values]
 
 
+class Declared(Protocol):
+    """The parts of an experiment that make its command line."""
+
+    name: str
+    settings: type[Settings]
+    shared: tuple[type[Settings], ...]
+    options: type[Options]
+    seeds: int
+    preset: str
+
+
 class _Parser(HfArgumentParser):
     def error(self, message: str) -> NoReturn:
         """One line and exit code 2."""
@@ -50,15 +89,13 @@ class _Parser(HfArgumentParser):
         raise SystemExit(2)
 
 
-def parser_of(experiment: Experiment[Any, Any], description: str | None) -> HfArgumentParser:
+def parser_of(experiment: Declared, description: str | None) -> HfArgumentParser:
     """The parser of an experiment's command: axes and options of its settings, then its own options.
 
     Args:
         experiment: the experiment.
         description: what `--help` says first.
     """
-    from argparse import RawDescriptionHelpFormatter
-
     return _Parser(
         [_class_of((experiment.settings, *experiment.shared)), _described(experiment)],
         description=description,
@@ -67,13 +104,18 @@ def parser_of(experiment: Experiment[Any, Any], description: str | None) -> HfAr
     )
 
 
-def read(experiment: Experiment[Any, Any], parser: HfArgumentParser, arguments: Sequence[str] | None) -> Request[Any]:
+def read(experiment: Declared, parser: HfArgumentParser, arguments: Sequence[str] | None) -> Request[Any]:
     """The request that a command line makes.
 
     Raises:
         SettingsError: a value that makes no sense.
     """
-    given, options = parser.parse_args_into_dataclasses(None if arguments is None else list(arguments))
+    given, executed, unknown = parser.parse_args_into_dataclasses(
+        None if arguments is None else list(arguments), return_remaining_strings=True
+    )
+    if unknown:
+        raise SettingsError(f"unrecognized arguments: {' '.join(unknown)}; see --help.")
+    options = experiment.options(**vars(executed))
     if options.jobs < 0:
         raise SettingsError(f"--jobs must be 0 or more, got {options.jobs}.")
     if options.push_to_hub and not options.hub_user:
@@ -90,11 +132,10 @@ def read(experiment: Experiment[Any, Any], parser: HfArgumentParser, arguments: 
     }
     names = [name for settings in (experiment.settings, *experiment.shared) for name in names_of(settings, OPTION)]
     overrides = {name: value for name in names if (value := getattr(given, name)) is not None}
-    options = experiment.options(**vars(options))  # of a class that other processes can import
     return Request(options, axes, presets, _seeds(experiment, options), overrides)
 
 
-def _seeds(experiment: Experiment[Any, Any], options: Options) -> list[int]:
+def _seeds(experiment: Declared, options: Options) -> list[int]:
     if options.num_seeds is None:
         return parse_seeds(options.seeds) if options.seeds else list(range(experiment.seeds))
     if options.seeds:
@@ -158,7 +199,7 @@ def _preset_values(settings: type[Settings], entry: Field[Any]) -> str:
     return f" [{', '.join(f'{name}: {value}' for name, value in values.items())}]" if values else ""
 
 
-def _described(experiment: Experiment[Any, Any]) -> type:
+def _described(experiment: Declared) -> type:
     """The class of the options, with this experiment's defaults in the help texts."""
     defaults = {
         "seeds": f"0..{experiment.seeds - 1}" if experiment.seeds > 1 else "0",
@@ -172,4 +213,4 @@ def _described(experiment: Experiment[Any, Any]) -> type:
         default: Any = {"default": entry.default, "default_factory": entry.default_factory}
         kind = get_type_hints(experiment.options)[entry.name]
         members.append((entry.name, kind, field(metadata={"help": text}, kw_only=True, **default)))
-    return make_dataclass("OptionsAsked", members, bases=(experiment.options,))
+    return make_dataclass("OptionsAsked", members)

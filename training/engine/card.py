@@ -19,7 +19,7 @@ from hf_mech.hub import Measurement, Results, push_checkpoint, render_folder
 from hf_mech.hub.checkpoint import save_checkpoint
 from hf_mech.hub.files import write_text_atomically
 
-from .experiment import Outcome
+from .run import Outcome
 from .settings import SettingsError
 
 if TYPE_CHECKING:

@@ -8,110 +8,20 @@ provenance, trackers, cards, README tables and a push to the Hub.
 from __future__ import annotations
 
 import json
-import os
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
-from tqdm.auto import tqdm
-
-from hf_mech.hub.files import write_text_atomically
-
+from .arguments import Options, Request
+from .card import Card
+from .run import OUTCOME_FILE, Job, Outcome
 from .settings import Settings
-from .trackers import TRACKERS, Tracker
-
-if TYPE_CHECKING:
-    from .arguments import Request
-    from .card import Card
-    from .tables import Table
+from .tables import Table
 
 S = TypeVar("S", bound=Settings)
-OUTCOME_FILE = "outcome.json"
-
-
-@dataclass(kw_only=True)
-class Outcome(Generic[S]):
-    """What came of a run, written as `outcome.json` when the run is done. A subclass adds its figures.
-
-    Attributes:
-        settings: of the run.
-        origin: command, commit, machine and versions of the process that trained it.
-        seconds: of training.
-    """
-
-    settings: S
-    origin: dict[str, Any]
-    seconds: float
-
-    def save(self, folder: Path) -> None:
-        text = json.dumps(asdict(self), indent=1, ensure_ascii=False)
-        write_text_atomically(folder / OUTCOME_FILE, text + "\n")
-
-    @classmethod
-    def from_dict(cls, settings: type[S], content: Mapping[str, Any]) -> Self:
-        """The outcome that JSON holds."""
-        return cls(**{**content, "settings": settings(**content["settings"])})
-
-
 O = TypeVar("O", bound=Outcome[Any])  # noqa: E741
-
-
-@dataclass(kw_only=True)
-class Options:
-    """The options that all experiments share. None of them changes a result."""
-
-    seeds: list[str] = field(default_factory=list, metadata={"help": "seeds, such as 3, or 0,2, or 0..4"})
-    num_seeds: int | None = field(default=None, metadata={"help": "so many seeds, counted from 0"})
-    preset: list[str] = field(default_factory=list, metadata={"help": "presets of the settings"})
-    output_dir: str = field(default="", metadata={"help": "models and outcomes go there"})
-    cards_dir: str = field(default="runs/cards", metadata={"help": "results, figures and model cards go there"})
-    jobs: int = field(default=0, metadata={"help": "runs trained side by side; 0: one for each core"})
-    report_to: list[str] = field(
-        default_factory=list, metadata={"help": f"trackers of the training: {', '.join(TRACKERS)}"}
-    )
-    push_to_hub: bool = field(default=False, metadata={"help": "push each card's checkpoint and the card"})
-    hub_user: str | None = field(default=None, metadata={"help": "the user or organization to push to"})
-    dry_run: bool = field(
-        default=False, metadata={"help": "train nothing; print the runs, and how long similar ones took"}
-    )
-
-
-@dataclass(kw_only=True)
-class StepOptions(Options):
-    """Options of experiments that train step by step."""
-
-    checkpoint_steps: int = field(default=1_000, metadata={"help": "save a run's state every so many steps"})
-    data_workers: int = field(default=0, metadata={"help": "processes a run that make its batches, for a GPU"})
-
-
-@dataclass(kw_only=True)
-class Job:
-    """One run while it trains: where it stands, and what it is given.
-
-    Attributes:
-        folder: `run.json`, `checkpoint-*/` while it trains, `model/` and `outcome.json` stand there.
-        options: the command's.
-        origin: what to note as the outcome's origin.
-        position: the progress bar's line.
-        tracker: takes the figures that the run logs.
-        stop_at: leave after this step (or epoch) as if killed, and return None; for tests of resuming.
-    """
-
-    folder: Path
-    options: Any
-    origin: dict[str, Any]
-    position: int = 0
-    tracker: Tracker = field(default_factory=Tracker)
-    stop_at: int | None = None
-
-    def bar(self, total: int, *, initial: int = 0, **more: Any) -> tqdm[Any]:
-        """A progress bar on the run's own line; none where nobody looks."""
-        nobody = True if int(os.environ.get("LOCAL_RANK", 0)) else None  # None: unless it is a terminal
-        more = {"desc": self.folder.name, "leave": False, "disable": nobody, "mininterval": 0.5} | more
-        return tqdm(total=total, initial=initial, position=self.position, **more)
 
 
 class Experiment(ABC, Generic[S, O]):
@@ -129,16 +39,16 @@ class Experiment(ABC, Generic[S, O]):
         forgotten: entries of older outcomes that today's do not have.
     """
 
-    name: ClassVar[str]
-    settings: ClassVar[type[Settings]]
-    outcome: ClassVar[type[Outcome[Any]]]
-    shared: ClassVar[tuple[type[Settings], ...]] = ()
-    options: ClassVar[type[Options]] = Options
-    unit: ClassVar[str] = "runs"
-    seeds: ClassVar[int] = 1
-    preset: ClassVar[str] = "cpu"
-    shares_runs: ClassVar[bool] = False
-    forgotten: ClassVar[tuple[str, ...]] = ()
+    name: str
+    settings: type[Settings]
+    outcome: type[Outcome[Any]]
+    shared: tuple[type[Settings], ...] = ()
+    options: type[Options] = Options
+    unit: str = "runs"
+    seeds: int = 1
+    preset: str = "cpu"
+    shares_runs: bool = False
+    forgotten: tuple[str, ...] = ()
 
     def stages(self, request: Request) -> Iterable[Sequence[S]]:
         """The runs that are asked for; those of a later stage may need those of an earlier one.
@@ -149,31 +59,31 @@ class Experiment(ABC, Generic[S, O]):
         yield [self.settings.of(**given) for given in request.combinations()]  # type: ignore[misc]
 
     @abstractmethod
-    def train(self, settings: S, job: Job) -> O | None:
+    def train(self, settings: S, job: Job, /) -> O | None:
         """Trains one run, or goes on from its last checkpoint; saves the model in `job.folder / "model"`."""
 
     @abstractmethod
-    def cards(self, finished: Mapping[Path, O]) -> Iterable[Card]:
-        """The cards of the finished runs.
+    def card(self, finished: Mapping[Path, O], /) -> Card:
+        """The card of finished runs.
 
         Args:
-            finished: the outcomes by folder, those of every run of the presets that lies under --output_dir and
-                belongs together with the runs asked for (see `belongs`).
+            finished: the outcomes by folder, in the order of the tables: all runs under --output_dir that share a card
+                with runs that were asked for.
         """
 
-    def belongs(self, outcome: O, asked: Sequence[S]) -> bool:
-        """Whether the cards take a finished run in, besides those that are asked for: any run of their presets."""
-        return outcome.settings.preset in {settings.preset for settings in asked}
+    def shares_card(self, settings: S, /) -> Hashable:
+        """A key that is the same for runs that share a card: here the preset."""
+        return settings.preset
 
-    def order(self, outcome: O) -> Any:
+    def order(self, outcome: O, /) -> Any:
         """A key that sorts the outcomes as the tables have them."""
         return outcome.settings.name
 
-    def table(self, finished: Sequence[O]) -> Table | str:
+    def table(self, finished: Sequence[O], /) -> Table | str:
         """The table that the command prints at its end; Markdown if it is text."""
         return ""
 
-    def results(self, cards: Path) -> dict[str, str]:
+    def results(self, cards: Path, /) -> dict[str, str]:
         """Markdown by the name of the mark under which it stands in the README or in docs/results.
 
         Args:
@@ -181,7 +91,11 @@ class Experiment(ABC, Generic[S, O]):
         """
         return {}
 
-    def upgrade(self, record: dict[str, Any], folder: Path) -> dict[str, Any] | None:
+    def summary(self, cards: Path, /) -> list[list[str]]:
+        """The experiment's rows of the README's summary: experiment, measure, ours, the paper's, what is reduced."""
+        return []
+
+    def upgrade(self, record: dict[str, Any], folder: Path, /) -> dict[str, Any] | None:
         """Settings of today, as JSON has them, from those that an earlier version of the code left in a folder.
 
         Returns:

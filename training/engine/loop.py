@@ -17,11 +17,14 @@ from accelerate.utils import send_to_device
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
-from .checkpoints import last_checkpoint, save_state
-from .experiment import Job
+from .run import Job, last_checkpoint, save_state
 
 POINTS = 100
 """Points of a loss curve: each is the mean of a hundredth of the steps."""
+
+
+class DivergedError(FloatingPointError):
+    """A run whose loss is no longer a number."""
 
 
 @dataclass
@@ -75,7 +78,7 @@ class Training:
         """Trains to the end, from the last checkpoint if there is one; False if it stopped at `job.stop_at`.
 
         Raises:
-            FloatingPointError: the loss is no longer a number.
+            DivergedError: the loss is no longer a number.
         """
         accelerator, progress = self.accelerator, self.progress
         accelerator.register_for_checkpointing(self.optimizer, self.scheduler, progress)
@@ -123,7 +126,7 @@ def batches_from(batches: Dataset[dict[str, Any]], first: int, last: int, worker
 
 def _finite(loss: float, job: Job, step: int) -> float:
     if loss - loss != 0:
-        raise FloatingPointError(
+        raise DivergedError(
             f"The loss of {job.folder.name} is {loss} at step {step}; expected a number. Lower --learning_rate or give "
             "it --warmup_steps, and remove the run's folder."
         )

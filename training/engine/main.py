@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import statistics
 import sys
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +13,9 @@ from hf_mech.hub import Measurement, Results
 from hf_mech.hub.environment import running_command, usable_cores
 
 from .arguments import Request, parser_of, read
-from .checkpoints import last_checkpoint, step_of
-from .experiment import OUTCOME_FILE, Experiment, Outcome
+from .experiment import Experiment
 from .migration import migrate
+from .run import OUTCOME_FILE, Outcome, last_checkpoint, step_of
 from .runner import is_main_process, launched_processes, run_all, wait_for_everyone
 from .settings import Settings, SettingsError
 from .tables import Table, print_markdown
@@ -36,8 +36,8 @@ def main(experiment: Experiment[Any, Any], arguments: Sequence[str] | None = Non
         about: what `--help` says first: the script's docstring.
 
     Raises:
-        SystemExit: with code 2 and one line for an error of ours, such as options that make no sense; with code 130 and
-            the command that goes on after Ctrl-C.
+        SystemExit: for an error of ours one line and code 2 (options that make no sense) or 1 (such as a failed
+            upload); after Ctrl-C the command that goes on, and code 130.
     """
     parser = parser_of(experiment, about)
     try:
@@ -61,7 +61,11 @@ def main(experiment: Experiment[Any, Any], arguments: Sequence[str] | None = Non
     except Exception as error:
         if type(error).__module__.partition(".")[0] not in _OURS and not isinstance(error, FileExistsError):
             raise  # its traceback is wanted: it is a bug
-        parser.error(" ".join(str(error).split()))
+        parser.exit(2 if isinstance(error, ValueError | FileExistsError) else 1, _one_line(parser.prog, error))
+
+
+def _one_line(program: str, error: Exception) -> str:
+    return f"{program}: {' '.join(str(error).split())}\n"
 
 
 def _run(experiment: Experiment[Any, Any], stages: Sequence[Sequence[Settings]], request: Request[Any]) -> None:
@@ -73,7 +77,8 @@ def _run(experiment: Experiment[Any, Any], stages: Sequence[Sequence[Settings]],
         return
     asked = [settings for runs in stages for settings in runs]
     finished = finished_runs(experiment, asked, Path(options.output_dir))
-    for card in experiment.cards(finished):
+    for own in by_card(experiment, finished):
+        card = experiment.card(own)
         folder = card.write(experiment.folder / "card.md", Path(options.cards_dir))
         card.save_checkpoint(Path(options.output_dir) / card.name)
         if options.push_to_hub:
@@ -85,11 +90,21 @@ def _run(experiment: Experiment[Any, Any], stages: Sequence[Sequence[Settings]],
 def finished_runs(
     experiment: Experiment[Any, Any], asked: Sequence[Settings], output_dir: Path
 ) -> dict[Path, Outcome[Any]]:
-    """The runs asked for, and the finished ones that belong with them, by folder, in the order of the tables."""
-    folders = {output_dir / settings.name for settings in asked}
+    """The finished runs that share a card with runs asked for, by folder, in the order of the tables."""
+    cards = {experiment.shares_card(settings) for settings in asked}
     found = {file.parent: experiment.load(file.parent) for file in output_dir.rglob(OUTCOME_FILE)}
-    own = {f: outcome for f, outcome in found.items() if f in folders or experiment.belongs(outcome, asked)}
+    own = {folder: outcome for folder, outcome in found.items() if experiment.shares_card(outcome.settings) in cards}
     return dict(sorted(own.items(), key=lambda pair: experiment.order(pair[1])))
+
+
+def by_card(
+    experiment: Experiment[Any, Any], finished: Mapping[Path, Outcome[Any]]
+) -> Iterable[dict[Path, Outcome[Any]]]:
+    """The finished runs, card by card."""
+    cards: dict[Hashable, dict[Path, Outcome[Any]]] = {}
+    for folder, outcome in finished.items():
+        cards.setdefault(experiment.shares_card(outcome.settings), {})[folder] = outcome
+    return cards.values()
 
 
 # ------------------------------------------------------------------------------------------------------------ dry run

@@ -14,7 +14,8 @@ from typing import Any
 
 from hf_mech.hub.files import write_text_atomically
 
-from .experiment import OUTCOME_FILE, Experiment
+from .experiment import Experiment
+from .run import OUTCOME_FILE
 from .runner import RUN_FILE
 
 _NOTES = (RUN_FILE, "cell.json")

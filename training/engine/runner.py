@@ -24,8 +24,9 @@ from tqdm.auto import tqdm
 from hf_mech.hub.environment import code_version, describe_machine, package_versions, running_command
 from hf_mech.hub.files import write_text_atomically
 
-from .checkpoints import remove_checkpoints
-from .experiment import OUTCOME_FILE, Experiment, Job, Options, Outcome
+from .arguments import Options
+from .experiment import Experiment
+from .run import OUTCOME_FILE, Job, Outcome, remove_checkpoints
 from .settings import Settings, SettingsError
 from .trackers import Tracker
 

@@ -130,6 +130,10 @@ class Settings:
         return asdict(self)
 
 
+SCHEDULERS = ("linear", "cosine", "cosine_with_restarts", "polynomial", "constant", "constant_with_warmup")
+"""The schedules of `transformers.get_scheduler` that need no arguments of their own."""
+
+
 def names_of(settings: Settings | type[Settings], *roles: str) -> list[str]:
     """The names of the fields with these roles, in their order."""
     return [entry.name for entry in fields(settings) if entry.metadata.get("role") in roles]

@@ -36,10 +36,15 @@ class Tracker:
     ) -> None:
         self.trackers: list[GeneralTracker] = []
         for name in names:
-            given: dict[str, Any] = {"tensorboard": {"logging_dir": folder}}.get(name, {"name": run})
-            tracker = LOGGER_TYPE_TO_CLASS[name](run if name == "tensorboard" else project, **given)
-            if hasattr(tracker, "start"):
-                tracker.start()
+            if folder is not None:
+                folder.mkdir(parents=True, exist_ok=True)
+            given: dict[str, dict[str, Any]] = {
+                "tensorboard": {"run_name": run, "logging_dir": folder},
+                "wandb": {"run_name": project, "name": run, "dir": folder},
+                "trackio": {"run_name": project, "name": run},
+            }
+            tracker = LOGGER_TYPE_TO_CLASS[name](**given[name])
+            tracker.start()
             tracker.store_init_configuration({key: _plain(value) for key, value in (settings or {}).items()})
             self.trackers.append(tracker)
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..engine import Experiment, Job, StepOptions
-from ..engine.arguments import Request
-from ..engine.card import Card
-from ..engine.tables import Table
+from ..engine import Experiment, Request, SettingsError, StepOptions
 from . import report
 from .groups import order
 from .run import RunOutcome, train_run
@@ -26,6 +23,12 @@ class FormalLanguagesExperiment(Experiment[Run, RunOutcome]):
     settings = Run
     outcome = RunOutcome
     options = StepOptions
+    train = staticmethod(train_run)
+    order = staticmethod(order)
+    card = staticmethod(report.card)
+    table = staticmethod(report.table)
+    results = staticmethod(report.results)
+    summary = staticmethod(report.summary)
 
     def stages(self, request: Request[StepOptions]) -> Iterable[Sequence[Run]]:
         runs = []
@@ -39,27 +42,13 @@ class FormalLanguagesExperiment(Experiment[Run, RunOutcome]):
                 given["encoding"], without = "none", _OF_TRANSFORMERS
             overrides = {name: value for name, value in given.pop("overrides").items() if name not in without}
             runs.append(Run.of(overrides=overrides, **given))
+        if not runs:
+            models, layouts = (", ".join(request.axes[name]) for name in ("model", "layout"))
+            raise SettingsError(f"--model {models} needs --layout mlm, the only layout that it has, got {layouts}.")
         yield runs
 
-    def train(self, settings: Run, job: Job) -> RunOutcome | None:
-        return train_run(settings, job)
-
-    def order(self, outcome: RunOutcome) -> Any:
-        return order(outcome)
-
-    def belongs(self, outcome: RunOutcome, asked: Sequence[Run]) -> bool:
-        return super().belongs(outcome, asked) and outcome.settings.task in {run.task for run in asked}
-
-    def cards(self, finished: Mapping[Path, RunOutcome]) -> Iterable[Card]:
-        for kind in dict.fromkeys((o.settings.task, o.settings.preset) for o in finished.values()):
-            own = {f: o for f, o in finished.items() if (o.settings.task, o.settings.preset) == kind}
-            yield report.card_of(*kind, own)
-
-    def table(self, finished: Sequence[RunOutcome]) -> Table:
-        return report.finished_table(finished)
-
-    def results(self, cards: Path) -> dict[str, str]:
-        return {"stack-attention-table-1": report.table1(cards).markdown()}
+    def shares_card(self, settings: Run) -> Hashable:
+        return settings.task, settings.preset
 
     def upgrade(self, record: dict[str, Any], folder: Path) -> dict[str, Any] | None:
         return record if "layout" in record and "encoding" in record else None

@@ -47,8 +47,10 @@ def choose(outcomes: Mapping[Path, RunOutcome]) -> Path | None:
     return max(stacks, key=merit, default=None)
 
 
-def card_of(task: str, preset: str, outcomes: Mapping[Path, RunOutcome]) -> Card:
+def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
     """The card of a task, with all of its runs of one preset."""
+    first = next(iter(outcomes.values())).settings
+    task, preset = first.task, first.preset
     folder = choose(outcomes)
     model = None if folder is None else load_model(folder / "model")
     chosen = None if folder is None else outcomes[folder].settings
@@ -147,16 +149,16 @@ def task_table(measured: Iterable[Measurement]) -> Table:
     return table
 
 
-def finished_table(outcomes: Iterable[RunOutcome]) -> Table:
+def table(outcomes: Iterable[RunOutcome]) -> Table:
     """Tables 1 and 2 for the terminal: per cent right on lengths 41 to 100, ours beside the paper's."""
     outcomes = list(outcomes)
     columns = ["task", "layout", "model", "encoding", "departs", "ours", "paper", "trained lengths", "seeds"]
-    table = Table([*columns, ">steps", ">time a run"])
+    shown = Table([*columns, ">steps", ">time a run"])
     for task in dict.fromkeys(outcome.settings.task for outcome in outcomes):
         for group, members in grouped(o for o in outcomes if o.settings.task == task).items():
             score, trained, _ = measurements(task, group, members)
             departures = ", ".join(f"{name} {value}" for name, value in json.loads(group[3]).items())
-            table.rows.append(
+            shown.rows.append(
                 [
                     *(task, *group[:3], departures, percent(score), percent(score.paper), percent(trained)),
                     ",".join(str(outcome.settings.seed) for outcome in members),
@@ -164,11 +166,11 @@ def finished_table(outcomes: Iterable[RunOutcome]) -> Table:
                     f"{fmean(outcome.seconds for outcome in members):.0f} s",
                 ]
             )
-    return table
+    return shown
 
 
-def table1(cards: Path) -> Table:
-    """Table 1 from the cards: a row a task and layout, ours beside the paper's in per cent.
+def cells_of(cards: Path) -> list[dict[str, Measurement]]:
+    """The cells of Table 1 that the cards hold, in its order: the scores of a task and layout by model.
 
     Transformers as the paper has them, without positional encodings.
 
@@ -192,9 +194,14 @@ def table1(cards: Path) -> Table:
                     names = (entry.config, setting["layout"], setting["preset"])
                     raise ValueError(f"{file} has two figures for {names} after {place[-1]} steps; keep one there.")
                 models[setting["model"]] = entry
+    return [models for _, models in sorted(rows.items())]
+
+
+def table1(cards: Path) -> Table:
+    """Table 1 from the cards: a row a task and layout, ours beside the paper's in per cent."""
     columns = ["task", "layout", "stack", "paper's stack", "vanilla", "paper's vanilla", ">seeds", "preset", ">steps"]
     table = Table(columns)
-    for _, models in sorted(rows.items()):
+    for models in cells_of(cards):
         first = next(iter(models.values()))
         figures = [
             percent(figure)
@@ -206,3 +213,27 @@ def table1(cards: Path) -> Table:
         own = [first.config or "", first.setting["layout"], *figures]
         table.rows.append([*own, seeds, first.setting["preset"], done])
     return table
+
+
+def results(cards: Path) -> dict[str, str]:
+    """The tables of docs/results."""
+    return {"stack-attention-table-1": table1(cards).markdown()}
+
+
+def summary(cards: Path) -> list[list[str]]:
+    """A row a task, masked layout: the stack, and the vanilla model."""
+    rows = []
+    for models in cells_of(cards):
+        if {"stack", "vanilla"} <= models.keys() and models["stack"].setting["layout"] == "mlm":
+            stack, vanilla = models["stack"], models["vanilla"]
+            steps = "no" if stack.setting["preset"] == "paper" else f"{stack.setting['steps']:,} steps"
+            rows.append(
+                [
+                    f"[Stack attention](docs/results/formal_languages.md), `{stack.config}`",
+                    "per cent right on lengths 41 to 100, MLM (without the stack)",
+                    f"{percent(stack)} ({percent(vanilla, spread=False)})",
+                    f"{percent(stack.paper)} ({percent(vanilla.paper, spread=False)})",
+                    steps,
+                ]
+            )
+    return rows

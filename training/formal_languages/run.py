@@ -90,7 +90,7 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
     """Trains a run, or goes on where a killed one stopped.
 
     Raises:
-        FloatingPointError: the loss is no longer a number.
+        DivergedError: the loss is no longer a number.
     """
     torch.set_flush_denormal(True)  # weights of a nearly hard stack decay into numbers that are slow to compute with
     disable_progress_bar()  # of saving the model, which takes no time

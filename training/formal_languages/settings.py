@@ -11,7 +11,7 @@ from hf_mech.formal_languages.layouts import Layout
 
 from ..engine import Settings, axis, fixed, option
 from ..engine.paper import Paper
-from ..engine.settings import by
+from ..engine.settings import SCHEDULERS, by
 
 MODELS = ("stack", "vanilla", "rnn", "stack_rnn")
 TRANSFORMERS = ("stack", "vanilla")
@@ -74,7 +74,7 @@ class Run(Settings):
     steps: int = option("training steps", least=1)
     batch_size: int = option("texts a step", least=1)
     learning_rate: float = option("Adam's learning rate", least=0)
-    scheduler: str = option("a schedule of transformers.get_scheduler")
+    scheduler: str = option("the schedule of the learning rate", known=SCHEDULERS)
     # A model that has found another way first seldom leaves it soon: in reverse_string, to guess the next symbol by
     # those before it.
     restart_after: int = option(

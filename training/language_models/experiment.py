@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,9 @@ from transformers import AutoTokenizer
 from hf_mech.text.blocks import prepare, train_tokenizer
 from hf_mech.text.corpora import Corpus, file_corpus, hub_corpus, stdlib_corpus
 
-from ..engine import Experiment, Job, Options, SettingsError
-from ..engine.arguments import Request
-from ..engine.card import Card
+from ..engine import Experiment, Options, Request, SettingsError
 from ..engine.runner import RUN_FILE, processes
 from ..engine.settings import check_names
-from ..engine.tables import Table
 from . import report
 from .run import RunOutcome, data_folder, train_run
 from .settings import Data, Run
@@ -89,6 +86,12 @@ class LanguageModelsExperiment(Experiment[Run, RunOutcome]):
     options = LanguageModelOptions
     seeds = 5
     shares_runs = True
+    train = staticmethod(train_run)
+    order = staticmethod(report.order)
+    card = staticmethod(report.card)
+    table = staticmethod(report.table)
+    results = staticmethod(report.results)
+    summary = staticmethod(report.summary)
 
     def stages(self, request: Request[LanguageModelOptions]) -> Iterable[Sequence[Run]]:
         """First the runs that others begin with, then the others, seed by seed."""
@@ -141,25 +144,8 @@ class LanguageModelsExperiment(Experiment[Run, RunOutcome]):
             ]
         return [first, rest]
 
-    def train(self, settings: Run, job: Job) -> RunOutcome | None:
-        return train_run(settings, job)
-
-    def belongs(self, outcome: RunOutcome, asked: Sequence[Run]) -> bool:
-        return (outcome.settings.data, outcome.settings.preset) in {(run.data, run.preset) for run in asked}
-
-    def order(self, outcome: RunOutcome) -> Any:
-        return report.order(outcome)
-
-    def cards(self, finished: Mapping[Path, RunOutcome]) -> Iterable[Card]:
-        for kind in dict.fromkeys((o.settings.data, o.settings.preset) for o in finished.values()):
-            own = {f: o for f, o in finished.items() if (o.settings.data, o.settings.preset) == kind}
-            yield report.card_of(own)
-
-    def table(self, finished: Sequence[RunOutcome]) -> Table:
-        return report.table3(report.measurements(finished))
-
-    def results(self, cards: Path) -> dict[str, str]:
-        return {"language-models-table-3": report.table_of_card(cards)}
+    def shares_card(self, settings: Run) -> Hashable:
+        return settings.data, settings.preset
 
     def upgrade(self, record: dict[str, Any], folder: Path) -> dict[str, Any] | None:
         """Before, the folder's name had no preset, and so had the name of the pretraining run beside it."""

@@ -54,7 +54,7 @@ def choose(outcomes: Mapping[Path, RunOutcome]) -> Path:
     return min(outcomes, key=merit)
 
 
-def card_of(outcomes: Mapping[Path, RunOutcome]) -> Card:
+def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
     """The card of the runs on one corpus, tokenizer and preset."""
     folder = choose(outcomes)
     chosen, run = outcomes[folder], outcomes[folder].settings
@@ -106,10 +106,33 @@ def table3(measured: Iterable[Measurement]) -> Table:
     return Table(["model", "task", ">vanilla", ">stack", ">stack with gate"], body)
 
 
-def table_of_card(cards: Path) -> str:
-    """Table 3 from the card of the standard library; empty if there is none."""
+def table(finished: Iterable[RunOutcome]) -> Table:
+    """Table 3 of finished runs."""
+    return table3(measurements(finished))
+
+
+def results(cards: Path) -> dict[str, str]:
+    """The tables of docs/results: Table 3 from the card of the standard library, if there is one."""
     file = cards / NAME / "results.json"
-    return table3(Results.load(file).results).markdown() if file.exists() else ""
+    return {"language-models-table-3": table3(Results.load(file).results if file.exists() else []).markdown()}
+
+
+def summary(cards: Path) -> list[list[str]]:
+    """A row an objective: models from scratch, with and without the stack."""
+    file = cards / NAME / "results.json"
+    scores: dict[str, dict[str, str]] = {}
+    for entry in Results.load(file).results if file.exists() else []:
+        if entry.metric == SCORE and entry.setting["start"] == "scratch":
+            figure = f"{entry.mean:.1f} ± {entry.std:.1f}"
+            scores.setdefault(entry.setting["objective"], {})[entry.setting["form"]] = figure
+    return [
+        [
+            f"[Stack attention](docs/results/language_models.md), {_OBJECTIVES[objective]}, Python's standard library",
+            "test perplexity from scratch (without the stack)",
+            *(f"{forms['stack']} ({forms['vanilla']})", "other corpora", "in everything"),
+        ]
+        for objective, forms in scores.items()
+    ]
 
 
 def _of_cell(outcomes: Sequence[RunOutcome]) -> list[Measurement]:

@@ -32,7 +32,7 @@ from hf_mech.hub.checkpoint import save_checkpoint
 from hf_mech.text.blocks import Collator, Prepared, evaluation_rows
 
 from ..engine import Job, Outcome
-from ..engine.checkpoints import last_checkpoint
+from ..engine.run import last_checkpoint
 from .models import StartError, logits_difference, model_from_checkpoint, new_model
 from .settings import Run
 

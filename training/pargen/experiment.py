@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,7 @@ import torch
 from hf_mech.hub.environment import usable_cores
 from hf_mech.templatic.tasks import task_named
 
-from ..engine import Experiment, Job, Options, SettingsError
-from ..engine.arguments import Request
-from ..engine.card import Card
+from ..engine import Experiment, Options, Request, SettingsError
 from . import report
 from .run import Part, PartOutcome, digest_of, positions_for, run_part
 
@@ -38,6 +36,12 @@ class PargenExperiment(Experiment[Part, PartOutcome]):
     unit = "parts"
     preset = "whole"
     forgotten = ("program_digest",)
+    train = staticmethod(run_part)
+    order = staticmethod(report.order)
+    card = staticmethod(report.card)
+    table = staticmethod(report.table)
+    results = staticmethod(report.results)
+    summary = staticmethod(report.summary)
 
     def stages(self, request: Request[PargenOptions]) -> Iterable[Sequence[Part]]:
         """Task by task, split by split, in parts."""
@@ -60,27 +64,8 @@ class PargenExperiment(Experiment[Part, PartOutcome]):
             torch.set_num_threads(1)
         yield parts
 
-    def train(self, settings: Part, job: Job) -> PartOutcome:
-        return run_part(settings, job)
-
-    def belongs(self, outcome: PartOutcome, asked: Sequence[Part]) -> bool:
-        return outcome.settings.program in {part.program for part in asked}
-
-    def order(self, outcome: PartOutcome) -> Any:
-        return report.order(outcome)
-
-    def cards(self, finished: Mapping[Path, PartOutcome]) -> Iterable[Card]:
-        for program in dict.fromkeys(outcome.settings.program for outcome in finished.values()):
-            yield report.card_of(program, [o for o in finished.values() if o.settings.program == program])
-
-    def table(self, finished: Sequence[PartOutcome]) -> str:
-        programs = dict.fromkeys(outcome.settings.program for outcome in finished)
-        own = [[o for o in finished if o.settings.program == program] for program in programs]
-        table = report.table_of(entry for outcomes in own for entry in report.measurements(outcomes))
-        return "\n\n".join([table.markdown(), *report.wrong_completions(finished)])
-
-    def results(self, cards: Path) -> dict[str, str]:
-        return {"programs": report.table_of_cards(cards)}
+    def shares_card(self, settings: Part) -> Hashable:
+        return settings.program
 
     def upgrade(self, record: dict[str, Any], folder: Path) -> dict[str, Any] | None:
         """Before, a part was one file, which held its settings and the digest of the program."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -67,8 +67,10 @@ def measurements(outcomes: Iterable[PartOutcome]) -> list[Measurement]:
     return measured
 
 
-def card_of(program: str, outcomes: Sequence[PartOutcome]) -> Card:
+def card(finished: Mapping[Path, PartOutcome]) -> Card:
     """The card of a program; its checkpoint is the compiled program."""
+    outcomes = list(finished.values())
+    program = outcomes[0].settings.program
     check_parts(outcomes)
     parts, measured = [outcome.settings for outcome in outcomes], measurements(outcomes)
     positions = max(part.positions for part in parts)
@@ -98,14 +100,18 @@ def card_of(program: str, outcomes: Sequence[PartOutcome]) -> Card:
     )
 
 
-def wrong_completions(outcomes: Iterable[PartOutcome]) -> list[str]:
-    """The first wrong completions, as the command prints them."""
-    return [
-        f"{outcome.settings.task} {outcome.settings.split} {wrong['index']}: `{wrong['prompt']}`, expected "
-        f"`{wrong['expected']}`, got `{wrong['got']}`"
-        for outcome in outcomes
-        for wrong in outcome.wrong
+def table(finished: Sequence[PartOutcome]) -> str:
+    """The table in Markdown, and the first wrong completions if there are any."""
+    programs = dict.fromkeys(outcome.settings.program for outcome in finished)
+    own = [[outcome for outcome in finished if outcome.settings.program == program] for program in programs]
+    shown = table_of(entry for outcomes in own for entry in measurements(outcomes)).markdown()
+    wrong = [
+        f"{outcome.settings.task} {outcome.settings.split} {completion['index']}: `{completion['prompt']}`, expected "
+        f"`{completion['expected']}`, got `{completion['got']}`"
+        for outcome in finished
+        for completion in outcome.wrong
     ]
+    return "\n\n".join([shown, *wrong])
 
 
 def table_of(measured: Iterable[Measurement]) -> Table:
@@ -114,21 +120,35 @@ def table_of(measured: Iterable[Measurement]) -> Table:
     for entry in measured:
         if entry.metric == METRIC:
             rows.setdefault((entry.setting["program"], entry.config or ""), {})[entry.setting["split"]] = entry
-    table = Table(["program", "task", ">prompts", ">wrong", *(f">{split.short_name}" for split in SPLITS.values())])
+    shown = Table(["program", "task", ">prompts", ">wrong", *(f">{split.short_name}" for split in SPLITS.values())])
     tasks = list(TASKS)
     for (program, task), row in sorted(rows.items(), key=lambda item: (item[0][0], tasks.index(item[0][1]))):
         prompts = sum(entry.setting["prompts"] for entry in row.values())
         wrong = sum(_wrong(entry) for entry in row.values())
         cells = [_percent(row[split]) if split in row else "" for split in SPLITS]
-        table.rows.append([program, task, f"{prompts:,}", f"{wrong:,}", *cells])
-    table.notes += _reduced(rows) if rows else []
-    return table
+        shown.rows.append([program, task, f"{prompts:,}", f"{wrong:,}", *cells])
+    shown.notes += _reduced(rows) if rows else []
+    return shown
 
 
-def table_of_cards(cards: Path) -> str:
-    """The table of all cards of programs that are there; empty if there is none."""
+def results(cards: Path) -> dict[str, str]:
+    """The tables of docs/results: that of all programs that have a card."""
     found = [Results.load(file).results for file in sorted(cards.glob("dat-*/results.json"))]
-    return table_of(entry for results in found for entry in results).markdown()
+    return {"programs": table_of(entry for entries in found for entry in entries).markdown()}
+
+
+def summary(cards: Path) -> list[list[str]]:
+    """A row a program: all prompts that were run."""
+    rows = []
+    for file in sorted(cards.glob("dat-*/results.json")):
+        entries = [entry for entry in Results.load(file).results if entry.metric == METRIC]
+        prompts, wrong = sum(entry.setting["prompts"] for entry in entries), sum(map(_wrong, entries))
+        whole = all(e.setting["prompts"] == TASKS[e.config or ""].size(e.setting["split"]) for e in entries)
+        paper = "all of the first 1,000" if any(entry.paper for entry in entries) else ""
+        name = f"[Programs as attention](docs/results/programs.md), `{entries[0].setting['program']}`"
+        right = f"{prompts - wrong:,} of {prompts:,}"
+        rows.append([name, "prompts completed exactly", right, paper, "no" if whole else "the train splits"])
+    return rows
 
 
 def _reduced(rows: dict[tuple[str, str], dict[str, Measurement]]) -> list[str]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..engine import Experiment, Job, Options, SettingsError
-from ..engine.arguments import Request
-from ..engine.card import Card
+from ..engine import Experiment, Options, Request, SettingsError
 from ..engine.settings import seeds_as_text
-from ..engine.tables import Table
 from . import report
 from .run import PAPER, Cell, CellOutcome, train_cell
 
@@ -41,6 +39,12 @@ class StripsExperiment(Experiment[Cell, CellOutcome]):
     seeds = 10
     preset = "redraw"
     shares_runs = True
+    train = staticmethod(train_cell)
+    order = staticmethod(report.order)
+    card = staticmethod(report.card)
+    table = staticmethod(report.table)
+    results = staticmethod(report.results)
+    summary = staticmethod(report.summary)
 
     def stages(self, request: Request[StripsOptions]) -> Iterable[Sequence[Cell]]:
         options, axes = request.options, request.axes
@@ -71,25 +75,8 @@ class StripsExperiment(Experiment[Cell, CellOutcome]):
         # Large training sets first, so that no core waits long for the last cell.
         yield sorted(cells, key=lambda cell: cell.num_train, reverse=True)
 
-    def train(self, settings: Cell, job: Job) -> CellOutcome | None:
-        return train_cell(settings, job)
-
-    def belongs(self, outcome: CellOutcome, asked: Sequence[Cell]) -> bool:
-        return False  # a card is of the cells that one command names: other seeds are another experiment
-
-    def order(self, outcome: CellOutcome) -> Any:
-        return report.order(outcome)
-
-    def cards(self, finished: Mapping[Path, CellOutcome]) -> Iterable[Card]:
-        for domain in dict.fromkeys(outcome.settings.domain for outcome in finished.values()):
-            own = {folder: outcome for folder, outcome in finished.items() if outcome.settings.domain == domain}
-            yield report.card_of(domain, own)
-
-    def table(self, finished: Sequence[CellOutcome]) -> Table:
-        return report.finished_table(finished)
-
-    def results(self, cards: Path) -> dict[str, str]:
-        return {"strips-table-1": report.table1(cards).markdown()}
+    def shares_card(self, settings: Cell) -> Hashable:
+        return settings.labels[0], settings.seeds, json.dumps(settings.departures)
 
     def upgrade(self, record: dict[str, Any], folder: Path) -> dict[str, Any] | None:
         """Before, `seeds` was their number, `redraw_after` None where it is 0 today, and no preset was noted."""

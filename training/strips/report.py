@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,20 +29,15 @@ def order(outcome: CellOutcome) -> tuple[Any, ...]:
     return outcome.settings.domain, outcome.settings.head_factor, outcome.settings.num_train, outcome.settings.name
 
 
-def card_of(domain: str, outcomes: dict[Path, CellOutcome]) -> Card:
-    """The card of a domain; its checkpoint is the best member of the largest cell, chosen by training accuracy.
-
-    Args:
-        domain: the data set's configuration.
-        outcomes: all of its cells, by folder.
-    """
+def card(outcomes: Mapping[Path, CellOutcome]) -> Card:
+    """The card of a domain; its checkpoint is the best member of the largest cell, chosen by training accuracy."""
 
     def merit(folder: Path) -> tuple[Any, ...]:
         outcome = outcomes[folder]
         return outcome.settings.head_factor == 1, outcome.settings.num_train, max(outcome.train_trace_accuracy)
 
     folder = max(outcomes, key=merit)
-    chosen = outcomes[folder]
+    chosen, domain = outcomes[folder], outcomes[folder].settings.domain
     problem = problem_of(chosen.settings)
     hidden = problem.domain
     model = StripsTransformer.from_pretrained(folder / "model").member(chosen.best)
@@ -128,7 +123,7 @@ def measurements(outcome: CellOutcome, verdicts: Sequence[Equivalence]) -> list[
 # ------------------------------------------------------------------------------------------------------------- tables
 
 
-def finished_table(outcomes: Sequence[CellOutcome]) -> Table:
+def table(outcomes: Sequence[CellOutcome]) -> Table:
     """Table 1 for the terminal: ours beside the paper's, mean ± std over seeds (the seed that was best in training)."""
     columns = [
         "domain",
@@ -142,11 +137,11 @@ def finished_table(outcomes: Sequence[CellOutcome]) -> Table:
         ">steps",
         ">time",
     ]
-    table = Table(columns)
+    shown = Table(columns)
     for outcome in outcomes:
         cell = outcome.settings
         train, test, best = accuracies(outcome)
-        table.rows.append(
+        shown.rows.append(
             [
                 *(cell.domain, str(cell.num_train), f"x{cell.head_factor:g}", cell.preset),
                 f"{_spread(train)} ({outcome.train_trace_accuracy[outcome.best]:.3f})",
@@ -156,7 +151,7 @@ def finished_table(outcomes: Sequence[CellOutcome]) -> Table:
                 *(f"{outcome.steps:,}", f"{outcome.seconds:.0f} s"),
             ]
         )
-    return table
+    return shown
 
 
 def table1(cards: Path) -> Table:
@@ -175,6 +170,24 @@ def table1(cards: Path) -> Table:
         + (f" ({', '.join(below)})." if below else ".")
     )
     return table
+
+
+def results(cards: Path) -> dict[str, str]:
+    """The tables of docs/results."""
+    return {"strips-table-1": table1(cards).markdown()}
+
+
+def summary(cards: Path) -> list[list[str]]:
+    """A row a domain: the largest cell."""
+    largest = {domain: (size, cell) for (domain, size), cell in cells_of(cards)}
+    return [
+        [
+            f"[STRIPS](docs/results/strips.md), `{domain}`, {size:,} traces",
+            f"test accuracy; {sum(cell['proved_on_instances'].values):.0f} of {cell[TEST].n} seeds proved right",
+            *(_spread(cell[TEST]), _spread(cell[TEST].paper), "no"),
+        ]
+        for domain, (size, cell) in largest.items()
+    ]
 
 
 def cells_of(cards: Path) -> Iterable[tuple[tuple[str, int], dict[str, Measurement]]]:

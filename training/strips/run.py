@@ -23,8 +23,8 @@ from hf_mech.planning.equivalence import find_distinguishing_trace
 from hf_mech.planning.reduce import SearchBoundError, reduce_propositions
 
 from ..engine import Job, Outcome, Settings, axis, fixed, option
-from ..engine.checkpoints import last_checkpoint, save_state
 from ..engine.paper import Paper
+from ..engine.run import last_checkpoint, save_state
 from ..engine.settings import parse_seeds
 from .progress import Progress
 

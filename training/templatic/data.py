@@ -18,6 +18,7 @@ from transformers import PreTrainedTokenizerFast
 import hf_mech  # noqa: F401  load_dataset learns our names
 from hf_mech.templatic.tokenization import word_tokenizer, words_of
 
+from ..engine import SettingsError
 from .settings import ENCODER_DECODERS
 
 DATASET = "hf_mech/templatic_generation"
@@ -52,10 +53,10 @@ def batches_of_epoch(lengths: NDArray[np.int64], batch_size: int, seed: int, epo
     padding, and the batches are shuffled again. What does not fill a last batch is left out of the epoch.
 
     Raises:
-        ValueError: there are fewer rows than one batch holds.
+        SettingsError: there are fewer rows than one batch holds.
     """
     if len(lengths) < batch_size:
-        raise ValueError(f"A batch of {batch_size} needs as many training prompts, got {len(lengths)}.")
+        raise SettingsError(f"A batch of {batch_size} needs as many training prompts, got {len(lengths)}.")
     dice = np.random.default_rng((seed, epoch))
     drawn = dice.permutation(len(lengths))
     batches = []
@@ -141,17 +142,20 @@ class TrainingBatches(Dataset[dict[str, Any]]):
         rows: the training split.
         layout: of the model.
         batch_size, seed: see [`batches_of_epoch`].
+
+    Raises:
+        SettingsError: there are fewer rows than one batch holds.
     """
 
     def __init__(self, rows: datasets.Dataset, layout: Layout, batch_size: int, seed: int) -> None:
         self.rows, self.layout, self.batch_size, self.seed = rows, layout, batch_size, seed
         self.lengths = lengths_of(rows)
-        self._epoch: tuple[int, NDArray[np.int64]] | None = None  # the last one asked for
+        self._epoch = 0, batches_of_epoch(self.lengths, batch_size, seed, 0)  # the last one asked for
 
     def indices(self, step: int) -> NDArray[np.int64]:
         """The rows of a step, [batch_size]."""
         epoch, batch = divmod(step, len(self.lengths) // self.batch_size)
-        if self._epoch is None or self._epoch[0] != epoch:
+        if self._epoch[0] != epoch:
             self._epoch = epoch, batches_of_epoch(self.lengths, self.batch_size, self.seed, epoch)
         return self._epoch[1][batch]
 

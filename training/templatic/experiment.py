@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..engine import Experiment, Job, StepOptions
-from ..engine.card import Card
+from ..engine import Experiment, StepOptions
 from . import report
 from .run import RunOutcome, train_run
 from .settings import Run
@@ -29,26 +28,15 @@ class TemplaticExperiment(Experiment[Run, RunOutcome]):
     settings = Run
     outcome = RunOutcome
     options = TemplaticOptions
+    train = staticmethod(train_run)
+    order = staticmethod(report.order)
+    card = staticmethod(report.card)
+    table = staticmethod(report.table)
+    results = staticmethod(report.results)
+    summary = staticmethod(report.summary)
 
-    def train(self, settings: Run, job: Job) -> RunOutcome | None:
-        return train_run(settings, job)
-
-    def belongs(self, outcome: RunOutcome, asked: Sequence[Run]) -> bool:
-        return super().belongs(outcome, asked) and outcome.settings.task in {run.task for run in asked}
-
-    def order(self, outcome: RunOutcome) -> Any:
-        return outcome.settings.task, outcome.settings.preset, report.order(outcome)
-
-    def cards(self, finished: Mapping[Path, RunOutcome]) -> Iterable[Card]:
-        for kind in dict.fromkeys((o.settings.task, o.settings.preset) for o in finished.values()):
-            own = {f: o for f, o in finished.items() if (o.settings.task, o.settings.preset) == kind}
-            yield report.card_of(*kind, own)
-
-    def table(self, finished: Sequence[RunOutcome]) -> str:
-        return report.table3(report.measurements(finished)).markdown()
-
-    def results(self, cards: Path) -> dict[str, str]:
-        return {"templatic-table-3": report.table_of_card(cards)}
+    def shares_card(self, settings: Run) -> Hashable:
+        return settings.task, settings.preset
 
     def upgrade(self, record: dict[str, Any], folder: Path) -> dict[str, Any] | None:
         """Before, the arguments of the data set were one text of JSON."""

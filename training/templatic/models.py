@@ -19,8 +19,9 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from .convolution import ConvolutionalSeq2Seq
-from .recurrent import LSTMWithAttention
+from hf_mech.baselines.convolution import ConvolutionalSeq2Seq
+from hf_mech.baselines.recurrent import LSTMWithAttention
+
 from .settings import Run
 
 POSITIONS = 1024
@@ -66,8 +67,6 @@ def make_model(run: Run, tokenizer: PreTrainedTokenizerFast) -> nn.Module:
     if run.model == "lstm_attn":
         return LSTMWithAttention(**plain)
     if run.model == "mamba":
-        if run.filter % run.hidden:
-            raise ValueError(f"Mamba's inner width must be a multiple of {run.hidden}, its hidden, got {run.filter}.")
         config = MambaConfig(
             hidden_size=run.hidden,
             expand=run.filter // run.hidden,

@@ -35,9 +35,16 @@ _CLASSES = {"transformer": BartForConditionalGeneration, "nano_gpt": GPT2LMHeadM
 
 
 def order(outcome: RunOutcome) -> tuple[Any, ...]:
-    """The order of Table 3."""
+    """The order of Table 3, task by task and preset by preset."""
     run = outcome.settings
-    return MODELS.index(run.model), bool(run.departures), json.dumps(run.departures, sort_keys=True), run.seed
+    return (
+        run.task,
+        run.preset,
+        MODELS.index(run.model),
+        bool(run.departures),
+        json.dumps(run.departures, sort_keys=True),
+        run.seed,
+    )
 
 
 def measurements(outcomes: Iterable[RunOutcome]) -> list[Measurement]:
@@ -54,9 +61,12 @@ def choose(outcomes: Mapping[Path, RunOutcome]) -> Path | None:
     return max(own, key=lambda folder: outcomes[folder].exact_match["dev"], default=None)
 
 
-def card_of(task: str, preset: str, outcomes: Mapping[Path, RunOutcome]) -> Card:
+def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
     """The card of a task and preset. One that is not the usual one has a name of its own."""
+    first = next(iter(outcomes.values())).settings
+    task, preset = first.task, first.preset
     own, measured, folder = list(outcomes.values()), measurements(outcomes.values()), choose(outcomes)
+    chosen = outcomes[folder].settings if folder else None
     parts = [NAME, *([] if task == PAPERS_TASK else [task.replace("_", "-")]), *([] if preset == "cpu" else [preset])]
     counts = sorted({count for outcome in own for count in outcome.measured.values()})
     same = f"{counts[0]:,} of each split, the same for every model but for `train`"
@@ -75,15 +85,16 @@ def card_of(task: str, preset: str, outcomes: Mapping[Path, RunOutcome]) -> Card
             "seeds": "One seed,"
             if seeds == [1]
             else f"{' or '.join(map(str, seeds))} seeds, mean ± standard deviation,",
-            "chosen": outcomes[folder].settings if folder else None,
+            "chosen": chosen,
+            "auto": "AutoModelForSeq2SeqLM" if chosen and chosen.model == "transformer" else "AutoModelForCausalLM",
         },
-        model_class="six of them, see below",
+        model_class=_CLASSES[chosen.model].__name__ if chosen else "none",
         paper="smolensky2024mechanisms",
         task="text-generation",
         tags=["templatic-generation", "in-context-learning", "out-of-distribution"],
         headline=[METRIC],
         figures=figures_of(own, [entry for entry in measured if entry.metric == METRIC], HEADS),
-        checkpoint=_checkpoint(outcomes[folder].settings, folder / "model") if folder else None,
+        checkpoint=_checkpoint(chosen, folder / "model") if folder and chosen else None,
     )
 
 
@@ -97,21 +108,39 @@ def table3(measured: Iterable[Measurement]) -> Table:
         if entry.metric == METRIC:
             own = {name: value for name, value in entry.setting.items() if name != "split"}
             rows.setdefault((MODELS.index(own["model"]), repr(own)), {})[entry.setting["split"]] = entry
-    table = Table(["model", *(f">{head}" for head in HEADS.values()), ">steps"])
+    shown = Table(["model", *(f">{head}" for head in HEADS.values()), ">steps"])
     for (number, _), cells in sorted(rows.items(), key=lambda row: row[0][0]):
         done = steps_in_words(next(iter(cells.values())).setting["steps_done"])
         ours = [cells.get(split) for split in HEADS]
-        table.rows.append([MODELS[number], *(percent(m, spread=bool(m and m.n > 1 and m.std)) for m in ours), done])
+        shown.rows.append([MODELS[number], *(percent(m, spread=bool(m and m.n > 1 and m.std)) for m in ours), done])
         paper = [percent(entry.paper if entry else None, spread=False) for entry in ours]
         if any(paper):
-            table.rows.append(["*in the paper*", *paper, ""])
-    return table
+            shown.rows.append(["*in the paper*", *paper, ""])
+    return shown
 
 
-def table_of_card(cards: Path) -> str:
-    """The table of the usual card; empty if there is none."""
+def table(finished: Iterable[RunOutcome]) -> Table:
+    """Table 3 of finished runs."""
+    return table3(measurements(finished))
+
+
+def results(cards: Path) -> dict[str, str]:
+    """The tables of docs/results: that of the usual card, if there is one."""
     file = cards / NAME / "results.json"
-    return table3(Results.load(file).results).markdown() if file.exists() else ""
+    return {"templatic-table-3": table3(Results.load(file).results if file.exists() else []).markdown()}
+
+
+def summary(cards: Path) -> list[list[str]]:
+    """One row: the model that is best on `dev`."""
+    file = cards / NAME / "results.json"
+    entries = Results.load(file).results if file.exists() else []
+    dev = [entry for entry in entries if entry.metric == METRIC and entry.setting["split"] == "dev"]
+    best = max(dev, key=lambda entry: entry.mean, default=None)
+    if best is None:
+        return []
+    name = f"[Learned baselines](docs/results/templatic.md), `{best.setting['model']}`, the best of six"
+    measure, reduced = "per cent completed exactly, `dev`", "width, layers, steps"
+    return [[name, measure, percent(best, spread=False), percent(best.paper, spread=False), reduced]]
 
 
 def _checkpoint(run: Run, folder: Path) -> Checkpoint:

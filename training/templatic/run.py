@@ -45,7 +45,7 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
     """Trains a run, or goes on where a killed one stopped.
 
     Raises:
-        FloatingPointError: the loss is no longer a number.
+        DivergedError: the loss is no longer a number.
     """
     disable_progress_bar()  # of saving the model, which takes no time
     splits = load_splits(run.task, run.data)

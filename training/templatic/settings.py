@@ -8,9 +8,9 @@ from typing import Any
 
 from hf_mech.templatic.tasks import TASKS
 
-from ..engine import Settings, axis, fixed, option
+from ..engine import Settings, SettingsError, axis, fixed, option
 from ..engine.paper import Paper
-from ..engine.settings import by
+from ..engine.settings import SCHEDULERS, by
 
 PAPER = Paper(Path(__file__).with_name("paper.json"))
 PAPERS_TASK = "1_shot_rlw"
@@ -74,7 +74,7 @@ class Run(Settings):
     )
     learning_rate: float = option("AdamW's learning rate", least=0)
     weight_decay: float = option("AdamW's weight decay; 0: Adam", default=0.0, least=0)
-    scheduler: str = option("a schedule of transformers.get_scheduler; the paper names none")
+    scheduler: str = option("the schedule of the learning rate; the paper names none", known=SCHEDULERS)
     warmup_steps: int = option("steps over which the schedule warms up", least=0)
     max_grad_norm: float = option("gradients are clipped to this norm; the paper is silent", default=1.0, least=0)
     dropout: float = option("dropout of the hidden states", default=0.0, least=0)
@@ -85,6 +85,15 @@ class Run(Settings):
     data_seed: int = option("seed of the data set", default=0, least=0)
     num_train: int | None = option("training prompts; all by default", default=None, least=1)
     num_eval: int | None = option("prompts of every other split; all by default", default=None, least=1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.model == "mamba" and self.filter % self.hidden:
+            raise SettingsError(
+                f"--filter, Mamba's inner width, must be a multiple of {self.hidden}, got {self.filter}."
+            )
+        if self.model == "cnn" and self.kernel % 2 == 0:
+            raise SettingsError(f"--kernel must be odd, so that both sides are seen alike, got {self.kernel}.")
 
     @property
     def data(self) -> dict[str, int]:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from .plain import PlainSeq2Seq, attend
+from .seq2seq import PlainSeq2Seq, attend
 
 
 class Read(NamedTuple):

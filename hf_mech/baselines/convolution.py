@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .plain import PlainSeq2Seq, attend
+from .seq2seq import PlainSeq2Seq, attend
 
 _HALF = 0.5**0.5  # keeps the variance of a sum of two
 

@@ -1,0 +1,120 @@
+"""Every experiment in the smallest form that still trains, stops, resumes and ends with a card."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate.state import AcceleratorState, PartialState
+from safetensors.torch import load_file
+
+from tests.training.toy.experiment import EXPERIMENT as TOY
+from training.engine import Experiment, Job
+from training.engine.arguments import parser_of, read
+from training.engine.settings import Settings
+from training.formal_languages.experiment import EXPERIMENT as FORMAL_LANGUAGES
+from training.language_models.experiment import EXPERIMENT as LANGUAGE_MODELS
+from training.pargen.experiment import EXPERIMENT as PARGEN
+from training.strips.experiment import EXPERIMENT as STRIPS
+from training.templatic.experiment import EXPERIMENT as TEMPLATIC
+
+ORIGIN = {"command": "python", "commit": "0" * 40, "machine": {}, "versions": {}}
+UNTIMED = {"seconds": 0, "seconds_of_test": 0, "cpu_seconds": 0, "origin": ORIGIN}
+
+
+@dataclass(frozen=True)
+class Case:
+    """An experiment, its command line, and where a run of it is interrupted.
+
+    Attributes:
+        arguments: of the command; the first run that they ask for is tried.
+        checkpoint_steps, stop_at: a state is saved before the run stops; in epochs for the language models.
+    """
+
+    experiment: Experiment[Any, Any]
+    arguments: tuple[str, ...]
+    checkpoint_steps: int
+    stop_at: int
+
+    def settings(self, output_dir: Path) -> Settings:
+        """The settings of the first run; whatever it needs is prepared under the folder."""
+        request = self.request(output_dir)
+        return next(run for stage in self.experiment.stages(request) for run in stage)
+
+    def request(self, output_dir: Path, *more: str) -> Any:
+        arguments = [*self.arguments, "--output_dir", str(output_dir), "--jobs", "1", *more]
+        return read(self.experiment, parser_of(self.experiment, None), arguments)
+
+    def job(self, settings: Settings, output_dir: Path, *, stop_at: int | None = None) -> Job:
+        options = self.request(output_dir).options
+        if hasattr(options, "checkpoint_steps"):
+            options.checkpoint_steps = self.checkpoint_steps
+        return Job(folder=output_dir / settings.name, options=options, origin=ORIGIN, stop_at=stop_at)
+
+
+CASES = {
+    "toy": Case(TOY, (), 10, 25),
+    "strips": Case(
+        STRIPS,
+        (
+            *("--domain", "simple", "--sizes", "50", "--num_seeds", "4", "--num_test", "200", "--max_steps", "900"),
+            *("--eval_steps", "100", "--redraw_after", "200"),
+        ),
+        200,
+        500,
+    ),
+    "formal_languages": Case(
+        FORMAL_LANGUAGES,
+        (
+            *("--task", "stack_manipulation", "--layout", "alm", "--seeds", "3", "--steps", "120", "--batch_size", "2"),
+            *("--restart_after", "50", "--warmup_steps", "30", "--dropout", "0.2", "--num_hidden_layers", "1"),
+            *("--max_train_length", "8", "--test_samples", "1"),
+        ),
+        16,
+        70,
+    ),
+    "language_models": Case(
+        LANGUAGE_MODELS,
+        (
+            *("--corpus", "stdlib", "--objective", "mlm", "--use_stack", "true", "--num_seeds", "1", "--layers", "1"),
+            *("--hidden", "16", "--heads", "2", "--vocabulary", "300", "--epochs", "2", "--batch_size", "8"),
+            *("--max_train_characters", "8000", "--max_evaluation_blocks", "4"),
+            *("--max_pretraining_characters", "2000"),
+        ),
+        1,
+        1,
+    ),
+    "templatic": Case(
+        TEMPLATIC,
+        (
+            *("--model", "lstm_attn", "--steps", "12", "--batch_size", "4", "--layers", "1", "--hidden", "16"),
+            *("--filter", "16", "--warmup_steps", "2", "--dropout", "0.2", "--eval_prompts", "2"),
+            *("--num_train", "100", "--num_eval", "4"),
+        ),
+        5,
+        8,
+    ),
+    "pargen": Case(PARGEN, ("--split", "test", "--num_prompts", "20"), 0, 0),
+}
+TRAINED = [name for name in CASES if name != "pargen"]
+"""The experiments whose runs can be interrupted; a part of a program is run whole."""
+
+
+def outcome_of(outcome: Any) -> dict[str, Any]:
+    """An outcome without its times and its origin."""
+    content = {**vars(outcome), "settings": outcome.settings.to_dict()}
+    return content | {name: value for name, value in UNTIMED.items() if name in content}
+
+
+def weights_of(folder: Path) -> dict[str, torch.Tensor]:
+    """The weights that a run has saved."""
+    return load_file(folder / "model" / "model.safetensors")
+
+
+def reset_process() -> None:
+    """Sets back what training sets for the whole process."""
+    torch.set_flush_denormal(False)
+    AcceleratorState._reset_state()
+    PartialState._reset_state()

@@ -1,0 +1,97 @@
+"""The command line of every experiment: one grammar, and one line and exit code 2 for values that make no sense."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.training.cases import CASES, Case
+from training.engine import main
+from training.engine.arguments import parser_of, read
+
+
+@pytest.fixture(params=CASES)
+def case(request: pytest.FixtureRequest) -> Case:
+    return CASES[request.param]
+
+
+def refused(case: Case, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """The one line that the command says before it ends with code 2."""
+    with pytest.raises(SystemExit) as left:
+        main(case.experiment, [*case.arguments, *arguments])
+    assert left.value.code == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1, said
+    return said
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--seeds", "x"], "--seeds must be whole numbers such as 0,2 or ranges such as 0..4, got x"),
+        (["--num_seeds", "0"], "--num_seeds must be 1 or more, got 0"),
+        (["--seeds", "1", "--num_seeds", "2"], "Give --seeds, which names them, or --num_seeds"),
+        (["--preset", "gpu"], "--preset must be of"),
+        (["--jobs", "-1"], "--jobs must be 0 or more, got -1"),
+        (["--push_to_hub"], "--push_to_hub needs --hub_user"),
+        (["--report_to", "paper"], "--report_to must be of tensorboard, wandb, trackio, got paper"),
+        (["--no_such_option"], "unrecognized arguments: --no_such_option"),
+        (["--jobs", "many"], "argument --jobs: invalid int value: 'many'"),
+    ],
+)
+def test_wrong_values_of_shared_options(
+    case: Case, arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = [] if "--num_seeds" not in case.arguments else ["--num_seeds"]
+    at = case.arguments.index("--num_seeds") if own else 0
+    plain = Case(case.experiment, case.arguments[:at] + case.arguments[at + 2 :], 0, 0) if own else case
+    if "--seeds" in plain.arguments:
+        at = plain.arguments.index("--seeds")
+        plain = Case(case.experiment, plain.arguments[:at] + plain.arguments[at + 2 :], 0, 0)
+    assert says in refused(plain, capsys, *arguments)
+
+
+def test_seeds_mean_the_same_everywhere(case: Case) -> None:
+    def seeds(*arguments: str) -> list[int]:
+        own = [a for a in case.arguments if a not in ("--seeds", "--num_seeds")]
+        for option in ("--seeds", "--num_seeds"):
+            if option in case.arguments:
+                del own[case.arguments.index(option)]
+        return read(case.experiment, parser_of(case.experiment, None), [*own, *arguments]).seeds
+
+    assert seeds("--seeds", "5") == [5]
+    assert seeds("--seeds", "0..2,7") == seeds("--seeds", "0..2", "7") == [0, 1, 2, 7]
+    assert seeds("--num_seeds", "3") == [0, 1, 2]
+    assert seeds() == list(range(case.experiment.seeds))
+
+
+def test_help_names_every_option(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(case.experiment, ["--help"], about="The first lines.")
+    assert left.value.code == 0
+    said = capsys.readouterr().out
+    assert "The first lines." in said
+    for action in parser_of(case.experiment, None)._actions:
+        assert action.option_strings[0] in said
+        assert action.help
+
+
+def test_only_some_experiments_share_a_run_among_processes(
+    case: Case, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    if case.experiment.shares_runs:
+        assert case.experiment.name in ("strips", "lm")
+    else:
+        assert "start this with python, and give --jobs" in refused(case, capsys)
+
+
+def test_a_dry_run_trains_nothing(case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments: list[Any] = [*case.arguments, "--output_dir", str(tmp_path / "runs"), "--dry_run"]
+    main(case.experiment, arguments)
+    said = capsys.readouterr().out
+    assert "new" in said
+    assert f" {case.experiment.unit}; " in said
+    assert not (tmp_path / "runs").exists()

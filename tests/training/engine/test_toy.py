@@ -1,0 +1,168 @@
+"""An experiment that declares itself has all that an experiment has: the proof is the toy."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from transformers import AutoModelForCausalLM
+
+from hf_mech.hub import Results, check_folder
+from hf_mech.hub.environment import code_version
+from tests.hub.local_hub import LocalHub
+from tests.training.toy.experiment import EXPERIMENT
+from training.engine import main
+from training.engine.runner import run_all
+from training.render_readme import render
+
+ROOT = Path(__file__).parents[3]
+COMMAND = "from tests.training.toy.experiment import EXPERIMENT; from training.engine import main; main(EXPERIMENT)"
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """Three runs, two at a time, in a process of their own, with trackers, pushed: their root, and the output."""
+    root = tmp_path_factory.mktemp("toy")
+    with LocalHub() as hub:
+        own = {"WANDB_MODE": "offline", "WANDB_SILENT": "true", "TRACKIO_DIR": str(root / "trackio")}
+        done = subprocess.run(
+            [
+                *(sys.executable, "-c", COMMAND, "--num_seeds", "3", "--jobs", "2"),
+                *("--output_dir", str(root / "runs"), "--cards_dir", str(root / "cards")),
+                *("--report_to", "tensorboard,wandb", "trackio", "--push_to_hub", "--hub_user", "me"),
+            ],
+            cwd=ROOT,
+            env={**hub.environment(root / "home"), **own, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            timeout=300,
+        )
+        assert done.returncode == 0, done.stderr[-6000:]
+        pushed = hub.repositories["model", "me/toy"]
+        (root / "pushed.json").write_text(json.dumps(sorted(pushed.commits[pushed.branches["main"]].files)))
+    return root, done.stdout
+
+
+def test_the_toy_is_short() -> None:
+    lines = (Path(__file__).parents[1] / "toy" / "experiment.py").read_text().splitlines()
+    assert sum(bool(line.strip()) for line in lines) <= 60
+
+
+def test_runs_side_by_side_are_runs_alone(finished: tuple[Path, str], tmp_path: Path) -> None:
+    root, _ = finished
+    main(EXPERIMENT, ["--seeds", "1", "--output_dir", str(tmp_path / "runs"), "--cards_dir", str(tmp_path / "cards")])
+    name = "5-cpu-seed1"
+    alone, beside = ((where / "runs" / name / "model" / "model.safetensors").read_bytes() for where in (tmp_path, root))
+    assert alone == beside
+    assert sorted(path.name for path in (root / "runs").iterdir()) == [
+        *(f"5-cpu-seed{seed}" for seed in range(3)),
+        "toy",
+        "tracking",
+    ]
+
+
+def test_results_come_in_the_order_of_their_settings(finished: tuple[Path, str]) -> None:
+    root, _ = finished
+    from tests.training.cases import CASES
+
+    options = CASES["toy"].request(root / "runs").options
+    settings = [EXPERIMENT.settings.of("cpu", modulus=5, seed=seed) for seed in (2, 0, 1)]
+    assert [outcome.settings.seed for outcome in run_all(EXPERIMENT, settings, options, 2)] == [2, 0, 1]
+
+
+def test_every_outcome_says_where_it_comes_from(finished: tuple[Path, str]) -> None:
+    root, _ = finished
+    for file in (root / "runs").glob("*/outcome.json"):
+        origin = json.loads(file.read_text())["origin"]
+        assert origin["command"].startswith("python -c ")
+        assert origin["commit"] == code_version()
+        assert origin["machine"]["cores"] >= 1
+        assert "torch" in origin["versions"]
+
+
+def test_there_is_a_card(finished: tuple[Path, str]) -> None:
+    root, _ = finished
+    card = root / "cards" / "toy"
+    check_folder(card)
+    results = Results.load(card / "results.json")
+    assert results.results[0].n == 3
+    assert results.commit == code_version()
+    assert (card / "card.yaml").read_text().startswith("# Generated from toy/card.md")
+    text = (card / "README.md").read_text()
+    assert "learned to count" in text
+    assert "| 5-cpu-seed0 |" in text
+    assert "li2024stack" in text
+
+
+def test_there_is_a_table_for_the_readme(finished: tuple[Path, str]) -> None:
+    root, _ = finished
+    tables = EXPERIMENT.results(root / "cards")
+    text = "before\n<!-- begin toy: rendered -->\nold\n<!-- end toy -->\nafter\n"
+    rendered = render(text, tables)
+    assert "old" not in rendered
+    assert "| accuracy |" in rendered
+    assert render(rendered, tables) == rendered
+    with pytest.raises(ValueError, match="No experiment gives a table 'toy'"):
+        render(text, {})
+
+
+def test_the_table_is_printed(finished: tuple[Path, str]) -> None:
+    _, printed = finished
+    assert [line.split() for line in printed.splitlines() if line.startswith(" 5-cpu")] == [
+        [f"5-cpu-seed{seed}", "1.00"] for seed in range(3)
+    ]
+    assert "accuracy" in printed
+
+
+def test_trackers_hold_every_point_of_the_loss(finished: tuple[Path, str]) -> None:
+    root, _ = finished
+    for seed in range(3):
+        name = f"5-cpu-seed{seed}"
+        losses = json.loads((root / "runs" / name / "outcome.json").read_text())["losses"]
+        events = EventAccumulator(str(root / "runs" / "tracking" / name)).Reload().Scalars("train/loss")
+        assert [event.step for event in events] == list(range(1, 41))
+        assert [event.value for event in events] == pytest.approx(losses, rel=1e-6)
+    (database,) = (root / "trackio").glob("toy*.db")
+    with sqlite3.connect(database) as rows:
+        assert rows.execute("select count(*) from metrics where run_name = '5-cpu-seed0'").fetchone()[0] >= 40
+    assert len(list((root / "runs" / "tracking" / "wandb").glob("offline-run-*/*.wandb"))) == 3
+
+
+def test_the_checkpoint_is_saved_and_pushed(finished: tuple[Path, str]) -> None:
+    root, _ = finished
+    model = AutoModelForCausalLM.from_pretrained(root / "runs" / "toy")
+    assert model.config.n_embd == 16
+    assert {"README.md", "config.json", "model.safetensors", "results.json"} <= set(
+        json.loads((root / "pushed.json").read_text())
+    )
+
+
+def test_a_dry_run_says_what_is_done_and_how_long_the_rest_takes(
+    finished: tuple[Path, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, _ = finished
+    main(EXPERIMENT, ["--seeds", "0,9", "--output_dir", str(root / "runs"), "--dry_run"])
+    rows = {line.split()[0]: line.split()[1:] for line in capsys.readouterr().out.splitlines() if "5-cpu" in line}
+    assert rows["5-cpu-seed0"] == ["done"]
+    assert rows["5-cpu-seed9"][0] == "new"
+    assert rows["5-cpu-seed9"][-1] == "s"
+    assert not (root / "runs" / "5-cpu-seed9").exists()
+
+
+def test_ctrl_c_says_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(EXPERIMENT), "train", interrupted)
+    with pytest.raises(SystemExit) as left:
+        main(EXPERIMENT, ["--output_dir", str(tmp_path)])
+    assert left.value.code == 130
+    assert f"goes on from each run's last checkpoint: --output_dir {tmp_path}" in capsys.readouterr().err

@@ -1,0 +1,27 @@
+"""The picture of the stack attention on a task's card."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.training.formal_languages.small import run_of
+from training.formal_languages.models import make_model
+from training.formal_languages.stack_picture import example_of, stack_picture
+
+
+@pytest.mark.parametrize("layout", ["mlm", "alm"])
+@pytest.mark.parametrize("task", ["stack_manipulation", "modular_arithmetic", "solve_equation", "bucket_sort"])
+def test_every_task_has_its_picture(task: str, layout: str):
+    run = run_of(task, layout, num_hidden_layers=2, multi_pop=2)
+    model: Any = make_model(run).eval()
+    picture = stack_picture(task, model)
+    assert picture is not None
+    figure, caption = picture
+    assert len(figure.axes) == 2
+    answer = caption.partition("The model answers: ")[2].split()
+    assert len(answer) == example_of(task)[1]
+    vanilla: Any = make_model(replace(run, model="vanilla"))
+    assert stack_picture(task, vanilla) is None

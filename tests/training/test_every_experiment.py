@@ -1,0 +1,138 @@
+"""What the engine promises for every experiment: a run is done once, and an interrupted one is the same run."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.training.cases import CASES, TRAINED, Case, outcome_of, reset_process, weights_of
+from training.engine.runner import run_one
+from training.engine.settings import OPTION, names_of
+from training.render_readme import experiments
+
+ROOT = Path(__file__).parents[2]
+
+CHILD = """
+import sys
+from pathlib import Path
+import torch
+from tests.training.cases import CASES
+from training.engine.runner import run_one
+torch.set_num_threads(1)
+case, output_dir = CASES[sys.argv[1]], Path(sys.argv[2])
+settings = case.settings(output_dir)
+run_one(case.experiment, settings, case.job(settings, output_dir))
+"""
+
+
+@pytest.fixture(scope="module", params=CASES)
+def case(request: pytest.FixtureRequest) -> Case:
+    return CASES[request.param]
+
+
+@pytest.fixture(scope="module")
+def straight(case: Case, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, Path]:
+    """The run in one go: its outcome and its folder."""
+    output_dir = tmp_path_factory.mktemp(case.experiment.name)
+    settings = case.settings(output_dir)
+    job = case.job(settings, output_dir)
+    outcome = run_one(case.experiment, settings, job)
+    reset_process()
+    return outcome, job.folder
+
+
+def assert_same_run(outcome: Any, folder: Path, straight: tuple[Any, Path]) -> None:
+    expected, where = straight
+    assert outcome_of(outcome) == outcome_of(expected)
+    got, wanted = weights_of(folder), weights_of(where)
+    assert got.keys() == wanted.keys()
+    for name, tensor in wanted.items():
+        assert torch.equal(got[name], tensor), name
+    assert {path.name for path in folder.iterdir()} == {"run.json", "outcome.json", "model"}
+
+
+def test_the_cases_are_all_experiments() -> None:
+    assert {type(experiment) for experiment in experiments()} == {
+        type(case.experiment) for name, case in CASES.items() if name != "toy"
+    }
+
+
+def test_a_finished_run_is_not_done_again(case: Case, straight: tuple[Any, Path]) -> None:
+    outcome, folder = straight
+    before = {file: file.stat().st_mtime_ns for file in folder.rglob("*")}
+    again = run_one(case.experiment, outcome.settings, case.job(outcome.settings, _root(outcome, folder)))
+    assert again == outcome
+    assert {file: file.stat().st_mtime_ns for file in folder.rglob("*")} == before
+    assert json.loads((folder / "run.json").read_text()) == outcome.settings.to_dict()
+
+
+def test_another_runs_folder_is_refused(case: Case, straight: tuple[Any, Path]) -> None:
+    outcome, folder = straight
+    numbers = (name for name in names_of(outcome.settings, OPTION) if type(getattr(outcome.settings, name)) is int)
+    changed = next(numbers)
+    other = replace(outcome.settings, **{changed: getattr(outcome.settings, changed) + 1})
+    job = replace(case.job(outcome.settings, _root(outcome, folder)), folder=folder)
+    with pytest.raises(FileExistsError, match=rf"{changed} .*Remove the folder or choose another --output_dir"):
+        run_one(case.experiment, other, job)
+
+
+@pytest.mark.parametrize("case", TRAINED, indirect=True)
+def test_stopped_and_started_again(case: Case, straight: tuple[Any, Path], tmp_path: Path) -> None:
+    settings = case.settings(tmp_path)
+    job = case.job(settings, tmp_path, stop_at=case.stop_at)
+    assert run_one(case.experiment, settings, job) is None
+    assert len(list(job.folder.glob("checkpoint-*"))) == 1
+    for leftover in ("saving", "model"):  # what a kill left half written
+        (job.folder / leftover).mkdir()
+        (job.folder / leftover / "model.safetensors").write_bytes(b"half a fi")
+    torch.manual_seed(5)  # the process that goes on has other random numbers
+    torch.rand(100)
+    reset_process()
+    resumed = run_one(case.experiment, settings, replace(job, stop_at=None))
+    assert_same_run(resumed, job.folder, straight)
+
+
+@pytest.mark.parametrize(
+    "case", ["toy", *(pytest.param(n, marks=pytest.mark.slow) for n in TRAINED[1:])], indirect=True
+)
+def test_killed_and_started_again(case: Case, straight: tuple[Any, Path], tmp_path: Path) -> None:
+    settings = case.settings(tmp_path)
+    job = case.job(settings, tmp_path)
+    name = next(name for name, other in CASES.items() if other is case)
+    child = subprocess.Popen(
+        [sys.executable, "-c", CHILD, name, str(tmp_path)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        while not list(job.folder.glob("checkpoint-*")):
+            assert child.poll() is None, child.communicate()[1]
+            time.sleep(0.005)
+    finally:
+        child.send_signal(signal.SIGKILL)
+        child.communicate()
+    assert not (job.folder / "outcome.json").exists()
+    assert_same_run(run_one(case.experiment, settings, job), job.folder, straight)
+
+
+def test_every_setting_and_option_has_help(case: Case) -> None:
+    for settings in (case.experiment.settings, *case.experiment.shared, case.experiment.options):
+        for entry in fields(settings):
+            assert len(entry.metadata.get("help", "")) > 2, entry.name
+
+
+def _root(outcome: Any, folder: Path) -> Path:
+    """The --output_dir of a run's folder."""
+    return folder.parents[outcome.settings.name.count("/")]

@@ -1,0 +1,106 @@
+"""One run: the job while it trains, the state that an interrupted one goes on from, and the outcome at its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Generic, Self, TypeVar
+
+from accelerate import Accelerator
+from tqdm.auto import tqdm
+
+from hf_mech.hub.files import write_text_atomically
+
+from .settings import Settings
+from .trackers import Tracker
+
+S = TypeVar("S", bound=Settings)
+OUTCOME_FILE = "outcome.json"
+_ASIDE = "saving"
+
+
+@dataclass(kw_only=True)
+class Job:
+    """One run while it trains: where it stands, and what it is given.
+
+    Attributes:
+        folder: `run.json`, `checkpoint-*/` while it trains, `model/` and `outcome.json` stand there.
+        options: the command's.
+        origin: what to note as the outcome's origin.
+        position: the progress bar's line.
+        tracker: takes the figures that the run logs.
+        stop_at: leave after this step (or epoch) as if killed, and return None; for tests of resuming.
+    """
+
+    folder: Path
+    options: Any
+    origin: dict[str, Any]
+    position: int = 0
+    tracker: Tracker = field(default_factory=Tracker)
+    stop_at: int | None = None
+
+    def bar(self, total: int, *, initial: int = 0, **more: Any) -> tqdm[Any]:
+        """A progress bar on the run's own line; none where nobody looks."""
+        nobody = True if int(os.environ.get("LOCAL_RANK", 0)) else None  # None: unless it is a terminal
+        more = {"desc": self.folder.name, "leave": False, "disable": nobody, "mininterval": 0.5} | more
+        return tqdm(total=total, initial=initial, position=self.position, **more)
+
+
+@dataclass(kw_only=True)
+class Outcome(Generic[S]):
+    """What came of a run, written as `outcome.json` when the run is done. A subclass adds its figures.
+
+    Attributes:
+        settings: of the run.
+        origin: command, commit, machine and versions of the process that trained it.
+        seconds: of training.
+    """
+
+    settings: S
+    origin: dict[str, Any]
+    seconds: float
+
+    def save(self, folder: Path) -> None:
+        text = json.dumps(asdict(self), indent=1, ensure_ascii=False)
+        write_text_atomically(folder / OUTCOME_FILE, text + "\n")
+
+    @classmethod
+    def from_dict(cls, settings: type[S], content: Mapping[str, Any]) -> Self:
+        """The outcome that JSON holds."""
+        return cls(**{**content, "settings": settings(**content["settings"])})
+
+
+def save_state(accelerator: Accelerator, folder: Path, step: int) -> None:
+    """Saves the accelerate state: written aside, then renamed, and only then are older ones removed."""
+    older = list(folder.glob("checkpoint-*"))
+    aside = folder / _ASIDE
+    if accelerator.is_main_process:
+        shutil.rmtree(aside, ignore_errors=True)  # a killed run's
+    accelerator.wait_for_everyone()
+    accelerator.save_state(str(aside))
+    accelerator.wait_for_everyone()  # every process writes its part
+    if accelerator.is_main_process:
+        aside.rename(folder / f"checkpoint-{step}")
+        for checkpoint in older:
+            shutil.rmtree(checkpoint)
+    accelerator.wait_for_everyone()
+
+
+def last_checkpoint(folder: Path) -> Path | None:
+    """The newest checkpoint that is whole, or None."""
+    return max(folder.glob("checkpoint-*"), key=step_of, default=None)
+
+
+def step_of(checkpoint: Path) -> int:
+    """The step at which a checkpoint was saved."""
+    return int(checkpoint.name.split("-")[1])
+
+
+def remove_checkpoints(folder: Path) -> None:
+    """Removes every checkpoint, also a half-written one."""
+    for leftover in [*folder.glob("checkpoint-*"), *folder.glob(_ASIDE)]:
+        shutil.rmtree(leftover)

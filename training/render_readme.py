@@ -1,0 +1,90 @@
+"""Puts the tables of results into README.md and docs/results, from model_cards.
+
+    python -m training.render_readme            # writes
+    python -m training.render_readme --check    # writes nothing; exits with 1 if a file is out of date
+
+A table stands between two marks, `<!-- begin NAME: ... -->` and `<!-- end NAME -->`. Every experiment gives its tables
+by name, and its rows of the summary.
+"""
+
+if not __package__:  # started as a file: `python training/render_readme.py`
+    import sys
+    from pathlib import Path
+
+    sys.path[0], __package__ = str(Path(__file__).resolve().parents[1]), "training"
+
+import argparse
+import importlib
+import pkgutil
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from hf_mech.hub.files import write_text_atomically
+
+from .engine import Experiment
+from .engine.tables import Table
+
+ROOT = Path(__file__).resolve().parents[1]
+SUMMARY = "summary"
+_MARKED = re.compile(r"(<!-- begin ([\w-]+):[^>]*-->\n)(.*?)(<!-- end \2 -->)", re.DOTALL)
+
+
+def experiments() -> Iterator[Experiment[Any, Any]]:
+    """Every experiment of this package: a folder with a module `experiment`."""
+    for folder in pkgutil.iter_modules([str(ROOT / "training")]):
+        if folder.ispkg and folder.name != "engine":
+            yield importlib.import_module(f".{folder.name}.experiment", __package__).EXPERIMENT
+
+
+def tables_of(cards: Path) -> dict[str, str]:
+    """Every table in Markdown by the name of its marks."""
+    found: dict[str, str] = {}
+    summary = Table(["experiment", "measured", "ours", "the paper's", "reduced"])
+    for experiment in experiments():
+        found |= experiment.results(cards)
+        summary.rows += experiment.summary(cards)
+    return found | {SUMMARY: summary.markdown()}
+
+
+def render(text: str, tables: dict[str, str]) -> str:
+    """The text with each table between its marks.
+
+    Raises:
+        ValueError: no experiment gives a table that the text has marks for.
+    """
+
+    def replace(match: re.Match[str]) -> str:
+        begin, name, _, end = match.groups()
+        if name not in tables:
+            raise ValueError(f"No experiment gives a table {name!r}; there are {', '.join(sorted(tables))}.")
+        return f"{begin}{tables[name]}\n{end}"
+
+    return _MARKED.sub(replace, text)
+
+
+def main(root: Path = ROOT) -> int:
+    """Renders README.md and docs/results/*.md; the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a file is out of date")
+    check = parser.parse_args().check
+    tables, stale = tables_of(root / "model_cards"), []
+    files = [root / "README.md", *sorted((root / "docs" / "results").glob("*.md"))]
+    texts = {file: file.read_text(encoding="utf-8") for file in files}
+    named = {match[2] for text in texts.values() for match in _MARKED.finditer(text)}
+    if homeless := sorted(name for name, table in tables.items() if table and name not in named):
+        raise ValueError(f"No file has marks for the tables {', '.join(homeless)}; write them where they belong.")
+    for file, text in texts.items():
+        rendered = render(text, tables)
+        if rendered != text:
+            stale.append(str(file.relative_to(root)))
+            if not check:
+                write_text_atomically(file, rendered)
+    if check and stale:
+        print(f"Out of date: {', '.join(stale)}. Run: python -m training.render_readme")
+    return int(check and bool(stale))
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
