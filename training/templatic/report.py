@@ -14,9 +14,8 @@ from hf_mech.templatic.tasks import SPLITS
 
 from ..engine.card import Card, Checkpoint
 from ..engine.tables import Table, percent, steps_in_words
-from .data import DATASET
 from .figures import figures_of
-from .run import RunOutcome
+from .run import DATASET, RunOutcome
 from .settings import MODELS, PAPER, PAPERS_TASK, Run
 
 METRIC = "exact_match"

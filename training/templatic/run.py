@@ -15,11 +15,16 @@ from torch import nn
 from transformers import get_scheduler
 from transformers.utils.logging import disable_progress_bar
 
+import hf_mech  # noqa: F401  load_dataset learns our names
+from hf_mech.templatic.batches import Layout, TrainingBatches
+from hf_mech.templatic.tokenization import word_tokenizer, words_of
+
 from ..engine import Job, Outcome
 from ..engine.loop import Training
-from .data import Layout, TrainingBatches, load_splits, training_tokenizer
 from .models import answers, make_model, save_model
-from .settings import Run
+from .settings import KINDS, Run
+
+DATASET = "hf_mech/templatic_generation"
 
 
 @dataclass(kw_only=True)
@@ -48,9 +53,10 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
         DivergedError: the loss is no longer a number.
     """
     disable_progress_bar()  # of saving the model, which takes no time
-    splits = load_splits(run.task, run.data)
-    tokenizer = training_tokenizer(splits["train"])
-    layout = Layout(tokenizer, run.model)
+    splits = datasets.load_dataset(DATASET, run.task, **run.data)
+    columns = (splits["train"].data.column(name).to_pylist() for name in ("prompt", "completion"))
+    tokenizer = word_tokenizer(words_of(text for column in columns for text in column))
+    layout = Layout(tokenizer, KINDS[run.model])
     batches = TrainingBatches(splits["train"], layout, run.batch_size, run.seed)
     accelerator = Accelerator(mixed_precision=run.mixed_precision)
     set_seed(run.seed)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hf_mech.templatic.batches import Kind
 from hf_mech.templatic.tasks import TASKS
 
 from ..engine import Settings, SettingsError, axis, fixed, option
@@ -16,8 +17,12 @@ PAPER = Paper(Path(__file__).with_name("paper.json"))
 PAPERS_TASK = "1_shot_rlw"
 MODELS = tuple(PAPER.values("model"))
 """The six models of Table 3, in its order and by its names."""
-ENCODER_DECODERS = ("transformer", "cnn", "lstm_attn")
-"""These read the whole prompt first; the others are decoders, for which the answer goes on where the prompt ends."""
+KINDS: dict[str, Kind] = {
+    **dict.fromkeys(("transformer", "cnn", "lstm_attn"), "encoder_decoder"),
+    **dict.fromkeys(("nano_gpt", "nano_gpt_attn_only"), "decoder"),
+    "mamba": "decoder_unpadded",
+}
+"""How the texts are laid out for each model."""
 
 
 def _by_model(*values: int) -> Any:
@@ -90,7 +95,7 @@ class Run(Settings):
         super().__post_init__()
         if self.model == "mamba" and self.filter % self.hidden:
             raise SettingsError(
-                f"--filter, Mamba's inner width, must be a multiple of {self.hidden}, got {self.filter}."
+                f"Mamba's --filter must be a multiple of {self.hidden}, its --hidden, got {self.filter}."
             )
         if self.model == "cnn" and self.kernel % 2 == 0:
             raise SettingsError(f"--kernel must be odd, so that both sides are seen alike, got {self.kernel}.")

@@ -10,9 +10,10 @@ import pytest
 import torch
 from transformers import PreTrainedTokenizerFast
 
+from hf_mech.templatic.batches import Layout, TrainingBatches, batches_of_epoch
+from hf_mech.templatic.errors import TaskError
 from tests.training.templatic.small import ENCODER_DECODERS, MODELS
-from training.engine import SettingsError
-from training.templatic.data import Layout, TrainingBatches, batches_of_epoch
+from training.templatic.settings import KINDS
 
 
 def test_an_epoch_has_every_prompt_once_by_length():
@@ -30,14 +31,14 @@ def test_an_epoch_has_every_prompt_once_by_length():
 
 
 def test_fewer_prompts_than_a_batch_holds(tokenizer: PreTrainedTokenizerFast, rows: dict[str, list[str]]):
-    with pytest.raises(SettingsError, match=r"batch of 61 needs .* got 60"):
-        TrainingBatches(datasets.Dataset.from_dict(rows), Layout(tokenizer, "nano_gpt"), 61, 0)
+    with pytest.raises(TaskError, match=r"batch of 61 needs .* got 60"):
+        TrainingBatches(datasets.Dataset.from_dict(rows), Layout(tokenizer, "decoder"), 61, 0)
 
 
 @pytest.mark.parametrize("model", MODELS)
 def test_only_the_completion_is_learned(tokenizer: PreTrainedTokenizerFast, rows: dict[str, list[str]], model: str):
     """The labels are the completions with the end behind them, and nothing of the prompt."""
-    batch = Layout(tokenizer, model).training({name: texts[:5] for name, texts in rows.items()})
+    batch = Layout(tokenizer, KINDS[model]).training({name: texts[:5] for name, texts in rows.items()})
     for row in range(5):
         labels = batch["labels"][row]
         assert tokenizer.decode(labels[labels != -100]) == f"{rows['completion'][row]} <eos>"
@@ -54,7 +55,7 @@ def test_only_the_completion_is_learned(tokenizer: PreTrainedTokenizerFast, rows
 
 def test_training_batches_go_to_other_processes(tokenizer: PreTrainedTokenizerFast, rows: dict[str, list[str]]):
     """As a DataLoader's workers get them; and the same prompts stand in a step, however one comes to it."""
-    batches = TrainingBatches(datasets.Dataset.from_dict(rows), Layout(tokenizer, "nano_gpt"), 8, 0)
+    batches = TrainingBatches(datasets.Dataset.from_dict(rows), Layout(tokenizer, "decoder"), 8, 0)
     again = pickle.loads(pickle.dumps(batches))
     for step in (30, 0, 6, 7, 14, 30):  # seven batches an epoch
         epoch, place = divmod(step, 7)

@@ -10,10 +10,11 @@ import pytest
 import torch
 from transformers import GPT2LMHeadModel, PreTrainedTokenizerFast
 
+from hf_mech.templatic.batches import Layout
 from tests.training.templatic.small import ENCODER_DECODERS, MODELS, made, small
-from training.templatic.data import Layout
 from training.templatic.models import AttentionOnlyGPT2LMHeadModel, answers, make_model, save_model
 from training.templatic.run import exact_matches
+from training.templatic.settings import KINDS
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -21,7 +22,7 @@ def test_a_batch_is_its_rows_and_generation_is_the_forward(
     tokenizer: PreTrainedTokenizerFast, rows: dict[str, list[str]], name: str
 ):
     """Padding changes neither loss nor answer; each generated word is what the forward finds most probable there."""
-    model, layout = made(tokenizer, name), Layout(tokenizer, name)
+    model, layout = made(tokenizer, name), Layout(tokenizer, KINDS[name])
     batch = layout.training(rows)
     with torch.no_grad():
         whole = model(**batch).loss
@@ -48,7 +49,7 @@ def test_a_batch_is_its_rows_and_generation_is_the_forward(
 @pytest.mark.parametrize("name", MODELS)
 def test_a_model_learns_one_batch(tokenizer: PreTrainedTokenizerFast, rows: dict[str, list[str]], name: str):
     few = {key: texts[:4] for key, texts in rows.items()}
-    layout = Layout(tokenizer, name)
+    layout = Layout(tokenizer, KINDS[name])
     model = made(tokenizer, name, hidden=32, filter=32, layers=1, initializer_range=0.1).train()
     optimizer, batch = torch.optim.Adam(model.parameters(), lr=1e-2), layout.training(few)
     for _ in range(400 if name == "lstm_attn" else 120):

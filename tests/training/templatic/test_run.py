@@ -13,11 +13,11 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from transformers import PreTrainedTokenizerFast
 
+from hf_mech.templatic.batches import Layout, TrainingBatches
 from hf_mech.templatic.tasks import SPLITS
 from hf_mech.templatic.tokenization import word_tokenizer
 from tests.training.jobs import job_in
 from tests.training.templatic.small import small
-from training.templatic.data import Layout, TrainingBatches, load_splits
 from training.templatic.experiment import EXPERIMENT
 from training.templatic.run import RunOutcome, exact_matches, measured_rows, train_run
 from training.templatic.settings import Run
@@ -47,16 +47,16 @@ def test_a_completion_is_right_if_all_of_it_is():
     a, b, stop, eos, unknown = 6, 7, 8, 3, 1
     said = [[a, b, stop, eos], [a, b, stop, b], [b, b, stop, eos], [a, b, eos, 0], [a, stop, eos, 0]]
     model = Says(torch.tensor([[2, *answer] for answer in [*said, [a, unknown, stop, eos]]]))
-    layout = Layout(tokenizer, "cnn")
+    layout = Layout(tokenizer, "encoder_decoder")
     right = list(exact_matches(model, layout, rows, 6, torch.device("cpu")))
     assert right == [True, False, False, False, False, False]
 
 
 def test_training_accuracy_is_of_prompts_that_were_trained_on():
     run, no_tokenizer = small(), cast(PreTrainedTokenizerFast, None)
-    splits = load_splits("1_shot_rlw", run.data)
+    splits = datasets.load_dataset("hf_mech/templatic_generation", "1_shot_rlw", **run.data)
     assert list(splits) == list(SPLITS)
-    batches = TrainingBatches(splits["train"], Layout(no_tokenizer, "cnn"), 4, 0)
+    batches = TrainingBatches(splits["train"], Layout(no_tokenizer, "encoder_decoder"), 4, 0)
     seen = {row for step in range(3) for row in batches.indices(step).tolist()}
     chosen = measured_rows(replace(run, eval_prompts=0), splits, batches, 3)
     assert [splits["train"][i] for i in sorted(seen)] == chosen["train"].to_list()

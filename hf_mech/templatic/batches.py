@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import datasets
 import numpy as np
@@ -15,25 +15,11 @@ from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import Dataset
 from transformers import PreTrainedTokenizerFast
 
-import hf_mech  # noqa: F401  load_dataset learns our names
-from hf_mech.templatic.tokenization import word_tokenizer, words_of
+from hf_mech.templatic.errors import TaskError
 
-from ..engine import SettingsError
-from .settings import ENCODER_DECODERS
-
-DATASET = "hf_mech/templatic_generation"
+Kind = Literal["encoder_decoder", "decoder", "decoder_unpadded"]
 IGNORED = -100
 _POOL = 50  # batches whose prompts are sorted by length together
-
-
-def load_splits(task: str, settings: Mapping[str, Any]) -> datasets.DatasetDict:
-    """The task's splits, with the builder's defaults but for `settings`."""
-    return datasets.load_dataset(DATASET, task, **settings)
-
-
-def training_tokenizer(train: datasets.Dataset) -> PreTrainedTokenizerFast:
-    """The tokenizer of the words that the training split has."""
-    return word_tokenizer(words_of([*_texts(train, "prompt"), *_texts(train, "completion")]))
 
 
 def _texts(rows: datasets.Dataset, column: str) -> list[str]:
@@ -53,10 +39,10 @@ def batches_of_epoch(lengths: NDArray[np.int64], batch_size: int, seed: int, epo
     padding, and the batches are shuffled again. What does not fill a last batch is left out of the epoch.
 
     Raises:
-        SettingsError: there are fewer rows than one batch holds.
+        TaskError: there are fewer rows than one batch holds.
     """
     if len(lengths) < batch_size:
-        raise SettingsError(f"A batch of {batch_size} needs as many training prompts, got {len(lengths)}.")
+        raise TaskError(f"A batch of {batch_size} needs as many training prompts, got {len(lengths)}.")
     dice = np.random.default_rng((seed, epoch))
     drawn = dice.permutation(len(lengths))
     batches = []
@@ -71,21 +57,23 @@ def batches_of_epoch(lengths: NDArray[np.int64], batch_size: int, seed: int, epo
 class Layout:
     """Lays rows out for a model, as tensors.
 
-    An encoder-decoder gets prompts padded on the right, and answers as labels. A decoder gets both in one text: the
-    prompts padded on the left, as for generation, so that all answers begin in the same column; it is asked for the
-    logits from there on alone, and the labels are those columns'. Mamba's texts begin in the first column.
+    - `encoder_decoder`: prompts padded on the right, and answers as labels.
+    - `decoder`: both in one text. Prompts are padded on the left, as for generation, so that all answers begin in the
+      same column. Logits are computed from there on, and the labels are those columns'.
+    - `decoder_unpadded`: both in one text that begins in the first column, for models whose training kernels take no
+      padding before it (Mamba's).
 
     Args:
-        tokenizer: see [`training_tokenizer`].
-        model: one of `settings.MODELS`.
+        tokenizer: a tokenizer of words, see [`~hf_mech.templatic.tokenization.word_tokenizer`].
+        kind: of the model.
     """
 
     tokenizer: PreTrainedTokenizerFast
-    model: str
+    kind: Kind
 
     def prompts(self, rows: Mapping[str, list[str]]) -> dict[str, Tensor]:
         """`input_ids` and `attention_mask` [batch, length] of the prompts alone, for generation."""
-        return self._padded(self._ids(rows["prompt"]), "right" if self.model in ENCODER_DECODERS else "left")
+        return self._padded(self._ids(rows["prompt"]), "right" if self.kind == "encoder_decoder" else "left")
 
     def answers(self, rows: Mapping[str, list[str]]) -> Tensor:
         """The completions, each with `<eos>` behind it, [batch, length], padded with `<pad>` behind that."""
@@ -96,9 +84,9 @@ class Layout:
         prompts, answers = self.prompts(rows), self.answers(rows)
         real = answers != self.tokenizer.pad_token_id
         labels = answers.masked_fill(~real, IGNORED)
-        if self.model in ENCODER_DECODERS:
+        if self.kind == "encoder_decoder":
             return {**prompts, "labels": labels}
-        if self.model == "mamba":
+        if self.kind == "decoder_unpadded":
             return self._without_left_padding(rows)
         mask = torch.cat([prompts["attention_mask"], real.long()], 1)
         return {
@@ -144,7 +132,7 @@ class TrainingBatches(Dataset[dict[str, Any]]):
         batch_size, seed: see [`batches_of_epoch`].
 
     Raises:
-        SettingsError: there are fewer rows than one batch holds.
+        TaskError: there are fewer rows than one batch holds.
     """
 
     def __init__(self, rows: datasets.Dataset, layout: Layout, batch_size: int, seed: int) -> None:
