@@ -12,7 +12,7 @@ from tests.training.pargen.conftest import ORIGIN
 from training.engine import SettingsError
 from training.engine.main import finished_runs
 from training.pargen.experiment import EXPERIMENT
-from training.pargen.report import measurements, table_of, wrong_completions
+from training.pargen.report import measurements, table_of
 from training.pargen.run import Part, PartOutcome
 
 
@@ -46,9 +46,9 @@ def test_one_wrong_prompt_is_never_rounded_away(part: Part):
 def test_the_table_is_followed_by_the_wrong_completions(part: Part):
     (outcome,) = outcomes_with(part, 999)
     outcome.wrong = [{"index": 3, "prompt": "Q a A", "expected": "a .", "got": "b ."}]
-    (said,) = wrong_completions([outcome])
-    assert said == "1_shot_rlw test 3: `Q a A`, expected `a .`, got `b .`"
-    assert str(EXPERIMENT.table([outcome])).endswith(said)
+    printed = str(EXPERIMENT.table([outcome]))
+    assert "| pargen | 1_shot_rlw | 1,000 | 1 |" in printed
+    assert printed.endswith("\n\n1_shot_rlw test 3: `Q a A`, expected `a .`, got `b .`")
 
 
 def finished(folder: Path, outcomes: Sequence[PartOutcome]) -> dict[Path, PartOutcome]:
@@ -81,4 +81,4 @@ def test_parts_that_do_not_belong_together_are_refused(
     found = finished(tmp_path, [first, second])
     assert len(found) == 2
     with pytest.raises(SettingsError, match=message):
-        list(EXPERIMENT.cards(found))
+        EXPERIMENT.card(found)
