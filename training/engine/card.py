@@ -20,6 +20,7 @@ from hf_mech.hub.checkpoint import save_checkpoint
 from hf_mech.hub.files import write_text_atomically
 
 from .run import Outcome
+from .settings import SettingsError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -152,14 +153,14 @@ def common_origin(origins: Iterable[dict[str, Any]]) -> dict[str, Any]:
     """The commands and commits that trained several runs, on the one machine with the one set of versions that did.
 
     Raises:
-        ValueError: the machines or the versions differ.
+        SettingsError: the machines or the versions differ.
     """
     origins = list(origins)
     first = origins[0]
     for origin in origins:
         for key in ("machine", "versions"):
             if origin[key] != first[key]:
-                raise ValueError(
+                raise SettingsError(
                     f"Runs of {first[key]} and of {origin[key]} cannot share a card; train them into another "
                     "--output_dir."
                 )

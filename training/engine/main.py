@@ -16,7 +16,7 @@ from .arguments import Request, parser_of, read
 from .experiment import Experiment
 from .migration import migrate
 from .run import OUTCOME_FILE, Outcome, last_checkpoint, step_of
-from .runner import is_main_process, launched_processes, run_all
+from .runner import is_main_process, launched_processes, run_all, wait_for_everyone
 from .settings import Settings, SettingsError
 from .tables import Table, print_markdown
 from .trackers import check_trackers
@@ -48,6 +48,7 @@ def main(experiment: Experiment[Any, Any], arguments: Sequence[str] | None = Non
         output_dir = Path(request.options.output_dir)
         if is_main_process():
             migrate(experiment, output_dir)
+        wait_for_everyone()
         stages = [list(stage) for stage in experiment.stages(request)]
         if request.options.dry_run:
             print_markdown(plan_of(experiment, [run for stage in stages for run in stage], output_dir).markdown())

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 import torch
 from accelerate import PartialState
+from accelerate.utils import parse_flag_from_env
 from tqdm.auto import tqdm
 
 from hf_mech.hub.environment import code_version, describe_machine, package_versions, running_command
@@ -26,7 +27,7 @@ from hf_mech.hub.files import write_text_atomically
 from .arguments import Options
 from .experiment import Experiment
 from .run import OUTCOME_FILE, Job, Outcome, remove_checkpoints
-from .settings import Settings
+from .settings import Settings, SettingsError
 from .trackers import Tracker
 
 S = TypeVar("S", bound=Settings)
@@ -138,10 +139,25 @@ def is_main_process() -> bool:
     return int(os.environ.get("RANK", 0)) == 0
 
 
+def processes() -> PartialState:
+    """The launched processes, as accelerate has them.
+
+    Raises:
+        SettingsError: accelerate has others, so that each process would train a run of its own.
+    """
+    state = PartialState(cpu=parse_flag_from_env("ACCELERATE_USE_CPU"))
+    if state.num_processes != launched_processes():
+        raise SettingsError(
+            f"{launched_processes()} processes were launched, but accelerate joins {state.num_processes}. "
+            "Without a GPU, set ACCELERATE_USE_CPU=true."
+        )
+    return state
+
+
 def wait_for_everyone() -> None:
     """Returns when every launched process has come here."""
     if launched_processes() > 1:
-        PartialState().wait_for_everyone()
+        processes().wait_for_everyone()
 
 
 def _one_core(lines: Any) -> None:

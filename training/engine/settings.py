@@ -33,6 +33,7 @@ def axis(
     all: Iterable[Any] = (),
     default: Sequence[Any] | None = None,
     called: str | None = None,
+    least: float | None = None,
 ) -> Any:
     """A field whose option takes several values; every combination of the axes' values is a run.
 
@@ -42,10 +43,11 @@ def axis(
         all: the values that "all" stands for; empty: the known ones.
         default: the values if none is asked for; None: the option must be given.
         called: the option's name, if it is not the field's.
+        least: the smallest number that it may be.
     """
     known, all = tuple(known), tuple(all)
     metadata = {"role": AXIS, "help": help, "known": known, "all": all or known, "default": default, "called": called}
-    return field(metadata=metadata)
+    return field(metadata=metadata | {"least": least})
 
 
 def option(help: str, *, default: Any = MISSING, known: Iterable[Any] = (), least: float | None = None) -> Any:
@@ -189,7 +191,8 @@ def check_names(asked: Iterable[Any], known: Iterable[Any], option: str) -> None
 
 def _check(entry: Field[Any], value: Any) -> None:
     known, least = entry.metadata.get("known", ()), entry.metadata.get("least")
+    asked_by = f"--{entry.metadata.get('called') or entry.name}"
     if known and value is not None:
-        check_names([value], known, f"--{entry.name}")
+        check_names([value], known, asked_by)
     if least is not None and value is not None and not value >= least:  # also refuses nan
-        raise SettingsError(f"--{entry.name} must be {least} or more, got {value}.")
+        raise SettingsError(f"{asked_by} must be {least} or more, got {value}.")

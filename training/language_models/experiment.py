@@ -15,7 +15,7 @@ from hf_mech.text.blocks import prepare, train_tokenizer
 from hf_mech.text.corpora import Corpus, file_corpus, hub_corpus, stdlib_corpus
 
 from ..engine import Experiment, Options, Request, SettingsError
-from ..engine.runner import RUN_FILE
+from ..engine.runner import RUN_FILE, processes
 from ..engine.settings import check_names
 from . import report
 from .run import RunOutcome, data_folder, train_run
@@ -101,7 +101,8 @@ class LanguageModelsExperiment(Experiment[Run, RunOutcome]):
         rest: list[Run] = []
         for preset in request.presets:
             settings = Data.of(preset, request.overrides)
-            data = prepared_data(options, settings).name
+            with processes().main_process_first():  # the others find it done
+                data = prepared_data(options, settings).name
             begun = {}
             for objective in objectives if options.pretrain else []:
                 epochs = {"epochs": options.pretraining_epochs} if options.pretraining_epochs else {}

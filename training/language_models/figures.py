@@ -19,21 +19,28 @@ _TITLES = {"scratch": "from scratch", "pretrained": "pretrained here", "checkpoi
 
 
 def curves_of(outcomes: Sequence[RunOutcome]) -> Figure:
-    """A panel for every start and objective; fine-tuned models from before their first step on."""
-    panels: dict[tuple[str, str], dict[str, list[list[float]]]] = {}
-    for outcome in outcomes:
+    """A panel for every start, objective and departure from the preset; fine-tuned models from before their first step.
+
+    Departures that all runs share have no place in the titles.
+    """
+    shown = [outcome for outcome in outcomes if outcome.settings.start != "pretraining"]
+    shared = set.intersection(*(set(outcome.settings.departures.items()) for outcome in shown)) if shown else set()
+    panels: dict[tuple[str, str, str], dict[str, list[list[float]]]] = {}
+    for outcome in shown:
         run = outcome.settings
-        if run.start != "pretraining":
-            before = [] if run.start == "scratch" else [outcome.perplexity_before]
-            forms = panels.setdefault((run.start, run.objective), {})
-            forms.setdefault(run.form, []).append(before + outcome.validation_perplexity)
-    order = sorted(panels, key=lambda panel: (STARTS.index(panel[0]), OBJECTIVES.index(panel[1])))
+        before = [] if run.start == "scratch" else [outcome.perplexity_before]
+        departures = "".join(
+            f", {name} {value}" for name, value in run.departures.items() if (name, value) not in shared
+        )
+        forms = panels.setdefault((run.start, run.objective, departures), {})
+        forms.setdefault(run.form, []).append(before + outcome.validation_perplexity)
+    order = sorted(panels, key=lambda panel: (STARTS.index(panel[0]), OBJECTIVES.index(panel[1]), panel[2]))
     return perplexity_figure(
         {
-            f"{'MLM' if objective == 'mlm' else 'ALM'}, {_TITLES[start]}": (
+            f"{'MLM' if objective == 'mlm' else 'ALM'}, {_TITLES[start]}{departures}": (
                 1 if start == "scratch" else 0,
-                panels[start, objective],
+                panels[start, objective, departures],
             )
-            for start, objective in order
+            for start, objective, departures in order
         }
     )

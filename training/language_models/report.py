@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,13 @@ def order(outcome: RunOutcome) -> tuple[Any, ...]:
     run = outcome.settings
     checkpoint = run.checkpoint or "" if run.start == "checkpoint" else ""
     place = (STARTS.index(run.start), OBJECTIVES.index(run.objective), run.multi_pop, FORMS.index(run.form))
-    return *place, checkpoint, run.seed
+    departures = departures_of(run)
+    return *place, checkpoint, bool(departures), json.dumps(departures, sort_keys=True), run.seed
+
+
+def departures_of(run: Run) -> dict[str, Any]:
+    """The departures from the preset, but for the number of pops, which every setting names."""
+    return {name: value for name, value in run.departures.items() if name != "multi_pop"}
 
 
 def measurements(outcomes: Iterable[RunOutcome]) -> list[Measurement]:
@@ -97,8 +104,9 @@ def table3(measured: Iterable[Measurement]) -> Table:
     for entry in measured:
         setting = entry.setting
         if entry.metric == SCORE and setting["start"] != "pretraining":
-            pops = "" if setting["multi_pop"] == 1 else f", {setting['multi_pop']} pops"
-            cells = rows.setdefault((_STARTS[setting["start"]] + pops, _OBJECTIVES[setting["objective"]]), {})
+            more = "" if setting["multi_pop"] == 1 else f", {setting['multi_pop']} pops"
+            more += "".join(f", {name} {value}" for name, value in setting.get("departures", {}).items())
+            cells = rows.setdefault((_STARTS[setting["start"]] + more, _OBJECTIVES[setting["objective"]]), {})
             cells[setting["form"]] = f"{entry.mean:.2f} ± {entry.std:.2f}"
             if entry.paper is not None:
                 cells[setting["form"]] += f" (paper: {entry.paper.mean:.2f} ± {entry.paper.std:.2f})"
@@ -143,6 +151,8 @@ def _of_cell(outcomes: Sequence[RunOutcome]) -> list[Measurement]:
         "vocabulary": data["vocabulary"],
         "corpus": data["digest"][:12],
     }
+    if departures := departures_of(run):
+        setting["departures"] = departures
     if run.start == "checkpoint":
         setting["checkpoint"] = run.checkpoint
 

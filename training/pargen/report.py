@@ -10,6 +10,7 @@ from hf_mech.hub import Measurement, PaperFigure, Results, measurement
 from hf_mech.psl.library import read_program
 from hf_mech.templatic.tasks import SPLITS, TASKS
 
+from ..engine import SettingsError
 from ..engine.card import Card, Checkpoint
 from ..engine.tables import Table
 from .figures import parse_figure
@@ -29,7 +30,7 @@ def check_parts(outcomes: Sequence[PartOutcome]) -> None:
     """Checks that the parts of a program, in their order, can share a card.
 
     Raises:
-        ValueError: they are of different texts of the program or of different seeds, or two share a prompt.
+        SettingsError: they are of different texts of the program or of different seeds, or two share a prompt.
     """
     parts = [outcome.settings for outcome in outcomes]
     for name, values in (
@@ -37,10 +38,12 @@ def check_parts(outcomes: Sequence[PartOutcome]) -> None:
         ("seeds", {part.seed for part in parts}),
     ):
         if len(values) > 1:
-            raise ValueError(f"The parts of {parts[0].program} are of {len(values)} {name}; keep one in --output_dir.")
+            raise SettingsError(
+                f"The parts of {parts[0].program} are of {len(values)} {name}; keep one in --output_dir."
+            )
     for before, after in pairwise(parts):
         if (before.task, before.split) == (after.task, after.split) and after.start < before.stop:
-            raise ValueError(f"Two parts share prompts: {before} and {after}; remove one from --output_dir.")
+            raise SettingsError(f"Two parts share prompts: {before} and {after}; remove one from --output_dir.")
 
 
 def order(outcome: PartOutcome) -> tuple[object, ...]:

@@ -46,7 +46,7 @@ class Cell(Settings):
 
     domain: str = axis("configurations of hf_mech/strips_traces", (*BUNDLED, "pddl"), all=PAPER.values("domain"))
     num_train: int = axis(
-        "numbers of training traces; all: those of Table 1", all=["all"], default=["all"], called="sizes"
+        "numbers of training traces; all: those of Table 1", all=["all"], default=["all"], called="sizes", least=1
     )
     head_factor: float = axis("heads per true proposition; 1: their number is known, as in the paper", default=[1.0])
     seeds: str = fixed("the seeds, trained at once", default=ALL_SEEDS)

@@ -1,9 +1,8 @@
-"""Ten seeds in one tensor are ten runs: no member knows of the others."""
+"""Several seeds in one tensor are as many runs: no member knows of the others."""
 
 from __future__ import annotations
 
 from random import Random
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -12,15 +11,13 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from hf_mech.metrics import load
-from hf_mech.models.strips.configuration_strips import StripsTransformerConfig
-from hf_mech.models.strips.modeling_strips import StripsTransformer
-from hf_mech.models.strips.strips_attention import strips_attention
-from hf_mech.models.strips.strips_loss import strips_focal_loss
+from hf_mech.models.strips import StripsTransformer, StripsTransformerConfig, strips_attention, strips_focal_loss
 from hf_mech.planning.bundled import load_bundled
+from training.strips.progress import Progress
+from training.strips.run import trace_accuracy
 
 SIMPLE = load_bundled("simple").domain
 SEEDS = (0, 1, 2)
-_DICE = 1_000_003  # what a seed's dice are apart in `Progress.redraw`
 
 
 def traces(count: int, longest: int = 8) -> tuple[Tensor, Tensor]:
@@ -33,16 +30,13 @@ def traces(count: int, longest: int = 8) -> tuple[Tensor, Tensor]:
     return ids, labels
 
 
-def trained(strips_cell: ModuleType, seeds: tuple[int, ...], steps: int = 320) -> tuple[StripsTransformer, Any]:
-    """The loop of `train_cell`, in float64: what only rounds differently does not tell the runs apart."""
-    progress_class: Any = strips_cell.Progress
+def trained(seeds: tuple[int, ...], steps: int = 320) -> tuple[StripsTransformer, Progress]:
+    """The loop of `train_cell`, in float64, so that rounding does not tell the runs apart."""
     ids, labels = traces(40)
     config = StripsTransformerConfig(actions=list(SIMPLE.action_names), num_propositions=3, ensemble=len(seeds))
     model = StripsTransformer(config).double().seed_members(seeds).train()
     optimizer = torch.optim.RAdam(model.parameters(), lr=0.02, betas=(0.9, 0.99))
-    progress = progress_class.of(len(seeds))
-    if len(seeds) == 1:
-        progress.redraws = [_DICE * seeds[0]]  # alone, a seed stands in the first place: give it its own dice
+    progress = Progress.of(seeds)
     while progress.step < steps:
         part = slice(8 * (progress.step % 5), 8 * (progress.step % 5) + 8)
         model(ids[part], labels=labels[part]).loss.backward()
@@ -50,34 +44,42 @@ def trained(strips_cell: ModuleType, seeds: tuple[int, ...], steps: int = 320) -
         optimizer.zero_grad()
         progress.step += 1
         if progress.step % 40 == 0:
-            progress.update(model.theta, strips_cell.trace_accuracy(model.theta, ids, labels), None)
+            progress.update(model.theta, trace_accuracy(model.theta, ids, labels), None)
             progress.redraw(model.theta, optimizer, 80)
     return model, progress
 
 
-def test_an_ensemble_is_its_members_alone(strips_cell: ModuleType):
-    together, progress = trained(strips_cell, SEEDS)
+@pytest.fixture(scope="module")
+def together() -> tuple[StripsTransformer, Progress]:
+    return trained(SEEDS)
+
+
+@pytest.mark.parametrize("place", range(len(SEEDS)))
+def test_an_ensemble_is_its_members_alone(together: tuple[StripsTransformer, Progress], place: int):
+    model, progress = together
     assert any(progress.redraws)
-    for index, seed in enumerate(SEEDS):
-        alone, own = trained(strips_cell, (seed,))
-        assert_close(together.theta[index], alone.theta[0], rtol=0, atol=1e-10)
-        assert own.redraws[0] - _DICE * seed == progress.redraws[index]
-        for name in ("settled_at", "changed_at", "best_at", "best_accuracy"):
-            assert getattr(own, name)[0] == getattr(progress, name)[index], name
-        assert torch.equal(own.symbols[0], progress.symbols[index])
-        assert_close(progress.best_theta[index], own.best_theta[0], rtol=0, atol=1e-10)
+    alone, own = trained(SEEDS[place : place + 1])
+    assert_close(model.theta[place], alone.theta[0], rtol=0, atol=1e-10)
+    for name in ("redraws", "settled_at", "changed_at", "best_at", "best_accuracy"):
+        assert getattr(own, name)[0] == getattr(progress, name)[place], name
+    assert own.symbols is not None
+    assert own.best_theta is not None
+    assert progress.symbols is not None
+    assert progress.best_theta is not None
+    assert torch.equal(own.symbols[0], progress.symbols[place])
+    assert_close(progress.best_theta[place], own.best_theta[0], rtol=0, atol=1e-10)
 
 
-def test_a_member_does_not_know_the_others(strips_cell: ModuleType):
-    """Whatever stands beside it: here the redraws are its own without further ado."""
-    first, _ = trained(strips_cell, SEEDS, steps=200)
-    second, _ = trained(strips_cell, (7, 1, 8), steps=200)
-    assert_close(first.theta[1], second.theta[1], rtol=0, atol=1e-10)
-    assert not torch.allclose(first.theta[0], second.theta[0])
+def test_a_member_knows_neither_the_others_nor_its_place():
+    first, progress = trained(SEEDS, steps=200)
+    second, _ = trained((1, 7, 8), steps=200)
+    assert progress.redraws[1]
+    assert_close(first.theta[1], second.theta[0], rtol=0, atol=1e-10)
+    assert not torch.allclose(first.theta[0], second.theta[1])
 
 
-def test_member_gives_that_member(strips_cell: ModuleType):
-    model, _ = trained(strips_cell, SEEDS, steps=20)
+def test_member_gives_that_member():
+    model, _ = trained(SEEDS, steps=20)
     ids, _ = traces(10)
     with torch.no_grad():
         whole = model.eval()(ids)
@@ -114,12 +116,12 @@ def test_accumulated_parts_are_the_whole_batch(sizes: tuple[int, ...]):
 
 
 @torch.no_grad()
-def test_trace_accuracy_is_the_metrics(strips_cell: ModuleType):
+def test_trace_accuracy_is_the_metrics():
     ids, labels = traces(60)
     hidden = StripsTransformer.from_domain(SIMPLE).theta
     theta = torch.cat([hidden, hidden, torch.rand(4, 3, 3, 3)])
     theta[1, 0, 0, 0] = 1 - theta[1, 0, 0, 0]
-    found = strips_cell.trace_accuracy(theta, ids, labels, batch_size=13)
+    found = trace_accuracy(theta, ids, labels, batch_size=13)
     assert found[0] == 1
     assert len(set(found.tolist())) > 2
     for member, accuracy in enumerate(found.tolist()):
