@@ -51,7 +51,8 @@ def main(experiment: Experiment[Any, Any], arguments: Sequence[str] | None = Non
         wait_for_everyone()
         stages = [list(stage) for stage in experiment.stages(request)]
         if request.options.dry_run:
-            print_markdown(plan_of(experiment, [run for stage in stages for run in stage], output_dir).markdown())
+            if is_main_process():
+                print_markdown(plan_of(experiment, [run for stage in stages for run in stage], output_dir).markdown())
             return
         _run(experiment, stages, request)
     except KeyboardInterrupt:
@@ -77,8 +78,7 @@ def _run(experiment: Experiment[Any, Any], stages: Sequence[Sequence[Settings]],
         return
     asked = [settings for runs in stages for settings in runs]
     finished = finished_runs(experiment, asked, Path(options.output_dir))
-    for own in by_card(experiment, finished):
-        card = experiment.card(own)
+    for card in map(experiment.card, by_card(experiment, finished)):
         folder = card.write(experiment.folder / "card.md", Path(options.cards_dir))
         card.save_checkpoint(Path(options.output_dir) / card.name)
         if options.push_to_hub:

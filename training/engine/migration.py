@@ -17,6 +17,7 @@ from hf_mech.hub.files import write_text_atomically
 from .experiment import Experiment
 from .run import OUTCOME_FILE
 from .runner import RUN_FILE
+from .settings import SettingsError
 
 _NOTES = (RUN_FILE, "cell.json")
 _REPEATED = ("run", "cell", "part")
@@ -42,15 +43,26 @@ def _older_runs(
             continue
         before = json.loads(note.read_text("utf-8"))
         after = experiment.upgrade(before, note.parent)
-        if after is not None:
-            named = output_dir / experiment.settings(**after).name == note.parent
-            if done or not named or (after, note.name) != (before, RUN_FILE):
-                yield note, after, outcome if done else None
+        name = None if after is None else _name_of(experiment, after)
+        if (
+            name
+            and after
+            and (done or (output_dir / name, note, after) != (note.parent, note.with_name(RUN_FILE), before))
+        ):
+            yield note, after, outcome if done else None
     for file in sorted(output_dir.rglob("*.json")):  # a part of a split was one file
         if file.stem.isdigit():
             content = json.loads(file.read_text("utf-8"))
             if "part" in content and (after := experiment.upgrade(content, file.parent)) is not None:
                 yield file, after, file
+
+
+def _name_of(experiment: Experiment[Any, Any], content: dict[str, Any]) -> str | None:
+    """The name of a run with these settings; None if they make no run today, so that the folder is left alone."""
+    try:
+        return experiment.settings(**content).name
+    except (SettingsError, TypeError):
+        return None
 
 
 def _bring(

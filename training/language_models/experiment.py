@@ -105,8 +105,7 @@ class LanguageModelsExperiment(Experiment[Run, RunOutcome]):
                 data = prepared_data(options, settings).name
             begun = {}
             for objective in objectives if options.pretrain else []:
-                epochs = {"epochs": options.pretraining_epochs} if options.pretraining_epochs else {}
-                overrides = {name: value for name, value in request.overrides.items() if name != "multi_pop"} | epochs
+                overrides = {**request.overrides, "multi_pop": None, "epochs": options.pretraining_epochs}
                 begun[objective] = Run.of(
                     preset,
                     overrides,

@@ -92,10 +92,10 @@ def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
 
 
 def card_name(outcome: RunOutcome) -> str:
-    """`stack-lm` for the standard library, else with the corpus's name behind it."""
-    if outcome.data["corpus"] == "python_stdlib":
-        return NAME
-    return f"{NAME}-{outcome.data['config'] or outcome.data['corpus'].rpartition('/')[2]}"
+    """`stack-lm`, then the corpus's name if it is not the standard library, and the preset if it is not `cpu`."""
+    corpus, preset = outcome.data, outcome.settings.preset
+    own = [] if corpus["corpus"] == "python_stdlib" else [corpus["config"] or corpus["corpus"].rpartition("/")[2]]
+    return "-".join([NAME, *own, *([] if preset == "cpu" else [preset])])
 
 
 def table3(measured: Iterable[Measurement]) -> Table:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -76,7 +75,7 @@ class StripsExperiment(Experiment[Cell, CellOutcome]):
         yield sorted(cells, key=lambda cell: cell.num_train, reverse=True)
 
     def shares_card(self, settings: Cell) -> Hashable:
-        return settings.labels[0], settings.seeds, json.dumps(settings.departures)
+        return settings.labels[0], settings.seeds
 
     def upgrade(self, record: dict[str, Any], folder: Path) -> dict[str, Any] | None:
         """Before, `seeds` was their number, `redraw_after` None where it is 0 today, and no preset was noted."""

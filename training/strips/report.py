@@ -21,6 +21,7 @@ from .run import DATASET, PAPER, Cell, CellOutcome
 
 TRAIN, TEST = "train_trace_accuracy", "test_trace_accuracy"
 BEST = "test_trace_accuracy_of_best_training_seed"
+_SHOWN = ("num_train", "head_factor", "data_seed", "preset")
 _PROOF = {True: "**proved it equal** to", False: "proved it different from", None: "could not decide it against"}
 
 
@@ -86,7 +87,9 @@ def on_instances(outcome: CellOutcome, problem: StripsProblem) -> list[Equivalen
 
 def measure(cell: Cell, metric: str, values: Sequence[float | bool | None]) -> Measurement:
     """One metric of a cell; the paper's figure stands beside it where the number of heads is the paper's."""
-    setting = {name: getattr(cell, name) for name in ("num_train", "head_factor", "data_seed", "preset")}
+    setting: dict[str, Any] = {name: getattr(cell, name) for name in _SHOWN}
+    if departures := {name: value for name, value in cell.departures.items() if name not in _SHOWN}:
+        setting["departures"] = departures
     paper = PAPER.figure(metric, domain=cell.domain, num_train=cell.num_train) if cell.head_factor == 1 else None
     return measurement(DATASET, cell.domain, setting, metric, [float(value or 0) for value in values], paper)
 
@@ -195,7 +198,8 @@ def cells_of(cards: Path) -> Iterable[tuple[tuple[str, int], dict[str, Measureme
     for file in sorted(cards.glob("strips-*/results.json")):
         cells: dict[tuple[str, int], dict[str, Measurement]] = {}
         for entry in Results.load(file).results:
-            if entry.setting["preset"] == "redraw" and entry.setting["head_factor"] == 1:
+            setting = entry.setting
+            if (setting["preset"], setting["head_factor"], "departures" in setting) == ("redraw", 1, False):
                 cells.setdefault((entry.config or "", entry.setting["num_train"]), {})[entry.metric] = entry
         yield from sorted(cells.items())
 

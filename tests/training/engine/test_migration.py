@@ -92,3 +92,12 @@ def test_two_folders_of_one_run_are_refused(tmp_path: Path) -> None:
     (tmp_path / "runs" / NAMES["strips"][0]).mkdir()
     with pytest.raises(FileExistsError, match=r"hold the same run .*remove one of them"):
         migrate(CASES["strips"].experiment, tmp_path / "runs")
+
+
+def test_a_folder_that_makes_no_run_is_left_alone(tmp_path: Path) -> None:
+    gone = {"domain": "gone", "num_train": 5, "head_factor": 1.0, "seeds": 3, "redraw_after": 5}
+    for name, content in (("a", gone), ("b", {})):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "run.json").write_text(json.dumps(content))
+    assert migrate(CASES["strips"].experiment, tmp_path) == []
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "b", "run.json", "run.json"]

@@ -74,9 +74,9 @@ def test_a_split_is_cut_into_parts():
         (["--seeds", "0..1"], "--seeds: a table is of one seed of the data, got 2"),
     ],
 )
-def test_wrong_options_are_refused(wrong: list[str], message: str, capsys: pytest.CaptureFixture[str]):
+def test_wrong_options_are_refused(wrong: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit) as left:
-        main(EXPERIMENT, [*wrong, "--dry_run"])
+        main(EXPERIMENT, [*wrong, "--dry_run", "--output_dir", str(tmp_path)])
     assert left.value.code == 2
     said = capsys.readouterr().err
     assert re.search(message, said)

@@ -125,9 +125,9 @@ def test_the_largest_cell_with_more_heads():
         (["--domain", "simple", "--max_steps", "0"], "--max_steps must be 1 or more, got 0"),
     ],
 )
-def test_wrong_options_are_refused(arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]):
+def test_wrong_options_are_refused(arguments: list[str], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     with pytest.raises(SystemExit) as left:
-        main(EXPERIMENT, [*arguments, "--dry_run"])
+        main(EXPERIMENT, [*arguments, "--dry_run", "--output_dir", str(tmp_path)])
     assert left.value.code == 2
     said = capsys.readouterr().err
     assert says in said
