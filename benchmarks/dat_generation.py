@@ -1,12 +1,12 @@
-"""PARGEN compiled into a DAT: prompts a second, memory, compiling and loading, and cost against length and productions.
+"""PARGEN compiled into a DAT: prompts a second, memory, compile and load time, cost by length and productions.
 
     python benchmarks/dat_generation.py
 
-Prompts of 1_shot_rlw go through the tokenizer, `generate()` and back to words, in batches of 200, on one thread. Before
-anything is timed, every completion is compared with the right one; a batch has prompts of like lengths. Beside it: the
-same network as one-hot vectors (backend `dense`) at a size that it can hold, and the symbolic machine PSM of the same
-program, which takes one prompt at a time. `cpu` in a metric's name: seconds of the processor, in which other work on
-the machine has little say; without it, seconds of the clock.
+Prompts of 1_shot_rlw go through the tokenizer, `generate()` and back to words, in batches of 200 prompts of similar
+lengths, on one thread. Before timing, every completion is compared with the right one. For comparison: the same network
+with one-hot vectors (backend `dense`) at a size that fits in memory, and the symbolic machine PSM of the same program,
+which takes one prompt at a time. Metrics with `cpu` in their names are in processor seconds, which depend little on
+other work on the machine; the others are in wall-clock seconds.
 """
 
 from __future__ import annotations
@@ -48,25 +48,25 @@ KINDS = {
     "by position": "where position[n] == position[N]@pos_decrement:\n    next[N] = symbol[n]\n",
     "by symbol": "where symbol[n] == symbol[N] and position[n] != position[N]:\n    next[N] = position[n]\n",
 }
-"""Productions that say which cell they read, and productions for which every cell is compared with every other."""
+"""Productions that name the cell they read, and productions that compare every pair of cells."""
 
 Pairs = Sequence[tuple[str, str]]  # prompts and their completions
 
 
 class Network:
-    """A compiled program, and what it says to prompts."""
+    """A compiled program, and its completions of prompts."""
 
     def __init__(self, program: str, **sizes: Any):
         self.model, self.tokenizer = compile_program(program, **sizes)
 
     def say(self, prompts: Sequence[str], max_new_tokens: int) -> list[str]:
-        """What comes out, up to the stop word."""
+        """The completions, up to the stop word."""
         batch = self.tokenizer(list(prompts), padding=True, return_tensors="pt")
         said = self.model.generate(**batch, max_new_tokens=max_new_tokens)[:, batch["input_ids"].shape[1] :]
         return [text.removesuffix(" Q") for text in self.tokenizer.batch_decode(said, skip_special_tokens=True)]
 
     def complete(self, pairs: Pairs, batch_size: int) -> None:
-        """Completes all prompts. Raises AssertionError if one is wrong: nothing is timed that is not right."""
+        """Completes all prompts. Raises AssertionError if one is wrong: only right results are timed."""
         self.tokenizer.forget()
         for start in range(0, len(pairs), batch_size):
             batch = pairs[start : start + batch_size]
@@ -77,7 +77,7 @@ class Network:
 
 
 class Clocked:
-    """A side that also notes the processor's seconds of each call."""
+    """A side that also records the processor seconds of each call."""
 
     def __init__(self, side: Callable[[], object]):
         self.side, self.cpu_seconds = side, list[float]()
@@ -102,7 +102,7 @@ def prompts_of(count: int) -> Pairs:
 
 
 def prompts_of_length(length: int, count: int) -> Pairs:
-    """Two constituents of so many symbols are swapped: 6 length + 8 words."""
+    """Prompts that swap two constituents of `length` symbols: 6 length + 8 words."""
     pairs = []
     for number in range(count):
         x, y, u, w = (" ".join(f"{name}{i}" for i in range(length)) for name in "xyuw")
@@ -113,7 +113,7 @@ def prompts_of_length(length: int, count: int) -> Pairs:
 
 
 def generation(runs: int) -> list[Measurement]:
-    """Prompts a second; how many times as fast as the vectors and as the symbolic machine."""
+    """Prompts a second, and the speed-up over the vectors and over the symbolic machine."""
     network = Network(program_text("pargen"), **SIZES)
     pairs = prompts_of(PROMPTS)
     setting = {"task": TASK, "split": SPLIT, "batch": BATCH, "threads": 1}
@@ -151,7 +151,7 @@ def generation(runs: int) -> list[Measurement]:
 
 
 def memory(backend: str, *, warm_up: bool) -> None:
-    """What is measured for memory: compiling PARGEN and completing 2,000 prompts, or, to warm up, one."""
+    """The work of the memory measurement: compiles PARGEN and completes 2,000 prompts, or one to warm up."""
     torch.set_num_threads(1)
     pairs = prompts_of(1 if warm_up else PROMPTS)
     Network(program_text("pargen"), backend=backend, **SIZES).complete(pairs, BATCH)
@@ -185,7 +185,7 @@ def compiling(runs: int) -> list[Measurement]:
 
 
 def first_time(side: str, folder: str) -> tuple[float, float]:
-    """Wall and processor seconds of compiling or loading in a process that has only imported what it needs."""
+    """Wall and processor seconds of compiling or loading in a process with only the necessary imports."""
     torch.set_num_threads(1)
     wall, cpu = time.perf_counter(), time.process_time()
     if side == "compile":
@@ -226,7 +226,7 @@ def against_productions(runs: int) -> list[Measurement]:
 
 @torch.inference_mode()
 def read(network: Network, batch: Any) -> None:
-    """One forward over the prompts, the logits of their ends included."""
+    """One forward pass over the prompts, including the logits of their ends."""
     network.model(**batch, logits_to_keep=1)
 
 

@@ -1,8 +1,8 @@
-"""What `import hf_mech` costs beside torch and transformers' AutoModel, which its users have imported anyway.
+"""The time of `import hf_mech` after torch and transformers' AutoModel, which its users import anyway.
 
     python benchmarks/import_time.py
 
-Fresh interpreters take turns with and without `import hf_mech`, after one of each to warm the disk's cache.
+New interpreters run alternately with and without `import hf_mech`, after one of each to warm up the disk cache.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
     python benchmarks/stack_attention.py
 
-Batch 32, on the CPU with one and two threads, on a GPU where there is one, there also for longer rows. Sides: the
-equations as a loop that stacks what there is at every position, with autograd (`loop`); own forward and backward in
-PyTorch (`torch`); the default (`compiled`: numba on a CPU, Triton on a GPU). `soft` actions are those of random
-weights, `hard` ones those of a trained model. Peak memory, on the CPU at batch 128, is in tensors [batch, N, N]; alpha
-and the gradient that comes in are two of them.
+Batch 32, on the CPU with one and two threads; if there is a GPU, also on it, there also with longer rows. Sides: the
+equations as a loop that stacks all earlier rows at every position, with autograd (`loop`); our own forward and backward
+in PyTorch (`torch`); the default (`compiled`: numba on a CPU, Triton on a GPU). `soft` actions are like those of random
+weights, `hard` ones like those of a trained model. Peak memory, on the CPU at batch 128, is in tensors [batch, N, N];
+alpha and the incoming gradient are two of them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ HARDNESS = {"soft": 1.0, "hard": 10.0}
 
 
 def stack_attention_loop(actions: Tensor) -> Tensor:
-    """Eq. 19-23 for K = 1, [batch, N, 3] to [batch, N, N]: every position stacks the rows before it anew."""
+    """Eq. 19-23 for K = 1, [batch, N, 3] to [batch, N, N]: every position stacks all earlier rows again."""
     batch, length, _ = actions.shape
     one_hot = torch.eye(length, device=actions.device)
     stacks = [one_hot[0].expand(batch, length)]
@@ -41,7 +41,7 @@ def stack_attention_loop(actions: Tensor) -> Tensor:
 
 
 def step_of(form: str, length: int, hardness: float, device: str, batch: int = BATCH) -> Callable[[], Tensor]:
-    """A function that gives the gradient of random actions for a random gradient of alpha."""
+    """A function that returns the gradient of random actions for a random gradient of alpha."""
     generator = torch.Generator().manual_seed(0)
     logits = hardness * torch.randn(batch, length, 3, generator=generator)
     actions = logits.softmax(-1).to(device).requires_grad_()

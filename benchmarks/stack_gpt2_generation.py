@@ -2,9 +2,9 @@
 
     python benchmarks/stack_gpt2_generation.py
 
-4 layers, width 256, 4 heads, a batch of 4 prompts of 16 tokens, continued to length 512, and without a cache to 128,
-where every token costs a whole forward. One thread, and the GPU where there is one. Before anything is timed, the
-tokens with a cache are compared with those without.
+4 layers, width 256, 4 heads, a batch of 4 prompts of 16 tokens, continued to length 512; without a cache to length 128,
+because every token needs a whole forward pass. One thread, and the GPU if there is one. Before timing, the tokens with
+a cache are compared with those without.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BATCH, PROMPT, LENGTH, SHORT = 4, 16, 512, 128
 
 
 def model_of(form: str, device: str) -> StackGPT2ForCausalLM:
-    """A model with random weights, the same tensors in both forms but for the stack's."""
+    """A model with random weights; both forms have the same tensors, except for the stack's."""
     torch.manual_seed(0)
     config = StackGPT2Config(
         n_layer=4,
@@ -41,7 +41,7 @@ def model_of(form: str, device: str) -> StackGPT2ForCausalLM:
 
 
 def generation_of(model: StackGPT2ForCausalLM, length: int, *, cached: bool) -> Callable[[], Tensor]:
-    """A function that continues the prompts to `length` tokens, never ending before: [batch, length]."""
+    """A function that continues the prompts to exactly `length` tokens: [batch, length]."""
     device = next(model.parameters()).device
     prompt = torch.randint(2, 512, (BATCH, PROMPT), generator=torch.Generator().manual_seed(0)).to(device)
     prompt[:, 0] = model.config.bos_token_id
@@ -65,7 +65,7 @@ def generation_of(model: StackGPT2ForCausalLM, length: int, *, cached: bool) -> 
 
 
 def measure(device: str, setting: dict[str, Any], runs: int) -> list[Measurement]:
-    """Tokens a second of every side, the stack's cost over vanilla, and the cache's gain."""
+    """Tokens a second of every side, the slow-down from the stack, and the speed-up from the cache."""
     models = {form: model_of(form, device) for form in FORMS}
     long = {form: generation_of(model, LENGTH, cached=True) for form, model in models.items()}
     short = {

@@ -2,9 +2,9 @@
 
     python benchmarks/stack_gpt2_step.py
 
-4 layers, width 256, 4 heads, batches of 8 x 128 tokens, fp32, no dropout: on the processor with one and with two
-threads, and on the GPU where there is one. `gated` has the learned gate besides. Memory is what a step adds to a
-process, or to the GPU, at its peak, model and optimizer included.
+4 layers, width 256, 4 heads, batches of 8 x 128 tokens, fp32, no dropout: on the CPU with one and with two threads, and
+on the GPU if there is one. `gated` also has the learned gate. Memory is the peak that a step adds to a process, or to
+the GPU, including model and optimizer.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def one_step(form: str, *, warm_up: bool) -> None:
 
 
 def gpu_megabytes(form: str) -> float:
-    """What a step adds to the GPU's memory at its peak."""
+    """The peak memory that a step adds to the GPU."""
     torch.cuda.empty_cache()
     before = torch.cuda.memory_allocated()
     torch.cuda.reset_peak_memory_stats()
@@ -65,7 +65,7 @@ def gpu_megabytes(form: str) -> float:
 
 
 def measure(device: str, setting: dict[str, Any], runs: int) -> list[Measurement]:
-    """Seconds of every form, and how much longer the stack's take, pair by pair."""
+    """Seconds of every form, and the stack's slow-down, pair by pair."""
     seconds = take_turns({form: step_of(form, device) for form in FORMS}, runs)
     measured = []
     for form in FORMS:

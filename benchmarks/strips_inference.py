@@ -2,8 +2,8 @@
 
     python benchmarks/strips_inference.py
 
-blocksworld-3b, one thread. The quadratic form is run head by head, since all sixteen at once need some 30 GB; the ratio
-is not helped by that. Streaming: `model.step`, one action at a time, at two lengths.
+blocksworld-3b, one thread. The quadratic form runs head by head, because all sixteen at once need some 30 GB; this does
+not improve the ratio. Streaming: `model.step`, one action at a time, at two lengths.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LENGTH = 10_000
 
 
 def trace_and_model(length: int) -> tuple[torch.Tensor, StripsTransformer]:
-    """A random trace, [1, length], and the domain's own weights slightly blurred, so that nothing is exactly 0 or 1."""
+    """A random trace, [1, length], and the domain's own weights with small changes, so that none is exactly 0 or 1."""
     model = StripsTransformer.from_domain(load_bundled(DOMAIN).domain)
     model.theta.data.mul_(0.98).add_(0.01)
     generator = torch.Generator().manual_seed(0)

@@ -2,7 +2,7 @@
 
     python benchmarks/strips_training_step.py
 
-Ten seeds, batch 8, the paper's lengths, one thread. Sides: the paper's equations as they stand, with autograd
+Ten seeds, batch 8, the paper's lengths, one thread. Sides: the paper's exact equations, with autograd
 (`quadratic`); the linear-time form in PyTorch (`linear`); the default (`compiled`). Each computes Eq. 17, the focal
 loss and the gradient of theta. `ensemble`: ten seeds in one tensor against one seed.
 """

@@ -1,4 +1,4 @@
-"""The base of all builders: it takes rows from a pure generator, shard by shard, and names the cache by the code."""
+"""The base of all builders: takes rows from a pure generator, shard by shard; the cache's name depends on the code."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VERSION = datasets.Version("1.0.0")
 
 @dataclass
 class SeededConfig(datasets.BuilderConfig):
-    """The name of a data set and the settings of its generator, under the names that `load_dataset` takes.
+    """The name of a data set and the settings of its generator, with the argument names of `load_dataset`.
 
     A subclass has a field for each one of `SETTINGS`, with its default.
 
@@ -44,7 +44,7 @@ class SeededConfig(datasets.BuilderConfig):
 class ShardedBuilder(datasets.ArrowBasedBuilder):
     """A data set whose splits come from a generator, `SHARDS` shards each.
 
-    A shard is a block of neighbours, so any number of processes, DataLoader workers or nodes keeps the order.
+    A shard is a contiguous block of rows, so any number of processes, DataLoader workers or nodes keeps the order.
 
     Attributes:
         PAPER: the key of the paper to cite, in `hf_mech.bibliography`.
@@ -64,7 +64,7 @@ class ShardedBuilder(datasets.ArrowBasedBuilder):
         *args: Any,
         **kwargs: Any,
     ) -> None:
-        # What `load_dataset` passes: used directly, the builder has the same cache, and a new one after an edit.
+        # As in `load_dataset`: a builder used directly has the same cache, and a new one after an edit.
         module = type(self).__module__
         kwargs = {"repo_id": f"{NAMESPACE}/{module.rpartition('.')[2]}", **kwargs}
         super().__init__(cache_dir, dataset_name, config_name, hash or code_hash(module), *args, **kwargs)
@@ -79,7 +79,7 @@ class ShardedBuilder(datasets.ArrowBasedBuilder):
 
     @abstractmethod
     def check(self) -> None:
-        """Raises the generator's own error if the configuration has no rows to give."""
+        """Raises the generator's own error if the configuration has no rows."""
 
     @abstractmethod
     def tables(self, split: Any, shard: int) -> Iterator[pa.Table]:

@@ -1,4 +1,4 @@
-"""The tasks of `hf_mech.formal_languages` as data sets: short strings to train on, longer ones to test on.
+"""The tasks of `hf_mech.formal_languages` as data sets: short strings for training, longer ones for testing.
 
     load_dataset("hf_mech/formal_languages", "reverse_string", seed=0, num_train=100_000)
     load_dataset("hf_mech/formal_languages", "solve_equation", max_train_length=20, max_test_length=60)
@@ -46,7 +46,7 @@ class FormalLanguages(ShardedBuilder):
 
     - `inputs`: the input, a list of ClassLabel over the task's input symbols;
     - `outputs`: the output, a list of ClassLabel over its output symbols;
-    - `scored`: one for each output symbol, whether it counts; those that do not only fill the row.
+    - `scored`: one for each output symbol, whether it counts; the others only fill the row.
 
     `hf_mech.formal_languages.DataCollatorForFormalLanguages` makes batches of them.
     """

@@ -32,7 +32,7 @@ from hf_mech.shards import tables_of
 
 from ._base import SeededConfig, ShardedBuilder
 
-OTHER_MAX_TRAIN_LENGTH = 20  # for every problem that the paper does not have
+OTHER_MAX_TRAIN_LENGTH = 20  # for problems that are not in the paper
 
 _DESCRIPTION = """\
 Traces of actions of a hidden propositional STRIPS domain. A trace is valid (positive) if no action has a \
@@ -48,8 +48,8 @@ class StripsTracesConfig(SeededConfig):
         seed, num_train, num_test, negative_fraction, max_test_length: see `TraceSettings`.
         max_train_length: None for the paper's: 10 for simple, 20 for blocksworld-2b and ferry-1c, 30 for blocksworld-3b
             and ferry-2c; 20 for every other problem.
-        domain_file, problem_file: PDDL files, for the config `pddl` alone.
-        max_ground: the most ground actions and atoms that the files may have, see `read_pddl`; for `pddl` alone.
+        domain_file, problem_file: PDDL files, only for the config `pddl`.
+        max_ground: the maximum number of ground actions and of atoms, see `read_pddl`; only for `pddl`.
     """
 
     SETTINGS: ClassVar[type[Any]] = TraceSettings
@@ -69,7 +69,7 @@ class StripsTracesConfig(SeededConfig):
         return values
 
     def create_config_id(self, config_kwargs: dict[str, Any], custom_features: datasets.Features | None = None) -> str:
-        """The name of the cache: it holds what the PDDL files say, not where they lie."""
+        """The name of the cache: it depends on the content of the PDDL files, not on their paths."""
         problem = problem_of(self)
         content = {"domain": problem.domain.to_dict(), "initial": sorted(problem.initial)}
         digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
@@ -85,7 +85,7 @@ def problem_of(config: StripsTracesConfig) -> StripsProblem:
     Raises:
         TraceSettingsError: `pddl` without its two files, files or max_ground for a bundled problem, or a name that is
             neither.
-        StripsError: the files cannot be read, as `read_pddl` raises it.
+        StripsError: the files cannot be read, as in `read_pddl`.
     """
     files = (config.domain_file, config.problem_file)
     if config.name in BUNDLED:
@@ -120,7 +120,7 @@ class StripsTraces(ShardedBuilder):
 
     @cached_property
     def problem(self) -> StripsProblem:
-        """The hidden problem; a training script compares what was learned with `builder.problem.domain`."""
+        """The hidden problem; a training script compares the learned domain with `builder.problem.domain`."""
         return problem_of(self.config)
 
     @property
@@ -129,7 +129,7 @@ class StripsTraces(ShardedBuilder):
         return generate_traces(self.problem, self.config.settings)
 
     def describe(self) -> str:
-        """How positive and negative traces differ."""
+        """The difference between positive and negative traces."""
         return _DESCRIPTION
 
     def features(self) -> dict[str, Any]:

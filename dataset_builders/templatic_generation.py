@@ -41,7 +41,7 @@ class TemplaticGenerationConfig(SeededConfig):
 
     @property
     def task(self) -> str:
-        """The name of the task, which is that of the config."""
+        """The name of the task: the name of the config."""
         return self.name
 
 
@@ -60,7 +60,7 @@ class TemplaticGeneration(ShardedBuilder):
     config: TemplaticGenerationConfig
 
     def describe(self) -> str:
-        """The task, and how many examples its prompts show."""
+        """The task, and the number of examples in its prompts."""
         shots = task_named(self.config.task).shots
         return _DESCRIPTION.format(name=self.config.task, shots="one example" if shots == 1 else f"{shots} examples")
 

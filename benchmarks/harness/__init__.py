@@ -1,4 +1,4 @@
-"""What the benchmarks share: fair timing, peak memory, and results.json as everywhere else."""
+"""Common code of the benchmarks: fair timing, peak memory, and results.json."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def arguments(doc: str | None, file: str, runs: int) -> argparse.Namespace:
 
 
 def take_turns(sides: Mapping[str, Callable[[], object]], runs: int) -> dict[str, list[float]]:
-    """Seconds of `runs` calls of each side after one to warm up, in turn, so that a busy machine slows all alike."""
+    """Seconds of `runs` calls of each side after a warm-up. Sides alternate, so a busy machine slows all equally."""
     seconds: dict[str, list[float]] = {name: [] for name in sides}
     for side in sides.values():
         side()
@@ -42,7 +42,7 @@ def peak_memory(function: Callable[..., object], *args: object) -> float:
     """Megabytes that a call adds at its peak to a process of its own, after a first, small call. Linux only.
 
     Args:
-        function: takes a keyword `warm_up`: with True it does everything at the smallest size.
+        function: has a keyword `warm_up`; True runs everything at the smallest size.
     """
     context = multiprocessing.get_context("spawn")
     with context.Pool(1) as pool:
@@ -53,7 +53,7 @@ def peak_resident(function: Callable[..., object], *args: object) -> float:
     """Megabytes of a process of its own at its peak, the interpreter and all imports included. Linux only.
 
     Args:
-        function: takes a keyword `warm_up`, as for [`peak_memory`].
+        function: has a keyword `warm_up`, as for [`peak_memory`].
     """
     context = multiprocessing.get_context("spawn")
     with context.Pool(1) as pool:

@@ -20,10 +20,10 @@ _FORM = (
 
 
 def compile_strips_transformer(program: Program) -> StripsTransformer:
-    """The STRIPS Transformer that computes what the program does (Theorem 4): theta by Eq. 8-10.
+    """The STRIPS Transformer that computes the same function as the program (Theorem 4): theta by Eq. 8-10.
 
-    Its actions are named after the alphabet, its propositions after the heads: `Y_p` is the head of p. Where the heads
-    have other names, the propositions have the default ones.
+    Its actions are named after the alphabet, its propositions after the heads: `Y_p` is the head of p. If the heads
+    have other names, the propositions get default names.
 
     >>> from hf_mech.brasp import compile_strips_transformer, strips_program
     >>> from hf_mech.planning import load_bundled
@@ -32,7 +32,7 @@ def compile_strips_transformer(program: Program) -> StripsTransformer:
     (['p', 'q', 'r'], ['c'])
 
     Raises:
-        BraspError: the program is not of the form of Eq. 2 to 7; says which vector is not.
+        BraspError: the program is not of the form of Eq. 2 to 7; the message names the wrong vector.
         DomainError: the program has no heads or no symbols; a model needs one of each.
     """
     import torch
@@ -50,13 +50,13 @@ def compile_strips_transformer(program: Program) -> StripsTransformer:
 
 
 def compile_theta(program: Program) -> NDArray[np.float32]:
-    """theta, [heads, |alphabet|, 3]: what Q_p, K_p and V_p say of each symbol, heads in the order in which Y has them.
+    """theta, [heads, |alphabet|, 3]: the values of Q_p, K_p and V_p at each symbol, heads in the order of Y.
 
     Exactly one initial vector is 1 at each position, so a position-wise vector is a table over the alphabet, and
     running the program once on the word of all symbols reads every table off.
 
     Raises:
-        BraspError: the program is not of the form of Eq. 2 to 7; says which vector is not.
+        BraspError: the program is not of the form of Eq. 2 to 7; the message names the wrong vector.
     """
     if not program.operations:
         raise BraspError(f"The program is empty. {_FORM}")
@@ -87,7 +87,7 @@ def _heads(last: Operation, operations: dict[str, Operation]) -> list[Operation]
 
 
 def _disjuncts(formula: Expression) -> list[str] | None:
-    """The names of the vectors whose disjunction the formula is, or None."""
+    """The names of the vectors if the formula is their disjunction, else None."""
     match formula:
         case Vector(name=name) | At(name, "i"):
             return [name]
@@ -100,7 +100,7 @@ def _disjuncts(formula: Expression) -> list[str] | None:
 
 
 def _propositions(program: Program) -> list[str] | None:
-    """p for every head `Y_p`; None if some head is called otherwise or is there twice."""
+    """p for every head `Y_p`; None if a head has another name or occurs twice."""
     operations = {operation.name: operation for operation in program.operations}
     heads = [head.name for head in _heads(program.operations[-1], operations)]
     names = [name.removeprefix("Y_") for name in heads]
@@ -119,7 +119,7 @@ def _query_key_value(head: Operation) -> tuple[str, str, str]:
 
 
 def _check_table(name: str, operations: dict[str, Operation]) -> None:
-    """Refuse a vector that attention has a part in; initial vectors are no operations, and fine."""
+    """Refuse a vector that depends on attention; initial vectors are not operations and are accepted."""
     operation = operations.get(name)
     if isinstance(operation, Attention):
         raise _unlike(operation)

@@ -71,7 +71,7 @@ def _at_i(vectors: dict[str, Bools]) -> Callable[[At], Bools]:
 
 
 def _evaluate(expression: Expression, at: Callable[[At], Bools]) -> Bools:
-    """The value of a formula, in whatever shape the entries of the vectors broadcast to."""
+    """The value of a formula, in the broadcast shape of the vectors' entries."""
     match expression:
         case Vector():
             return at(expression.i)

@@ -27,11 +27,11 @@ from ..models.strips.strips_errors import StripsError
 Index = Literal["i", "j"]
 Direction = Literal["leftmost", "rightmost"]
 Mask = Literal["all", "before", "after"]
-"""Which j position i may attend to: all of them, j < i (strict future masking), or j > i (strict past masking)."""
+"""The positions j that position i may attend to: all, j < i (strict future masking), or j > i (strict past masking)."""
 
 
 class BraspError(StripsError):
-    """A program that is not B-RASP, a word that is not over its alphabet, or a program of a form not asked for."""
+    """A program that is not B-RASP, a word with symbols outside its alphabet, or a program of an unexpected form."""
 
 
 class Expression(ABC):
@@ -51,7 +51,7 @@ class Expression(ABC):
 
     @abstractmethod
     def atoms(self) -> Iterator[At]:
-        """The vectors it reads, and where."""
+        """The entries of vectors that it reads."""
 
 
 @dataclass(frozen=True)
@@ -123,17 +123,17 @@ TRUE, FALSE = Constant(True), Constant(False)
 
 
 def any_of(expressions: Iterable[Expression]) -> Expression:
-    """The disjunction of them all; of none, 0."""
+    """The disjunction of all; 0 if there are none."""
     return Or(tuple(_expression(e) for e in expressions))
 
 
 def all_of(expressions: Iterable[Expression]) -> Expression:
-    """The conjunction of them all; of none, 1."""
+    """The conjunction of all; 1 if there are none."""
     return And(tuple(_expression(e) for e in expressions))
 
 
 class Vector(Expression):
-    """A vector of a program. In a formula it stands for its entry at i; `.i` and `.j` say which."""
+    """A vector of a program. In a formula it means its entry at i; `.i` and `.j` select the position."""
 
     name: str
 
@@ -151,7 +151,7 @@ class Vector(Expression):
 
 @dataclass(frozen=True)
 class Initial(Vector):
-    """I_symbol, which is 1 where the word has the symbol."""
+    """I_symbol: 1 where the word has the symbol."""
 
     symbol: str
 
@@ -245,7 +245,7 @@ def _check(operation: Operation, defined: set[str]) -> None:
 
 
 def _expression(value: Expression) -> Expression:
-    """Vectors as their entry at i; refuses what is no expression."""
+    """A vector becomes its entry at i; refuses other values than expressions."""
     if isinstance(value, Vector):
         return value.i
     if not isinstance(value, Expression):

@@ -17,11 +17,11 @@ _DEMO_NEEDS = ("matplotlib", "networkx", "up_pyperplan")  # modules of the extra
 
 
 class MissingExtraError(ImportError):
-    """A command needs packages that only an extra brings."""
+    """A command needs the packages of an extra."""
 
 
 class _OneMessagePerError(TyperGroup):
-    """Prints an error of ours as one message; every other error keeps its traceback, because it is a bug."""
+    """Prints an error of hf_mech as one message; any other error is a bug and keeps its traceback."""
 
     def invoke(self, ctx: Any) -> Any:
         try:

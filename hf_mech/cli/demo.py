@@ -1,4 +1,4 @@
-"""`hf-mech demo`: a transformer learns a hidden planning domain from action traces and hands it back, proved right."""
+"""`hf-mech demo`: a transformer learns a hidden planning domain from action traces; the result is proved right."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ DATASET = "hf_mech/strips_traces"
 def run_demo(
     out: Path, domain: str = "simple", num_train: int = 200, seeds: int = 10, max_steps: int = 2_000
 ) -> StripsTransformer:
-    """Data, training, symbols, checkpoint, loading, proof, plan: each step through its public name.
+    """Data, training, symbols, checkpoint, loading, proof, plan: each step uses the public API.
 
     Args:
         out: the folder for the checkpoint and the pictures.
         domain: a configuration of `hf_mech/strips_traces`.
         num_train: training traces.
-        seeds: how many seeds to train at once; the best in training is kept.
+        seeds: the number of seeds to train at once; the best in training is kept.
         max_steps: optimizer steps, 8 traces each.
 
     Returns:
@@ -119,7 +119,7 @@ def _trainer(
 
 @torch.no_grad()
 def _trace_accuracy(trainer: Trainer, rows: Any) -> torch.Tensor:
-    """The share of traces with every position right, by the binarized weights, [members]."""
+    """The share of traces with every position right, with the binarized weights, [members]."""
     model = StripsTransformer(trainer.model.config).to(trainer.model.device).eval()
     model.load_state_dict(trainer.model.state_dict())
     model.binarize()
@@ -131,7 +131,7 @@ def _trace_accuracy(trainer: Trainer, rows: Any) -> torch.Tensor:
 
 
 def _show_plan(console: Console, learned: StripsDomain, hidden: StripsDomain) -> None:
-    """After one action, plans in the learned domain for an action that is not possible yet."""
+    """After one action, plans in the learned domain to make an impossible action possible."""
     for first in learned.action_names:
         possible = learned.next_actions([first])
         for wanted in learned.action_names:

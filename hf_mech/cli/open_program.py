@@ -1,4 +1,4 @@
-"""A program that can be run, wherever it comes from: a file of PSL, the package, or a checkpoint."""
+"""A program to run, from a PSL file, the package, or a checkpoint."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MachineName = Literal["psm", "qkvm", "dat"]
 
 
 class OpenedProgram:
-    """A program and its three machines, each made when it is first asked for.
+    """A program and its three machines, each made at its first use.
 
     Args:
         source: a checkpoint's folder, a file of PSL, or the name of one of the package's programs.
@@ -69,7 +69,7 @@ class OpenedProgram:
         """The program as it was written.
 
         Raises:
-            ProgramError: a checkpoint does not have it, or has another one than its weights are made from.
+            ProgramError: a checkpoint does not have it, or its program differs from its weights.
         """
         if self._program is None:
             from ..psl.compile import PROGRAM_FILE
@@ -126,5 +126,5 @@ def _load(folder: str) -> tuple[DATForCausalLM, DATTokenizer]:
         return DATForCausalLM.from_pretrained(folder).eval(), DATTokenizer.from_pretrained(folder)
     except (PSLError, DATError):
         raise
-    except Exception as error:  # transformers, safetensors and json each have their own for a spoilt file
+    except Exception as error:  # transformers, safetensors and json raise different errors for a damaged file
         raise ProgramError(f"{folder} holds no checkpoint that can be loaded: {error}") from error

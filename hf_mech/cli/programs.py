@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .open_program import OpenedProgram
 
 _WIDTH = 120
-"""Of tables in a file or a pipe, in characters."""
+"""The width of tables in a file or a pipe, in characters."""
 
 _Source = Annotated[
     str,
@@ -183,7 +183,7 @@ def _given(**config: int | None) -> dict[str, Any]:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the bars and notes of transformers: the output is the command's own."""
+    """Hides the progress bars and messages of transformers."""
     from transformers.utils import logging
 
     verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
@@ -198,7 +198,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _batches(prompts: list[str] | None, size: int) -> Iterator[list[str]]:
-    """The prompts all at once; or the lines of stdin in batches, one by one where somebody types them."""
+    """The prompts all at once; or the lines of stdin in batches, one by one if typed in a terminal."""
     if prompts:
         for prompt in prompts:
             words_of(prompt)  # an empty line of stdin has an empty completion, an empty argument is a mistake
@@ -221,7 +221,7 @@ def _completions(
 
         model, tokenizer = opened.network
         if not opened.from_checkpoint:
-            tokenizer.forget()  # so that any number of lines may have new words
+            tokenizer.forget()  # so any number of lines may have new words
         yield from (completion.text for completion in complete_batch(model, tokenizer, prompts, most))
         return
     for prompt in prompts:
@@ -229,7 +229,7 @@ def _completions(
 
 
 def _warn_of_grammar(qkvl: QKVLProgram, prompt: str) -> None:
-    """Says on stderr what a prompt that begins with Q lacks of templatic generation, or breaks. It is run anyway."""
+    """Warns on stderr if a prompt that begins with Q is not valid templatic generation. It is run anyway."""
     from ..templatic.check import check_prompt
     from ..templatic.errors import GrammarWarning, TemplaticError
     from ..templatic.template import ANSWER, QUESTION
@@ -249,7 +249,7 @@ def _warn_of_grammar(qkvl: QKVLProgram, prompt: str) -> None:
 
 @contextmanager
 def _errors_say_how_to_mend(opened: OpenedProgram, where: str = "") -> Iterator[None]:
-    """Adds to an error which prompt it is about, and the option that helps."""
+    """Adds the prompt, and the option that helps, to an error."""
     from ..models.dat.dat_errors import DATError, DATLengthError, DATVocabularyError
 
     try:
@@ -288,7 +288,7 @@ def _print_pairs(title: str, rows: dict[str, str]) -> None:
 
 
 def _record(opened: OpenedProgram, run: Run, prompt: str, machine: str) -> dict[str, Any]:
-    """A run as JSON: for the prompt's cells, then for each generated one, its states after each layer."""
+    """A run as JSON: the states after each layer, for the prompt's cells, then for each generated cell."""
     comments = [production.layer_comment for production in opened.qkvl.productions]
     return {
         "program": opened.source,

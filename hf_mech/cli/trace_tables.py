@@ -1,4 +1,4 @@
-"""A run as tables: what every layer made of every cell, and the parse at the end."""
+"""A run as tables: the states of every cell after every layer, and the parse at the end."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class TraceTables:
     Args:
         run: the run.
         qkvl: its program.
-        registers: names of the registers that are shown, in order.
-        width: how many characters fit in a line; longer rows of cells are continued in a further table.
-        marks: whether a `*` stands before a changed value, for output without colours.
+        registers: names of the shown registers, in order.
+        width: the number of characters in a line; longer rows of cells continue in another table.
+        marks: whether to put a `*` before a changed value, for output without colours.
     """
 
     run: Run
@@ -40,13 +40,13 @@ class TraceTables:
     marks: bool = False
 
     def prompt_layers(self, layers: Sequence[int] = (), every: bool = False) -> Iterator[RenderableType]:
-        """A table of the prompt's cells for each layer that changed a register that is shown.
+        """A table of the prompt's cells for each layer that changed a shown register.
 
-        Layers that changed others only have a line of text.
+        Layers that changed only other registers have a line of text.
 
         Args:
-            layers: the productions that are wanted, from 1; all where there is none.
-            every: whether layers that changed nothing have their table, too.
+            layers: the requested productions, from 1; empty for all.
+            every: whether to show tables of layers that changed nothing, too.
         """
         steps = self.run.trace[0]
         columns = self._headers(steps[0])
@@ -60,7 +60,7 @@ class TraceTables:
                 if changed:
                     yield self._line(step.path, changed)
                 continue
-            # Where a block goes on, what it has changed is enough; the heads tell symbols that are still the prompt's.
+            # Later repetitions of a block show only the changes; the column headers already show unchanged symbols.
             again = any(repetition > 1 for repetition in step.path.repetitions) and not every
             shown = [name for name in self.registers if name in changed or not (again or self._in_heads(name, step))]
             yield Text()
@@ -103,18 +103,18 @@ class TraceTables:
         yield from self._grid(columns, rows, self._widths(columns, [self.run.final]))
 
     def _headers(self, first: Step) -> list[tuple[str, str]]:
-        """Position and symbol that cells begin with."""
+        """The first position and symbol of each cell."""
         position, symbol = (self.qkvl.system_map[part] for part in ("position", "symbol"))
         return [(cell[position] or _NIL, cell[symbol] or _NIL) for cell in first.cells]
 
     def _in_heads(self, register: str, step: Step) -> bool:
-        """Whether the heads of the columns say what the register holds."""
+        """Whether the column headers show the register's values."""
         parts = [part for part in ("position", "symbol") if self.qkvl.system_map[part] == register]
         now = [cell[register] for cell in step.cells]
         return bool(parts) and now == [cell[register] for cell in self.run.trace[0][0].cells]
 
     def _widths(self, columns: Sequence[tuple[str, str]], states: Sequence[Sequence[State]]) -> list[int]:
-        """How wide each cell's column must be for all of these states: the tables of a trace have equal columns."""
+        """The width of each cell's column for all of these states: the tables of a trace have equal columns."""
         room = int(self.marks and len(states) > 1)
         return [
             max(
@@ -127,7 +127,7 @@ class TraceTables:
     def _grid(
         self, columns: Sequence[tuple[str, str]], rows: Sequence[tuple[str, list[Text]]], widths: Sequence[int]
     ) -> Iterator[Table]:
-        """A column for each cell, in as many tables as the width asks for."""
+        """A column for each cell, in as many tables as the width requires."""
         label = max(map(cell_len, self.registers))
         start = 0
         while start < len(columns):
@@ -163,7 +163,7 @@ class TraceTables:
 
 
 def shown_registers(qkvl: QKVLProgram, wanted: Sequence[str]) -> list[str]:
-    """Names of the registers to show, from names and short names; the watched ones, or all, where none is wanted.
+    """Names of the registers to show, from names and short names; by default the watched ones, or all.
 
     Raises:
         ProgramError: there is no such register.
@@ -182,7 +182,7 @@ def shown_registers(qkvl: QKVLProgram, wanted: Sequence[str]) -> list[str]:
 
 
 def wanted_layers(qkvl: QKVLProgram, wanted: Sequence[str]) -> list[int]:
-    """Numbers of productions from 1, from numbers and from how their comments begin, such as `P5b`.
+    """Numbers of productions from 1, from numbers and beginnings of their comments, such as `P5b`.
 
     Raises:
         ProgramError: there is no such layer.
@@ -204,7 +204,7 @@ def wanted_layers(qkvl: QKVLProgram, wanted: Sequence[str]) -> list[int]:
 
 
 def _changed(before: Step, after: Step) -> dict[str, list[int]]:
-    """The registers that differ, and in which cells."""
+    """The registers that differ, and the cells."""
     changed: dict[str, list[int]] = {}
     pairs: Iterator[tuple[State, State]] = zip(before.cells, after.cells, strict=True)
     for N, (old, new) in enumerate(pairs):

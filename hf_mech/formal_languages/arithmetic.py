@@ -1,9 +1,9 @@
 """Arithmetic modulo 5: expressions with brackets, equations in one unknown, and expressions without brackets.
 
 An expression of length 1 to 4 is `d`, `-d`, `(d)` or `(-d)`; a longer one is `(left op right)`, the length of its left
-side uniform in 1 to length - 4. All examples grow together, one level of their trees after another.
+side uniform in 1 to length - 4. The trees of all examples are built together, level by level.
 
-The unknown is `x` and the congruence sign `=`. Expressions to evaluate end without one: the output stands there.
+The unknown is `x` and the congruence sign is `=`. An expression to evaluate ends without `=`; its value is the output.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _DIGITS = tuple("01234")
 _MODULUS = 5
 _LONGEST_LEAF = 4
 _SIGN = np.array([1, -1, 1, -1])  # of a leaf, by its length - 1
-_DIGIT_AT = np.array([0, 1, 1, 2])  # where its digit stands
+_DIGIT_AT = np.array([0, 1, 1, 2])  # the place of its digit
 
 
 def _operations() -> NDArray[np.int64]:
@@ -35,8 +35,8 @@ def _expressions(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Symbols [count, length] and values [count]; `operators` is 3 for + - * and 2 for + -, from index 5 on.
 
-    Every cell of the text has a random word, and decides by it what stands there: a digit, an operator, or, at an
-    opening bracket, the length of the left side.
+    Every cell of the text has a random word. It determines the digit, the operator or, at an opening bracket, the
+    length of the left side.
     """
     words = dice.words((count, length)).reshape(-1)
     text = scaled(words, _MODULUS)
@@ -78,7 +78,7 @@ def _modular_arithmetic(dice: Dice, length: int, count: int) -> Examples:
 
 
 def _solve_equation(dice: Dice, length: int, count: int) -> Examples:
-    """From a random cell on, the first digit (after the last cell comes the first again) becomes the unknown."""
+    """The first digit from a random cell on (cyclically) becomes the unknown."""
     equals, unknown = 10, 9
     text, values = _expressions(dice, length - 2, count, operators=2, opening=7)
     cells = (dice.below(length - 2, (count, 1)) + np.arange(length - 2)) % (length - 2)
@@ -92,7 +92,7 @@ def _solve_equation(dice: Dice, length: int, count: int) -> Examples:
 
 
 def _modular_arithmetic_simple(dice: Dice, length: int, count: int) -> Examples:
-    """Products before sums, as usual: `total` is what ended before the last + or -, `product` is what goes on."""
+    """Products before sums, as usual: `total` is the sum before the last + or -, `product` the current product."""
     inputs = dice.below(np.where(np.arange(length) % 2, 3, _MODULUS), (count, length))
     total, product = np.zeros(count, np.int64), inputs[:, 0]
     for at in range(1, length, 2):

@@ -1,7 +1,7 @@
 """Tasks that run an automaton over the string: three finite ones, and one with a stack.
 
-The answer of the finite ones is one symbol about the whole string. Stack manipulation reads a stack from bottom to top,
-then actions on it; its output is the stack from top to bottom.
+A finite automaton outputs one symbol for the whole string. Stack manipulation reads a stack from bottom to top, then
+actions on it; its output is the stack from top to bottom.
 """
 
 from __future__ import annotations
@@ -15,29 +15,29 @@ _POP, _FIRST_PUSH, _END = 2, 3, 2
 
 
 def _even_pairs(dice: Dice, length: int, count: int) -> Examples:
-    """Whether `ab` and `ba` together stand an even number of times: they do where the string ends as it began."""
+    """Whether `ab` and `ba` together occur an even number of times: true if the first and last symbols are equal."""
     inputs = dice.below(2, (count, length))
     return all_scored(inputs, (inputs[:, :1] == inputs[:, -1:]).astype("int64"))
 
 
 def _parity_check(dice: Dice, length: int, count: int) -> Examples:
-    """Whether `b` stands an even number of times."""
+    """Whether `b` occurs an even number of times."""
     inputs = dice.below(2, (count, length))
     return all_scored(inputs, 1 - inputs.sum(axis=1, keepdims=True) % 2)
 
 
 def _cycle_navigation(dice: Dice, length: int, count: int) -> Examples:
-    """Where a walk from 0 ends on a circle of five places; a step is one back, none, or one on."""
+    """The end of a walk from 0 on a circle of five places; a step is -1, 0 or +1."""
     inputs = dice.below(3, (count, length))
     return all_scored(inputs, (inputs - 1).sum(axis=1, keepdims=True) % 5)
 
 
 def _stack_manipulation(dice: Dice, length: int, count: int) -> Examples:
-    """No loop over time: an element is on the last stack if the stack was never lower than it, after it was pushed."""
+    """No loop over time: an element is on the last stack if the stack never fell below it after its push."""
     start = 1 + dice.below(max(length - 1, 1), (count, 1))
     words = dice.words((count, length))
     initial = np.arange(length) < start
-    # Symbols 0 and 1 stand in the initial stack, actions 2 to 4 after it.
+    # The initial stack has symbols 0 and 1; then come actions 2 to 4.
     inputs = ((words * np.where(initial, np.uint64(2), np.uint64(3))) >> np.uint64(32)).view(np.int64)
     inputs += 2 * ~initial
 

@@ -1,4 +1,4 @@
-"""Batches of examples that never repeat: drawn when they are asked for, each a pure function of its arguments."""
+"""Batches of examples without a fixed data set: drawn on demand, each a pure function of its arguments."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def fresh_batch(
         input_ids, attention_mask and labels, [batch_size, width] int64.
 
     Raises:
-        TaskError: there is no such task, it has no example so short, or a number is out of its range.
+        TaskError: there is no such task, it has no example of these lengths, or a number is out of its range.
         LayoutError: there is no such layout.
 
     Example:
@@ -47,7 +47,7 @@ def fresh_batch(
 
 
 def test_batch(task_name: str, layout: Layout, *, seed: int, length: int, count: int) -> dict[str, torch.Tensor]:
-    """Examples of one length to evaluate on; no training batch has the same random numbers.
+    """Examples of one length for evaluation; their random numbers differ from those of all training batches.
 
     Args:
         task_name: one of `TASKS`.

@@ -1,6 +1,6 @@
-"""Binary arithmetic on numbers as long as the text: sums and products (lowest bit first), square roots (highest first).
+"""Binary arithmetic on numbers of any length: sums and products (lowest bit first), square roots (highest first).
 
-The numbers are Python's own, so no length is too long for them.
+They are Python integers, so the length is not limited.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rows of the dataset `hf_mech/formal_languages` to padded batches."""
+"""From rows of the dataset `hf_mech/formal_languages` to padded batches."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from hf_mech.formal_languages.tokenizer import vocabulary
 class DataCollatorForFormalLanguages:
     """Lays rows out as `mlm` or `alm` and pads them to the longest, on the tokenizer's padding side.
 
-    Rows have `inputs` and `outputs`, indices into the task's symbols as in the dataset, and may have `scored`: without
-    it, every output counts. Other columns are left out.
+    Rows have `inputs` and `outputs`, indices of the task's symbols as in the dataset, and optionally `scored`: without
+    it, every output counts. Other columns are ignored.
 
     Args:
-        tokenizer: from `formal_language_tokenizer`, or one of these saved and loaded; it knows its task.
+        tokenizer: from `formal_language_tokenizer`, or one of these saved and loaded; it holds its task.
         layout: `mlm` (`[BOS] x [MASK]...[MASK]`) or `alm` (`[BOS] x [SEP] y`).
 
     Raises:
@@ -67,8 +67,8 @@ class DataCollatorForFormalLanguages:
         """input_ids, attention_mask and labels, [rows, width] int64.
 
         Raises:
-            LayoutError: no rows, a row without its columns, an index that is no symbol's, or `scored` of another
-                length than `outputs`.
+            LayoutError: no rows, a row without its columns, an index of no symbol, or `scored` of another length
+                than `outputs`.
         """
         if not rows:
             raise LayoutError("The collator got no rows; give it at least one.")

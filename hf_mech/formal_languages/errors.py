@@ -1,4 +1,4 @@
-"""What can go wrong with the formal languages: `ValueError`s whose text says what to do."""
+"""Errors of the formal languages: `ValueError`s whose text says what to do."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class LayoutError(FormalLanguageError):
 
 
 class DatasetSettingsError(FormalLanguageError):
-    """A setting of the dataset builder that makes no sense, or settings that contradict each other."""
+    """An invalid setting of the dataset builder, or settings that contradict each other."""
 
 
 def check_whole(name: str, value: Any, least: int, error: type[FormalLanguageError] = TaskError) -> None:
-    """Raises the error (TaskError) if the value is no whole number, or less than `least`."""
+    """Raises the error (TaskError) if the value is not a whole number, or is less than `least`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise error(f"{name} must be a whole number, {least} or more, got {value!r}.")

@@ -1,6 +1,6 @@
-"""How an input and its output become one row of tokens.
+"""The layouts: how an input and its output become one row of tokens.
 
-`mlm`: `[BOS] x [MASK]...[MASK]`, a mask for every output symbol and its label there.
+`mlm`: `[BOS] x [MASK]...[MASK]`, a mask for every output symbol, with its label at the mask.
 `alm`: `[BOS] x [SEP] y`, the labels of y at y itself: causal models shift them.
 """
 
@@ -28,7 +28,7 @@ def check_layout(layout: str) -> None:
 
 
 def lay_out(task_name: str, layout: Layout, examples: Examples) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Examples of one length as (input_ids, labels), both [count, width]; labels are -100 where nothing is scored.
+    """Examples of one length as (input_ids, labels), both [count, width]; labels are -100 at positions without a score.
 
     Raises:
         TaskError: there is no such task.

@@ -1,4 +1,4 @@
-"""The rows of a data set of one task: short inputs to train on, longer ones to test on."""
+"""The rows of a data set of one task: short inputs for training, longer ones for testing."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ Split = Literal["train", "test"]
 
 @dataclass(frozen=True)
 class FormalLanguageSettings:
-    """What to draw from a task; the defaults are the paper's lengths.
+    """The settings of a data set; the default lengths are the paper's.
 
     Args:
         seed: of all examples; 0 or more.
-        num_train: training examples, each of a length uniform among the task's up to `max_train_length`. Short strings
-            are few, so they come more than once.
-        num_test: test examples; the task's lengths from `max_train_length + 1` to `max_test_length` come in turn, so
-            each has as many (the default: 512 where there are 60 lengths).
-        max_train_length: the longest input to train on. Test inputs are longer, so no example is in both splits.
-        max_test_length: the longest input to test on.
+        num_train: training examples; their lengths are uniform among the task's lengths up to `max_train_length`. There
+            are few short strings, so they repeat.
+        num_test: test examples; they cycle through the task's lengths from `max_train_length + 1` to `max_test_length`,
+            so each length has the same number (by default 512 for 60 lengths).
+        max_train_length: the longest training input. Test inputs are longer, so no example is in both splits.
+        max_test_length: the longest test input.
 
     Raises:
         DatasetSettingsError: a number out of its range, or no length left to test on.
@@ -51,7 +51,7 @@ class FormalLanguageSettings:
             )
 
     def rows(self, split: Split) -> int:
-        """How many examples the split has."""
+        """The number of examples of the split."""
         return self.num_train if split == "train" else self.num_test
 
     def lengths(self, task: Task, split: Split) -> Sequence[int]:

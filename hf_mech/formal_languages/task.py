@@ -1,4 +1,4 @@
-"""What a task is: its symbols, its lengths, and how to draw examples of one length."""
+"""The definition of a task: its symbols, its lengths, and a function that draws examples of one length."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Examples(NamedTuple):
     Attributes:
         inputs: [count, length] int64, indices into the task's `inputs`.
         outputs: [count, out] int64, indices into the task's `outputs`.
-        scored: [count, out] bool, where an output counts; elsewhere it only fills the row.
+        scored: [count, out] bool, True where an output counts; the others only fill the row.
     """
 
     inputs: NDArray[np.int64]
@@ -33,7 +33,7 @@ class Examples(NamedTuple):
 
 
 def all_scored(inputs: NDArray[np.int64], outputs: NDArray[np.int64]) -> Examples:
-    """Examples of a task every output of which counts."""
+    """Examples in which every output counts."""
     return Examples(inputs, outputs, np.ones(outputs.shape, bool))
 
 
@@ -43,11 +43,11 @@ class Task:
 
     Args:
         name: as in `TASKS`.
-        level: where in the Chomsky hierarchy.
+        level: its level in the Chomsky hierarchy.
         inputs: the input symbols.
-        outputs: the output symbols; one that is also an input symbol is the same token.
-        draw: (dice, length, count) to examples. Use `sample`, which checks its arguments.
-        shortest: the shortest length in which there are examples.
+        outputs: the output symbols; a symbol that is also an input symbol is the same token.
+        draw: (dice, length, count) -> examples. Use `sample`, which checks its arguments.
+        shortest: the shortest length with examples.
         step: lengths are `shortest`, `shortest + step`, and so on.
     """
 
@@ -65,10 +65,10 @@ class Task:
         return tuple(dict.fromkeys((*self.inputs, *self.outputs)))
 
     def lengths(self, low: int, high: int) -> Sequence[int]:
-        """The lengths from `low` to `high`, both included, in which the task has examples.
+        """The lengths from `low` to `high`, both included, for which the task has examples.
 
         Raises:
-            TaskError: there is none, or they are no whole numbers from 1 on.
+            TaskError: there is no such length, or `low` or `high` is not a whole number from 1 on.
         """
         check_whole("length", low, 1)
         check_whole("length", high, 1)
@@ -88,7 +88,7 @@ class Task:
         Args:
             dice: the random numbers; the same dice draw the same examples.
             length: of the inputs, in symbols.
-            count: how many, 1 or more.
+            count: the number of examples, 1 or more.
 
         Raises:
             TaskError: the task has no examples of that length, or a count below 1.
@@ -99,10 +99,10 @@ class Task:
 
 
 def dice_for(task_name: str, stream: Literal["fresh", "evaluation", "train", "test"], seed: int, index: int) -> Dice:
-    """The random numbers of one batch or shard, of which no other task, stream, seed or index has the same.
+    """The random numbers of one batch or shard; they differ for every task, stream, seed and index.
 
     Raises:
-        TaskError: a seed or a step (the index) that is no whole number, or negative.
+        TaskError: a seed or a step (the index) that is not a whole number, or is negative.
     """
     check_whole("seed", seed, 0)
     check_whole("step", index, 0)

@@ -1,7 +1,8 @@
 """All tasks by name: Delétang et al.'s fifteen, the four deterministic context-free ones (the paper's) first.
 
-Lengths in which a task has no example are left out: equations begin at 3 symbols, texts `first + second` too, simple
-expressions are odd and strings with a missing symbol even. (Theirs fills such lengths with constants or padding.)
+Lengths without examples are left out: equations and texts `first + second` have at least 3 symbols, simple expressions
+an odd number, and strings with a missing symbol an even one. (The original code fills such lengths with constants or
+padding.)
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ TASKS: dict[str, Task] = {
 
 
 def task_named(name: str) -> Task:
-    """The task of that name. Raises TaskError, with the names that there are, if there is none."""
+    """The task of that name. Raises TaskError, with the known names, if there is none."""
     if name not in TASKS:
         raise TaskError(f"There is no task {name!r}; choose one of {', '.join(TASKS)}.")
     return TASKS[name]

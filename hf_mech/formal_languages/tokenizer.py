@@ -20,7 +20,7 @@ def vocabulary(task_name: str) -> dict[str, int]:
 
 
 def formal_language_tokenizer(task_name: str) -> PreTrainedTokenizerFast:
-    """A tokenizer of texts like `"a b b"`, symbols with white space between them; it puts [BOS] in front.
+    """A tokenizer for texts like `"a b b"`, symbols separated by white space; it puts [BOS] first.
 
     A pair of texts, an input and its output, gets [SEP] between them: the layout `alm`. There is no token for unknown
     symbols: a text with one is refused.

@@ -1,4 +1,4 @@
-"""From a run to the Hub: results, model cards, pushes. Nothing here knows a model by its name."""
+"""From a run to the Hub: results, model cards, pushes. No code here depends on a particular model."""
 
 from .card import CardText, check_folder, render_card, render_folder
 from .errors import CardError, PushError, PushRefusedError, ResultsError, UnbackedNumberError

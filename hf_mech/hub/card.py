@@ -1,4 +1,4 @@
-"""Model cards, rendered from what was written (card.yaml) and what was measured (results.json, figures).
+"""Model cards, rendered from the written text (card.yaml) and the measurements (results.json, figures).
 
 model_cards/<name>/
     card.yaml       title, model class, summary, ...: the text, see [`CardText`]
@@ -41,15 +41,15 @@ class CardText:
     Attributes:
         title: the heading.
         model_class: the class to load the checkpoint with.
-        summary: what the model is and what this checkpoint learnt, in Markdown.
+        summary: a description of the model and of this checkpoint's training, in Markdown.
         usage: how to use it, in Markdown with fenced code.
-        limitations: what it cannot do, in Markdown.
+        limitations: the model's limits, in Markdown.
         citation: BibTeX.
         license: the licence's identifier on the Hub.
         tags: the Hub's tags.
         task: the Hub's task type of the metrics, for example "text-generation".
-        headline: the metrics that the metadata (`model-index`, `metrics`) shows; all where it is empty. The first
-            ten measurements of them are shown, in the order of the results.
+        headline: the metrics in the metadata (`model-index`, `metrics`); all metrics if it is empty. The metadata has
+            their first ten measurements, in the order of the results.
         base_model: the checkpoint that this one was fine-tuned from.
         captions: picture's file name to its caption; a picture without one is captioned by its name.
     """
@@ -104,15 +104,15 @@ _KINDS: dict[str, type] = {"tags": list, "headline": list, "captions": dict}
 
 
 def render_card(results: Results, text: CardText, figures: Iterable[str] = ()) -> ModelCard:
-    """The model card: the headline metrics stand in its metadata (`model-index`), all of them in its table.
+    """The model card: its metadata (`model-index`) has the headline metrics, its table has all metrics.
 
     Args:
         results: the measured part.
         text: the written part.
-        figures: file names of pictures that lie beside the card.
+        figures: file names of pictures in the card's folder.
 
     Raises:
-        ResultsError: if a figure has no run behind it.
+        ResultsError: if a figure does not come from a run.
         CardError: if a caption is for a picture that is not among `figures`, or a headline metric has no measurement.
     """
     validate(results)
@@ -161,18 +161,18 @@ def render_folder(folder: str | os.PathLike[str]) -> Path:
 
     Raises:
         CardError: if card.yaml is missing or faulty, or there is no results.json.
-        ResultsError: if a figure has no run behind it.
+        ResultsError: if a figure does not come from a run.
     """
     folder = Path(folder)
     return write_text_atomically(folder / CARD_FILE, _rendering(folder))
 
 
 def check_folder(folder: str | os.PathLike[str]) -> None:
-    """Check that the folder's README.md is, to the letter, what its card.yaml and results.json render to.
+    """Check that the folder's README.md is exactly the rendering of its card.yaml and results.json.
 
     Raises:
         CardError: if card.yaml is missing or faulty, or there is no results.json.
-        ResultsError: if a figure has no run behind it.
+        ResultsError: if a figure does not come from a run.
         UnbackedNumberError: if README.md is missing, was edited by hand, or is older than the results.
     """
     folder = Path(folder)
@@ -196,7 +196,7 @@ def _rendering(folder: Path) -> str:
     if not (folder / RESULTS_FILE).is_file():
         raise CardError(f"{folder / RESULTS_FILE} does not exist. The training script writes it: Results.save().")
     card = str(render_card(Results.load(folder / RESULTS_FILE), text, figures_of(folder)))
-    # ModelCard writes its metadata anew, without comments. The Hub wants `---` as the first line.
+    # ModelCard rewrites its metadata without comments. The Hub requires `---` as the first line.
     return card.replace("---\n", f"---\n{_GENERATED}\n", 1)
 
 
@@ -219,7 +219,7 @@ def _headline(entries: Sequence[Measurement], metrics: Sequence[str]) -> list[Me
 
 
 def _eval_result(entry: Measurement, task_type: str) -> EvalResult:
-    # The setting stands with the metric, not with the data set: model-index joins all metrics of one configuration.
+    # The setting belongs to the metric, not to the data set: model-index merges all metrics of one configuration.
     return EvalResult(
         task_type=task_type,
         dataset_type=entry.task,
@@ -233,7 +233,7 @@ def _eval_result(entry: Measurement, task_type: str) -> EvalResult:
 
 
 def _shared_setting(entries: Sequence[Measurement]) -> dict[str, Any]:
-    """What all settings say alike, to be said once: a table of one row, or of rows all alike, has nothing to share."""
+    """The values that all settings share, to be shown once; empty if there is one row or all settings are equal."""
     first, *others = (entry.setting for entry in entries)
     missing = object()
     shared = {k: v for k, v in first.items() if all(other.get(k, missing) == v for other in others)}

@@ -25,14 +25,14 @@ def save_checkpoint(
 
     Args:
         model: any transformers model; one of transformers' own is saved as usual.
-        folder: where to save, made if need be.
+        folder: the target folder; created if it does not exist.
         processing_class: a tokenizer, processor or image processor to save beside it.
 
     Raises:
-        PushRefusedError: if the model's code could not be loaded elsewhere: no Auto class knows it, it was defined in
-            `__main__`, or it imports hf_mech, another part of its own package, or a file that is not beside it. Other
-            packages (numpy, safetensors, an optional numba) it may import: transformers names those that are missing
-            where the checkpoint is loaded.
+        PushRefusedError: if the model's code could not be loaded elsewhere: it has no Auto class, it was defined in
+            `__main__`, or it imports hf_mech, another part of its own package, or a file that is not beside it. It may
+            import other packages (numpy, safetensors, an optional numba): transformers names missing ones when the
+            checkpoint is loaded.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -50,11 +50,11 @@ def save_checkpoint(
 
 
 def load_checkpoint(folder: str | os.PathLike[str]) -> "PreTrainedModel":
-    """Load a local checkpoint as the class that saved it, which its config names under `architectures`.
+    """Load a local checkpoint as the class that saved it (`architectures` in its config).
 
     Raises:
-        PushRefusedError: if no Auto class knows that class, or the folder lacks some of its weights.
-        OSError: if the folder holds no checkpoint, as `from_pretrained` raises it.
+        PushRefusedError: if that class has no Auto class, or the folder lacks some of its weights.
+        OSError: if the folder holds no checkpoint, as in `from_pretrained`.
     """
     from transformers import AutoConfig
 
@@ -71,7 +71,7 @@ def load_checkpoint(folder: str | os.PathLike[str]) -> "PreTrainedModel":
 
 
 def load_processing_class(folder: str | os.PathLike[str]) -> Any | None:
-    """The processor or tokenizer that a checkpoint folder holds, or None."""
+    """The processor or tokenizer in a checkpoint folder, or None."""
     from transformers import AutoProcessor, AutoTokenizer
 
     folder = Path(folder)
@@ -98,7 +98,7 @@ def check_self_contained(folder: str | os.PathLike[str], absent: Iterable[str] =
 
     Args:
         folder: the checkpoint.
-        absent: packages, besides hf_mech, that will not be there where the checkpoint is loaded.
+        absent: packages, besides hf_mech, that will not be installed where the checkpoint is loaded.
 
     Raises:
         PushRefusedError: naming the file, the line and the import.
@@ -140,7 +140,7 @@ def _load_whole(model_class: Any, folder: str | os.PathLike[str]) -> "PreTrained
 
 
 def _auto_model_classes(config: "PreTrainedConfig") -> Iterator[tuple[str, tuple[type, ...]]]:
-    """Every AutoModel... class of transformers that knows the config, with the model classes it would make."""
+    """Every AutoModel... class of transformers that supports the config, with its possible model classes."""
     from transformers.models.auto import modeling_auto
 
     for name, auto_class in vars(modeling_auto).items():

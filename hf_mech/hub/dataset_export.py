@@ -1,4 +1,4 @@
-"""A dataset builder's output as Parquet with a card: `load_dataset` takes it anywhere, without hf_mech.
+"""A dataset builder's output as Parquet with a card: `load_dataset` reads it without hf_mech.
 
 the folder, and the repository
     README.md                           YAML: configurations, features, splits; text: description and citation
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from datasets import Dataset, DatasetBuilder, DatasetInfo
 
 MAX_SHARD_BYTES = 500_000_000
-"""The size of a Parquet file, about: as `Dataset.push_to_hub` has it."""
+"""The approximate size of a Parquet file, as in `Dataset.push_to_hub`."""
 
 _README = "README.md"
 
@@ -32,15 +32,15 @@ def export_dataset(builder: "DatasetBuilder", folder: str | os.PathLike[str], *,
     Other configurations that were exported to the same folder stay.
 
     Args:
-        builder: the dataset; it is prepared if it has not been.
-        folder: where to write, made if need be.
-        num_proc: how many processes prepare it.
+        builder: the dataset; prepared first if necessary.
+        folder: the target folder; created if it does not exist.
+        num_proc: the number of processes that prepare it.
 
     Returns:
-        The card's path. The card is written last: a folder with a new card is whole.
+        The card's path. The card is written last: a folder with a new card is complete.
 
     Raises:
-        PushRefusedError: if the builder's configuration has no name that can be a folder's, or it has no splits.
+        PushRefusedError: if the configuration's name cannot be a folder's name, or it has no splits.
     """
     folder = Path(folder)
     name = _config_name(builder)
@@ -70,15 +70,15 @@ def push_dataset(
 ) -> CommitInfo:
     """Upload one configuration of a dataset, as [`export_dataset`] writes it, in exactly one commit.
 
-    Configurations that the repository already holds stay, and so does what its card's YAML says besides; the card's
-    text is rendered from the builder's description and citation.
+    Other configurations in the repository stay, and so do the other entries of its card's YAML. The card's text is
+    rendered from the builder's description and citation.
 
     Args:
-        builder: the dataset; it is prepared if it has not been.
-        repo_id: `"user/name"`; made if it does not exist.
+        builder: the dataset; prepared first if necessary.
+        repo_id: `"user/name"`; created if it does not exist.
         private: for a new repository; None is the Hub's default.
         token: as everywhere in huggingface_hub; None takes the saved one. Not together with `api`.
-        num_proc: how many processes prepare the dataset.
+        num_proc: the number of processes that prepare the dataset.
         commit_message: the commit's title.
         api: a client of your own, for another endpoint.
 
@@ -86,8 +86,8 @@ def push_dataset(
         The commit.
 
     Raises:
-        PushRefusedError: if the repository's or the configuration's name will not do. Nothing was sent.
-        PushError: if the upload failed. The repository keeps its last good commit, which the text names.
+        PushRefusedError: if the repository's or the configuration's name is invalid. Nothing was sent.
+        PushError: if the upload failed. The repository keeps its last good commit, named in the message.
     """
     check_repo_id(repo_id)
     if api is not None and token is not None:

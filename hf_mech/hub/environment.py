@@ -1,4 +1,4 @@
-"""Where a figure was made: the machine, the versions, the commit and the command."""
+"""The origin of a figure: the machine, the versions, the commit and the command."""
 
 import importlib.metadata
 import os
@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 RECORDED_PACKAGES = ("torch", "transformers", "datasets")
-"""The packages whose versions stand beside every figure, next to Python's own and hf_mech's."""
+"""The packages whose versions are recorded with every figure, besides Python and hf_mech."""
 
 REPORTED_PACKAGES = (
     "torch",
@@ -25,11 +25,11 @@ REPORTED_PACKAGES = (
 """The packages whose versions a bug report needs."""
 
 _SOURCES = ("*.py", "*.pddl", "*.psl", "*.toml", "*.txt", "*.yaml")
-"""The files that can change a figure. What runs write (JSON, figures, model_cards) does not make a commit dirty."""
+"""The files that can change a figure. The outputs of runs (JSON, figures, model_cards) do not make a commit dirty."""
 
 
 def package_versions(packages: tuple[str, ...] = RECORDED_PACKAGES) -> dict[str, str]:
-    """The versions of Python, of those of `packages` that are installed, and of hf_mech, in this order."""
+    """The versions of Python, of the installed ones of `packages`, and of hf_mech, in this order."""
     versions = {"python": platform.python_version()}
     for package in packages:
         version = _installed_version(package)
@@ -40,7 +40,7 @@ def package_versions(packages: tuple[str, ...] = RECORDED_PACKAGES) -> dict[str,
 
 
 def describe_environment() -> dict[str, str]:
-    """What a bug report needs: hf_mech, its dependencies, the system, the processor and the device."""
+    """The data for a bug report: hf_mech, its dependencies, the system, the processor and the device."""
     versions = package_versions(REPORTED_PACKAGES)
     machine = describe_machine()
     report = {"hf_mech": versions.pop("hf_mech"), **versions}
@@ -52,7 +52,7 @@ def describe_environment() -> dict[str, str]:
 
 
 def hf_mech_version() -> str:
-    """The version of the hf_mech that is imported, also where it runs from a source tree without being installed."""
+    """The version of the imported hf_mech, also if it runs from a source tree without installation."""
     import hf_mech
 
     declared = getattr(hf_mech, "__version__", None)
@@ -68,7 +68,7 @@ def describe_machine() -> dict[str, str | int | None]:
 
 
 def cpu_model() -> str:
-    """The processor's name as the system tells it, or at least its architecture."""
+    """The processor's name as reported by the system, or at least its architecture."""
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
         for line in cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines():
@@ -79,21 +79,21 @@ def cpu_model() -> str:
 
 
 def usable_cores() -> int:
-    """How many cores this process may run on, which in a container is fewer than the machine has."""
+    """The number of cores available to this process; in a container fewer than the machine has."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def code_version(package_folder: str | os.PathLike[str] | None = None) -> str:
-    """The commit of the code that runs, with `-dirty` behind it if a source file differs from that commit.
+    """The commit of the running code, followed by `-dirty` if a source file differs from that commit.
 
     Args:
         package_folder: a folder of the code in question; hf_mech's own by default.
 
     Returns:
-        The commit's 40 digits where the folder is tracked by git, else `hf_mech==<version>`, which names a released
-        package as exactly. A package installed inside somebody else's repository is not mistaken for part of it.
+        The commit's 40 digits if git tracks the folder, else `hf_mech==<version>`, which identifies a released package
+        just as exactly. A package installed inside another repository is not mistaken for part of it.
     """
     folder = Path(package_folder) if package_folder is not None else Path(__file__).resolve().parents[1]
     tracked = _git(folder, "ls-files", "--error-unmatch", "__init__.py")
@@ -126,7 +126,7 @@ def _installed_version(package: str) -> str | None:
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    """What git prints, or None where there is no git, no repository, or nothing by that name in it."""
+    """The output of git, or None if there is no git, no repository, or no such object in it."""
     try:
         answer = subprocess.run(
             ["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=False, timeout=60

@@ -1,16 +1,16 @@
-"""What can go wrong between a run and the Hub. Every text says what was wrong and how to mend it."""
+"""Errors between a run and the Hub. Every message names the fault and its remedy."""
 
 
 class ResultsError(ValueError):
-    """A results.json that cannot be read or does not have the one form of every figure."""
+    """A results.json that cannot be read or does not have the common form."""
 
 
 class UnbackedNumberError(ResultsError):
-    """A figure without a run behind it: no values, a mean that does not follow from them, a card edited by hand."""
+    """A figure that does not come from a run: no values, a mean that differs from theirs, a card edited by hand."""
 
 
 class CardError(ValueError):
-    """A card folder from which no model card can be rendered: card.yaml missing, misspelt or incomplete."""
+    """A card folder that cannot be rendered as a model card: card.yaml is missing, misspelt or incomplete."""
 
 
 class PushRefusedError(ValueError):
@@ -18,4 +18,4 @@ class PushRefusedError(ValueError):
 
 
 class PushError(RuntimeError):
-    """An upload that failed on its way. The repository keeps its last good commit; the push can be run again."""
+    """A failed upload. The repository keeps its last good commit; the push can be run again."""

@@ -5,9 +5,9 @@ from pathlib import Path
 
 
 def write_text_atomically(path: str | os.PathLike[str], text: str) -> Path:
-    """Write `text` (UTF-8, newlines as they are) to `path`: readers see the old file or the new one, nothing between.
+    """Write `text` (UTF-8, newlines as they are) to `path`: readers see the complete old or new file.
 
-    The text goes to a temporary file in the same folder, which then takes the place of `path` in one step.
+    The text is written to a temporary file in the same folder, which then replaces `path` in one step.
 
     Returns:
         The path written.

@@ -10,11 +10,11 @@ from .errors import ResultsError
 
 @dataclass(frozen=True)
 class PaperFigure:
-    """The figure that the paper reports, to stand beside ours.
+    """The figure that the paper reports, to compare with ours.
 
     Attributes:
         mean: the paper's figure, in the metric's own unit.
-        std: its spread where the paper tells one.
+        std: its spread if the paper gives one.
         where: the place in the paper, for example "Table 1".
     """
 
@@ -30,12 +30,12 @@ class Measurement:
     Attributes:
         task: the data set's name for `load_dataset`, or the benchmark's.
         config: the data set's configuration.
-        setting: what else decides the figure, such as the number of training examples; JSON values.
+        setting: all other settings that affect the figure, such as the number of training examples; JSON values.
         metric: the metric's name.
         values: one figure per seed.
         mean: the values' mean.
-        std: their population standard deviation (ddof=0, as `numpy.std` has it); 0.0 for a single value.
-        n: how many values there are.
+        std: their population standard deviation (ddof=0, as in `numpy.std`); 0.0 for a single value.
+        n: the number of values.
         paper: the paper's figure, if it has one.
     """
 
@@ -58,12 +58,12 @@ def measurement(
     values: Iterable[float],
     paper: PaperFigure | None = None,
 ) -> Measurement:
-    """One metric's figures, with the mean and the population standard deviation (ddof=0) that follow from them.
+    """One metric's figures, with their mean and population standard deviation (ddof=0).
 
     Args:
         task: the data set's name for `load_dataset`, or the benchmark's.
         config: the data set's configuration.
-        setting: what else decides the figure; JSON values.
+        setting: all other settings that affect the figure; JSON values.
         metric: the metric's name.
         values: one figure per seed, at least one; numbers, or anything that `float` takes.
         paper: the paper's figure, if it has one.

@@ -3,9 +3,9 @@
 the repository after `push_checkpoint(model, "user/name", card_folder="model_cards/name")`
     config.json             with the `auto_map` of every head
     model.safetensors
-    configuration_*.py  modeling_*.py  ...      the code: it loads where hf_mech is not installed
+    configuration_*.py  modeling_*.py  ...      the code: it loads without hf_mech
     tokenizer.json  ...     if there is a tokenizer or processor
-    README.md  results.json  *.png              the card, and the run behind its numbers
+    README.md  results.json  *.png              the card, and the run that its numbers come from
 """
 
 import shutil
@@ -43,15 +43,15 @@ def push_checkpoint(
 ) -> CommitInfo:
     """Upload a model with everything that belongs to it, in exactly one commit.
 
-    All files are made and checked before anything is sent. The checkpoint loads by its name with
-    `trust_remote_code=True` where hf_mech is not installed, through every Auto class that the model type has.
+    All files are made and checked before anything is sent. Without hf_mech, the checkpoint loads by its name with
+    `trust_remote_code=True`, through every Auto class of the model type.
 
     Args:
         model: the trained model.
-        repo_id: `"user/name"`; made if it does not exist.
-        processing_class: the tokenizer or processor that goes with it.
+        repo_id: `"user/name"`; created if it does not exist.
+        processing_class: the model's tokenizer or processor.
         card_folder: the folder of its card (README.md, results.json and pictures), see [`~hf_mech.hub.card`].
-        extra_files: path in the repository to a local file, for what else belongs to the model.
+        extra_files: path in the repository -> local file, for further files of the model.
         private: for a new repository; None is the Hub's default.
         token: as everywhere in huggingface_hub; None takes the saved one. Not together with `api`.
         commit_message: the commit's title.
@@ -61,9 +61,9 @@ def push_checkpoint(
         The commit.
 
     Raises:
-        PushRefusedError: if the name, the code or the extra files will not do. Nothing was sent.
-        CardError, ResultsError: if the card has numbers with no run behind them. Nothing was sent.
-        PushError: if the upload failed. The repository keeps its last good commit, which the text names.
+        PushRefusedError: if the name, the code or the extra files are invalid. Nothing was sent.
+        CardError, ResultsError: if the card has numbers that do not come from a run. Nothing was sent.
+        PushError: if the upload failed. The repository keeps its last good commit, named in the message.
     """
     check_repo_id(repo_id)
     if api is not None and token is not None:
@@ -85,7 +85,7 @@ def prepare_checkpoint(
     card_folder: str | PathLike[str] | None = None,
     extra_files: Mapping[str, str | PathLike[str]] | None = None,
 ) -> None:
-    """Make, in `folder`, the very files that [`push_checkpoint`] uploads; arguments and errors are the same."""
+    """Write to `folder` exactly the files that [`push_checkpoint`] uploads; arguments and errors are the same."""
     folder = Path(folder)
     if card_folder is not None:
         check_folder(card_folder)

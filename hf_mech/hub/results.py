@@ -1,4 +1,4 @@
-"""results.json, the one form of every figure: what ran, on what, with which versions and seeds.
+"""results.json, the common form of every figure: the command, the data, the versions and the seeds.
 
 A training script or benchmark ends with
 
@@ -7,7 +7,7 @@ A training script or benchmark ends with
     ])
     results.save("model_cards/strips-simple/results.json")
 
-and cards, README tables and plots are rendered from that file.
+Cards, README tables and plots are rendered from that file.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ from .validation import check_measurements, check_origin
 
 @dataclass
 class Results:
-    """Everything one run has to say: its figures, and what is needed to get them again.
+    """The results of one run: its figures, and the data to reproduce them.
 
     Attributes:
         name: the checkpoint's or benchmark's name, that of its folder under `model_cards/`.
@@ -57,14 +57,14 @@ class Results:
         command: str | None = None,
         commit: str | None = None,
     ) -> "Results":
-        """Gather `results` together with the commit, machine, versions and command of the process that is running.
+        """Gather `results` together with the commit, machine, versions and command of the running process.
 
         Args:
             name: the checkpoint's or benchmark's name.
-            seconds: how long the run took.
+            seconds: the duration of the run.
             results: the measurements; more can be appended to `.results`.
-            command: this process's command line by default.
-            commit: the commit of the hf_mech that is running by default.
+            command: by default the command line of this process.
+            commit: by default the commit of the running hf_mech.
         """
         return cls(
             name=name,
@@ -77,13 +77,13 @@ class Results:
         )
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the file in one step, after checking that every figure has a run behind it.
+        """Write the file in one step, after checking that every figure comes from a run.
 
         Returns:
             The path written.
 
         Raises:
-            ResultsError: if [`validate`] finds a fault; nothing is written then.
+            ResultsError: if [`validate`] finds a fault; then nothing is written.
         """
         validate(self)
         text = json.dumps(dataclasses.asdict(self), indent=2, ensure_ascii=False, allow_nan=False)
@@ -123,16 +123,16 @@ class Results:
 
 
 def validate(results: Results, *, where: str = "results") -> None:
-    """Check that every figure has a run behind it.
+    """Check that every figure comes from a run.
 
     Args:
-        results: what to check.
-        where: what errors call it, usually the file's path.
+        results: the results to check.
+        where: their name in errors, usually the file's path.
 
     Raises:
         UnbackedNumberError: if the command, commit, machine, versions or time are missing, or if a measurement has no
-            values, values that are not finite, or a mean, std or n that does not follow from them.
-        ResultsError: if a field has the wrong form, or two measurements claim to be the same figure.
+            values, values that are not finite, or a mean, std or n that differs from theirs.
+        ResultsError: if a field has the wrong form, or two measurements are of the same figure.
     """
     check_origin(
         where,
@@ -154,7 +154,7 @@ def _measurement_from_dict(content: Any, where: str) -> Measurement:
 
 
 def _fields(cls: type, content: Any, where: str) -> dict[str, Any]:
-    """`content`, once it is sure to be an object with the keys of the dataclass `cls` and no others."""
+    """`content`, after checking that it is an object with exactly the keys of the dataclass `cls`."""
     if not isinstance(content, dict):
         raise ResultsError(f"{where} must be a JSON object, got {type(content).__name__}.")
     fields = dataclasses.fields(cls)

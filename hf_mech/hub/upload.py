@@ -1,4 +1,4 @@
-"""Sending a finished folder to the Hub in one commit, and saying what became of it if that fails."""
+"""Uploads a finished folder to the Hub in one commit; after a failure, reports the repository's state."""
 
 import os
 
@@ -10,10 +10,10 @@ from .errors import PushError, PushRefusedError
 
 
 def check_repo_id(repo_id: str) -> None:
-    """Check a repository's name before any work is done for it.
+    """Check a repository's name before any other work.
 
     Raises:
-        PushRefusedError: if the Hub would not take the name.
+        PushRefusedError: if the Hub would not accept the name.
     """
     try:
         validate_repo_id(repo_id)
@@ -32,10 +32,10 @@ def upload_in_one_commit(
     parent_commit: str | None = None,
     delete_patterns: list[str] | None = None,
 ) -> CommitInfo:
-    """Make the repository if need be, and upload the whole folder in a single commit.
+    """Create the repository if it does not exist, and upload the whole folder in a single commit.
 
-    huggingface_hub repeats requests that fail for a passing reason (a lost connection, a busy server). Large files go
-    ahead of the commit and are not visible before it, so a failure leaves the repository as it was.
+    huggingface_hub repeats requests after temporary failures (a lost connection, a busy server). Large files are sent
+    before the commit and become visible with it, so a failure leaves the repository unchanged.
 
     Args:
         api: the client, with its endpoint and token.
@@ -44,11 +44,11 @@ def upload_in_one_commit(
         commit_message: the commit's title.
         repo_type: "model" or "dataset".
         private: for a new repository; None is the Hub's default.
-        parent_commit: refuse if the repository has moved on from this commit.
+        parent_commit: refuse if the repository has a newer commit than this one.
         delete_patterns: files of the repository to delete in the same commit unless the folder holds them.
 
     Raises:
-        PushError: if anything fails on the way; its text tells what the repository holds now.
+        PushError: if the upload fails; its message names the current state of the repository.
     """
     before: str | None = None
     try:

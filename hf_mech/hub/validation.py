@@ -16,15 +16,15 @@ _REQUIRED_MACHINE = ("cpu", "gpu", "cores")
 def check_origin(
     where: str, *, name: Any, command: Any, commit: Any, machine: Any, versions: Any, seconds: Any
 ) -> None:
-    """Check that a results.json says what ran, where, with which versions and for how long.
+    """Check that a results.json names the command, machine, versions and duration of its run.
 
     Args:
-        where: what errors call it, usually the file's path.
+        where: its name in errors, usually the file's path.
         name, command, commit, machine, versions, seconds: its fields, see [`~hf_mech.hub.results.Results`].
 
     Raises:
-        UnbackedNumberError: if something is missing that is needed to repeat the run.
-        ResultsError: if the name is not a text.
+        UnbackedNumberError: if a field that is needed to repeat the run is missing.
+        ResultsError: if the name is not a string.
     """
     _check_text(name, f"{where}: name")
     for field, value in (("command", command), ("commit", commit)):
@@ -45,16 +45,16 @@ def check_origin(
 
 
 def check_measurements(where: str, measurements: Sequence[Measurement]) -> None:
-    """Check that every figure follows from values that were measured.
+    """Check that every figure follows from measured values.
 
     Args:
-        where: what errors call the results, usually the file's path.
+        where: the name of the results in errors, usually the file's path.
         measurements: all of them.
 
     Raises:
         UnbackedNumberError: if there is no measurement, or one has no values, values that are not finite, or a mean,
-            std or n that does not follow from them.
-        ResultsError: if a field has the wrong form, or two measurements claim to be the same figure.
+            std or n that differs from theirs.
+        ResultsError: if a field has the wrong form, or two measurements are of the same figure.
     """
     if not measurements:
         raise UnbackedNumberError(f"{where} has no measurements. Append what measurement(...) returns.")

@@ -41,7 +41,7 @@ class ChatEndpoint:
     Args:
         model: the model's name at the endpoint.
         base_url: the address up to and including the version, such as `http://localhost:8000/v1`.
-        api_key: sent as a bearer token; None sends none. It stands in no file and no message.
+        api_key: sent as a bearer token; None sends none. It is never written to a file or message.
         timeout: seconds to wait for a reply, for each attempt.
         retries: further attempts after a status of [`~hf_mech.llm_test.retries.RETRIED`], a lost connection or a
             time-out.
@@ -53,7 +53,7 @@ class ChatEndpoint:
             take `{"temperature": None, "max_tokens": None, "max_completion_tokens": 8192}`.
 
     Raises:
-        EndpointSettingsError: if the settings make no valid request.
+        EndpointSettingsError: if the settings do not make a valid request.
     """
 
     group = 1  # requests are independent
@@ -127,7 +127,7 @@ class ChatEndpoint:
             try:
                 for question in questions:
                     waiting.append(pool.submit(self.reply, question))
-                    # No further ahead: replies behind a question that fails are paid for and lost.
+                    # Not further ahead: replies after a failed question would be paid for and lost.
                     if len(waiting) == self.concurrency:
                         yield waiting.popleft().result()
                 while waiting:
@@ -192,7 +192,7 @@ class ChatEndpoint:
         return Reply(text or "", finish_reason)
 
     def _excerpt(self, response: httpx2.Response, longest: int = 300) -> str:
-        """The error message of a body in OpenAI's form, else the beginning of the body; without the key."""
+        """The error message of a body in OpenAI's form, else the beginning of the body; the key is removed."""
         said = response.text
         with suppress(ValueError, LookupError, TypeError):
             said = response.json()["error"]["message"]

@@ -1,4 +1,4 @@
-"""Errors between a question and its answer. Each message says what was wrong and how to mend it."""
+"""Errors between a question and its answer. Each message names the fault and its remedy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ class LanguageModelError(RuntimeError):
 
 
 class ModelNotLoadedError(LanguageModelError):
-    """transformers makes no text-generation pipeline from the name or folder."""
+    """transformers cannot make a text-generation pipeline from the name or folder."""
 
 
 class PromptTooLongError(LanguageModelError):
@@ -16,11 +16,11 @@ class PromptTooLongError(LanguageModelError):
 
 
 class EndpointSettingsError(LanguageModelError):
-    """The address, key, limits or further fields make no valid chat-completions request."""
+    """The address, key, limits or further fields do not make a valid chat-completions request."""
 
 
 class EndpointUnreachableError(LanguageModelError):
-    """No connection, or no whole answer in time, after every retry."""
+    """No connection, or no complete answer in time, after every retry."""
 
 
 class EndpointKeyError(LanguageModelError):

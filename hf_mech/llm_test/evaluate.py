@@ -1,9 +1,9 @@
-"""Testing a language model on templatic generation: ask, write down every reply, count (Sec. 4.2.2, App. H).
+"""Testing a language model on templatic generation: ask, store every reply, score (Sec. 4.2.2, App. H).
 
 The folder of a run:
 
     run.json                 model, seed and system prompt; a run with other settings is refused
-    answers/<variant>.jsonl  one line a prompt, written as soon as the reply arrives; the next run goes on after them
+    answers/<variant>.jsonl  one line a prompt, written as soon as the reply arrives; the next run continues after them
     results.json             the figures, in the form of all results of hf_mech
 """
 
@@ -46,7 +46,7 @@ def evaluate(
         model: the tested model.
         variants: the variants of the task; a repeated one is asked once.
         folder: the run's folder; made if it is missing.
-        prompts: number of prompts for each variant; a later run may ask more.
+        prompts: number of prompts for each variant; a later run may use more.
         seed: of the prompts.
         system: put the system prompt of App. G first; a model made for this task needs none.
         progress: show a bar for each variant.
@@ -56,7 +56,7 @@ def evaluate(
 
     Raises:
         AnswersError: if the folder was begun with another model, seed or system prompt, or its files were changed.
-        LanguageModelError: if the model fails at a question; earlier answers are kept, and the next run goes on.
+        LanguageModelError: if the model fails at a question; earlier answers are kept, and the next run continues.
         VariantError: if a variant has too few prompts, or `prompts` is less than 1.
     """
     asked = {variant: prompts_of(variant, seed, prompts) for variant in variants}  # wrong ones are refused first
@@ -99,7 +99,7 @@ def _ask(
 def _answered(path: Path, wanted: Sequence[Prompt], group: int) -> list[Record]:
     """The records in the file. An incomplete last line and an incomplete last group are removed from the file.
 
-    Otherwise a model that answers in groups would answer the rest of a group alone, with other rounding.
+    Otherwise a model that answers in groups would answer the rest of a group separately, with different rounding.
     """
     if not path.exists():
         return []

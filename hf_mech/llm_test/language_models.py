@@ -41,17 +41,17 @@ class LanguageModel(Protocol):
 
     Attributes:
         name: for tables and results.
-        group: number of questions answered together. Rounding may make a reply depend on the others of its group, so an
-            interrupted run goes on with a whole group. 1 if replies are independent.
+        group: number of questions answered together. Because of rounding, a reply may depend on the others of its
+            group, so an interrupted run continues with a whole group. 1 if replies are independent.
     """
 
     name: str
     group: int
 
     def settings(self) -> dict[str, Any]:
-        """All settings with an effect on the replies, as JSON values without secrets.
+        """All settings that affect the replies, as JSON values without secrets.
 
-        A run goes on only under equal settings.
+        A run continues only with equal settings.
         """
         ...
 

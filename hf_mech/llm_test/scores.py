@@ -26,7 +26,7 @@ class Record:
         con_count: number of constituents of the question.
         con_length: number of symbols of the cue's longest constituent.
         constituents: number of constituents of the right answer.
-        constituents_right: number of those that the reply has whole, in their order.
+        constituents_right: number of those that the reply contains complete and in order.
         seconds: time between the previous reply and this one.
     """
 
@@ -51,8 +51,8 @@ class Score:
         variant: the variant of the task.
         prompts: number of prompts.
         accuracy: the share of replies that are right, the paper's "Accuracy".
-        constituent_accuracy: the share of the right answers' constituents that the replies have whole and in order. A
-            figure of ours; it tells a lost delimiter from a lost constituent. None if no answer has constituents.
+        constituent_accuracy: the share of the right answers' constituents that the replies contain complete and in
+            order. Our own metric; it separates lost delimiters from lost constituents. None if no answer has any.
         by_count: number of constituents in the question -> (prompts, accuracy).
         by_length: symbols of the cue's longest constituent -> (prompts, accuracy).
         cut_off: number of replies that ended at the limit of tokens, as reported by the model.
@@ -105,8 +105,8 @@ def score(variant: Variant, records: Sequence[Record]) -> Score:
 
 
 def _found_in_order(wanted: Sequence[Sequence[str]], said: Sequence[str]) -> int:
-    """The largest number of constituents that `said` has unbroken, one after the other, in the order of `wanted`."""
-    # best[at]: the most of the constituents so far that end at or before position `at`.
+    """The largest number of constituents that `said` contains unbroken, in the order of `wanted`."""
+    # best[at]: the maximum number of constituents so far that end at or before position `at`.
     best = [0] * (len(said) + 1)
     for symbols in wanted:
         size, with_it = len(symbols), best.copy()

@@ -7,8 +7,8 @@ SYSTEM_PROMPT = (
     "example question/answer pair, followed by a second question and a missing answer. Do not output anything except "
     "the final answer. Pay close attention to all special characters."
 )
-"""The paper's sys_prompt, word for word (App. G). It speaks of one example. It also stands before k shots,
-because the paper has no other wording."""
+"""The paper's sys_prompt, word for word (App. G). It mentions one example. It is also used for k
+shots, because the paper has no other wording."""
 
 GRAMMAR = """\
 <tgt> ::= <example> <cue>
@@ -21,7 +21,7 @@ GRAMMAR = """\
 <delimiter> ::= <symbol> [ <delimiter> ]
 <constituent> ::= <symbol> [ <constituent> ]"""
 """The grammar of the task. App. G's text is garbled after the second rule; these are the nine rules of App. D, with
-their left-hand sides put back by one line. The constraints that App. D adds in words are left out."""
+their left-hand sides moved back by one line. The constraints that App. D adds as text are left out."""
 
 GRAMMAR_PROMPT = f"The grammar for these patterns can be described as follows:\n\n{GRAMMAR}"
 """The addition to the system prompt in the third row of Table 9 (App. G)."""

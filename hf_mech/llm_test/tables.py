@@ -82,4 +82,4 @@ TABLES: Mapping[str, tuple[Row, ...]] = {
         (Variant(_FIVE, "dyn_rev_cons_len"), 0.71),
     ),
 }
-"""Number of a table -> its rows. Of Table 2 only the row of GPT-4; its other rows have other models."""
+"""Number of a table -> its rows. Table 2 has only the row of GPT-4; its other rows are of other models."""

@@ -1,4 +1,4 @@
-"""Language models of transformers, by its text-generation pipeline."""
+"""Language models of transformers, run by its text-generation pipeline."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class TextPipeline:
     """A causal language model of transformers, greedy.
 
     With a chat template in its tokenizer, a model gets a system and a user message, and its whole text is the reply.
-    Any other model continues a text: system prompt, blank line, prompt. Nothing tells such a model to stop, and so its
+    Any other model continues a text: system prompt, blank line, prompt. Such a model has no signal to stop, so its
     reply ends with the first symbol ".".
 
     Args:
@@ -69,7 +69,7 @@ class TextPipeline:
             max_new_tokens: the most tokens of a reply.
 
         Raises:
-            ModelNotLoadedError: if transformers makes no text-generation pipeline from it.
+            ModelNotLoadedError: if transformers cannot make a text-generation pipeline from it.
         """
         try:
             generator = pipeline(

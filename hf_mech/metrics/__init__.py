@@ -1,6 +1,6 @@
 """The package's metrics: `evaluate` modules, one folder each, loaded from disk.
 
-A folder's `__init__.py` exports the functions over arrays that the metric is made of.
+A folder's `__init__.py` exports the metric's functions over arrays.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 _HERE = Path(__file__).parent
 
 METRICS: tuple[str, ...] = tuple(sorted(p.parent.name for p in _HERE.glob("*/*.py") if p.stem == p.parent.name))
-"""The names that `load` takes."""
+"""The names that `load` accepts."""
 
 
 def load(name: str, **kwargs: Any) -> Any:

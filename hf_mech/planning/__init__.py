@@ -1,4 +1,4 @@
-"""Planning domains: PDDL in and out, the bundled problems, traces, equivalence, reduction, and plans."""
+"""Planning domains: PDDL reader and writer, the bundled problems, traces, equivalence, reduction, and plans."""
 
 from typing import TYPE_CHECKING
 

@@ -1,6 +1,6 @@
-"""The paper's five domains, as PDDL files in `domains/`: a folder with `domain.pddl` and one problem file a size.
+"""The paper's five domains, as PDDL files in `domains/`: a folder has `domain.pddl` and one problem file for each size.
 
-A problem is called `<folder>-<file>`, or just `<folder>` if its file is `problem.pddl`; a new file is a new domain.
+A problem's name is `<folder>-<file>`, or just `<folder>` if its file is `problem.pddl`; a new file is a new domain.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _FILES = {
 }
 
 BUNDLED: tuple[str, ...] = tuple(_FILES)
-"""The names that `load_bundled` takes."""
+"""The names that `load_bundled` accepts."""
 
 
 @cache

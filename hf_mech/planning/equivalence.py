@@ -1,4 +1,4 @@
-"""Do two domains accept the same action traces? Decided by search, whatever their propositions are called."""
+"""Decides by search if two domains accept the same action traces; names of propositions may differ."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from ..models.strips.strips_errors import DomainError
 
 @dataclass(frozen=True)
 class Equivalence:
-    """What the search found.
+    """The result of the search.
 
     Attributes:
         equivalent: True: every trace is positive in both or in neither. False: `trace` is not. None: undecided, the
-            bound was hit first.
-        trace: a shortest trace that is positive in one domain and negative in the other, as action names; its last
-            action makes the difference.
-        pairs: how many pairs of known-false sets were reached.
+            bound was reached first.
+        trace: a shortest trace that is positive in one domain and negative in the other, as action names; the domains
+            differ at its last action.
+        pairs: the number of pairs of known-false sets that were reached.
     """
 
     equivalent: bool | None
@@ -41,19 +41,19 @@ def find_distinguishing_trace(
 ) -> Equivalence:
     """Decide whether `a` and `b` have the same positive traces (Definition 1), or find a shortest trace that differs.
 
-    All that Definition 1 remembers of a trace is which propositions are known to be false, so a domain is a
-    deterministic automaton over such sets. The two automata are walked together, breadth first; a trace that is
-    negative in both stays so and is not followed.
+    Definition 1 depends on a trace only through the set of propositions known to be false, so a domain is a
+    deterministic automaton over such sets. The search goes through both automata together, breadth first; a trace that
+    is negative in both remains negative and is not extended.
 
-    Over all action sequences a domain says more than its instances ever show: a sequence may contradict nothing and yet
-    begin in no state. Action traces drawn from instances cannot tell domains apart that differ in such sequences alone.
-    With `initial_states` the question is put for the traces that instances of `b` can show: action sequences applicable
-    from one of the states, each followed by one more action that is applicable or negative.
+    Some action sequences contradict nothing, yet no state of an instance allows them. Action traces drawn from
+    instances cannot distinguish domains that differ only in such sequences. With `initial_states`, the search compares
+    only the traces that instances of `b` can produce: action sequences applicable from one of the states, each followed
+    by one more action that is applicable or negative.
 
     Args:
-        a, b: domains with the same action names, in any order. Their propositions need have nothing in common.
-        max_pairs: give up, with `equivalent=None`, rather than store more pairs than this.
-        initial_states: masks of `b`'s true propositions, as `reachable_states` gives them; None: all sequences.
+        a, b: domains with the same action names, in any order. Their propositions may differ completely.
+        max_pairs: stop with `equivalent=None` before storing more pairs than this.
+        initial_states: masks of `b`'s true propositions, as from `reachable_states`; None: all sequences.
 
     Raises:
         DomainError: one domain has actions that the other lacks, or `initial_states` is empty.
@@ -64,7 +64,7 @@ def find_distinguishing_trace(
         (i, j, a.pre_masks[i], ~a.add_masks[i], a.delete_masks[i], b.pre_masks[j], ~b.add_masks[j], b.delete_masks[j])
         for i, j in enumerate(order)
     ]
-    # The third part is the state of an instance of b; None where any sequence is asked for.
+    # The third part is the state of an instance of b; None if all sequences are compared.
     starts: list[_Node] = [(0, 0, None)] if initial_states is None else [(0, 0, state) for state in initial_states]
     if not starts:
         raise DomainError(
@@ -73,14 +73,14 @@ def find_distinguishing_trace(
         )
     came_from: dict[_Node, tuple[_Node, int] | None] = dict.fromkeys(starts)
     queue = list(came_from)
-    for node in queue:  # grows while we walk it
+    for node in queue:  # grows during the loop
         false_a, false_b, state = node
         for action, other, pre_a, keep_a, delete_a, pre_b, keep_b, delete_b in rows:
             negative_a, negative_b = pre_a & false_a, pre_b & false_b
             if negative_a and negative_b:
                 continue
             if state is not None and not negative_b and pre_b & ~state:
-                continue  # the instance does not allow it, and its trace does not say why
+                continue  # inapplicable in the instance, but not negative
             if negative_a or negative_b:
                 return Equivalence(False, a.decode([*_path(came_from, node), action]), len(came_from))
             after = None if state is None else b.apply(state, other)
@@ -94,7 +94,7 @@ def find_distinguishing_trace(
 
 
 def _path(came_from: dict[_Node, tuple[_Node, int] | None], node: _Node) -> list[int]:
-    """The actions that lead from the beginning to the node."""
+    """The actions from a start to the node."""
     actions = []
     while (step := came_from[node]) is not None:
         node, action = step

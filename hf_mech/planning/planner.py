@@ -9,7 +9,7 @@ from ..models.strips.strips_errors import StripsError
 from .problem import StripsProblem
 
 _COMPLETE = ("pyperplan", "pyperplan-opt")
-"""Planners whose search is complete, though unified-planning's adapter never says that it proved anything."""
+"""Planners with a complete search, although unified-planning's adapter never reports a proof."""
 
 
 class PlannerError(StripsError):
@@ -22,9 +22,9 @@ def plan(
     """A sequence of action names that leads from the propositions `initial` to a state with all of `goal`.
 
     Args:
-        initial: the propositions that are true in the beginning; all others are false.
+        initial: the propositions that are true in the initial state; all others are false.
         goal: the propositions to make true.
-        planner: the name of a planner that unified-planning knows.
+        planner: the name of a planner of unified-planning.
 
     Returns:
         The plan, empty if the goal holds already; None if a complete search found none.
@@ -37,7 +37,7 @@ def plan(
     if problem.goal <= problem.initial:
         return []
     if not problem.goal - problem.initial <= frozenset().union(*(a.add for a in domain.actions)):
-        return None  # nothing adds it; some planners refuse such goals instead of saying so
+        return None  # no action adds it; some planners raise an error for such goals
     try:
         from unified_planning.engines import PlanGenerationResultStatus as Status
         from unified_planning.exceptions import UPNoRequestedEngineAvailableException

@@ -9,7 +9,7 @@ from ..models.strips.strips_domain import StripsDomain
 
 @dataclass(frozen=True)
 class StripsProblem:
-    """A domain M = <F, A> with the propositions true in the beginning (I) and those to be made true (G).
+    """A domain M = <F, A> with the initially true propositions (I) and those to be made true (G).
 
     Raises:
         DomainError: `initial` or `goal` names a proposition that the domain does not have.
@@ -30,7 +30,7 @@ def reachable_states(problem: StripsProblem) -> list[int]:
     domain = problem.domain
     states = [domain.mask(problem.initial)]
     seen = set(states)
-    for state in states:  # grows while we walk it
+    for state in states:  # grows during the loop
         for action in domain.applicable(state):
             successor = domain.apply(state, action)
             if successor not in seen:

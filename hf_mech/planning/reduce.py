@@ -1,7 +1,7 @@
-"""Fewer propositions, same traces: a domain that was learned with more heads than it needs becomes smaller.
+"""Fewer propositions, same traces: reduces a domain that was learned with more heads than necessary.
 
 A proposition is *known false* from an action that deletes it to the next one that adds it. Until then it forbids every
-action that needs it (Definition 1). A proposition is redundant if the others forbid all that it forbids.
+action that needs it (Definition 1). A proposition is redundant if the others forbid every action that it forbids.
 """
 
 from __future__ import annotations
@@ -13,24 +13,24 @@ from ..models.strips.strips_errors import StripsError
 
 
 class SearchBoundError(StripsError):
-    """A domain with more known-false sets than a search was allowed to store."""
+    """A domain with more known-false sets than the search may store."""
 
 
 def reduce_propositions(domain: StripsDomain, max_states: int = 1_000_000) -> StripsDomain:
     """Remove and merge propositions as long as the accepted traces (Definition 1) stay exactly the same.
 
-    A proposition is removed if the others forbid all that it forbids. It is merged into another if that one can take
-    over its preconditions. The propositions that are left keep their names, their order, and their add and delete
+    A proposition is removed if the others forbid every action that it forbids. It is merged into another if that one
+    can take over its preconditions. The remaining propositions keep their names, their order, and their add and delete
     lists. The search is greedy and deterministic: no further single removal or merge is possible, but a smaller domain
     may exist.
 
-    There are three passes, each of them exact. The first compares propositions in pairs, and costs next to nothing. The
-    second looks for propositions that the stronger ones imply. The third visits every set of known-false propositions
+    There are three passes, each of them exact. The first compares propositions in pairs, and is very fast. The second
+    looks for propositions that the stronger ones imply. The third visits every set of known-false propositions
     that a positive trace can lead to, and tries each removal and merge on all of them. Removals and merges leave the
     add and delete lists of the others alone, so the sets are found once.
 
     Args:
-        max_states: the most known-false sets to store in a search.
+        max_states: the maximum number of known-false sets to store in a search.
 
     Raises:
         SearchBoundError: there are more.
@@ -40,7 +40,7 @@ def reduce_propositions(domain: StripsDomain, max_states: int = 1_000_000) -> St
     false = _as_booleans(known_false_states(domain, max_states), len(domain.propositions))  # [states, F]
     required = _preconditions(domain)  # [F, A]
     kept = list(range(len(domain.propositions)))
-    forbidden = _forbids(false, required)  # [states, A], which must not change
+    forbidden = _forbids(false, required)  # [states, A]; it must not change
     while (smaller := _remove_or_merge(false, required, kept, forbidden)) is not None:
         kept, required = smaller
     return _restrict(domain, kept, required)
@@ -80,10 +80,10 @@ def _drop_dominated(domain: StripsDomain) -> StripsDomain:
     cases: q forbids every action that p forbids; or q implies p too, so that both are known false at the same times,
     and q can take over p's preconditions.
 
-    The test for "p implies q" reads the actions alone. q has to become known false with p: every action that deletes p
-    deletes q. And q has to stay so: an action that adds q must not leave p known false. It does not if it adds p too;
-    and if it needs p or q, it does not come in a positive trace while both are known false. The test is sufficient, not
-    necessary.
+    The test for "p implies q" uses only the actions. q has to become known false with p: every action that deletes p
+    deletes q. And q has to remain known false: an action that adds q must not leave p known false. This holds if the
+    action adds p too, or if it needs p or q: then no positive trace has it while both are known false. The test is
+    sufficient, not necessary.
     """
     names, actions = domain.propositions, domain.actions
     pre = {p: {a.name for a in actions if p in a.pre} for p in names}
@@ -110,8 +110,8 @@ def _drop_implied(domain: StripsDomain, max_states: int) -> StripsDomain:
     """The domain without the propositions that stronger ones imply.
 
     The strength of a proposition is the number of actions that need it plus the number of those that delete it.
-    Propositions are taken up one by one, the strongest first. One is left out if those taken up before forbid all that
-    it forbids.
+    Propositions are considered one by one, the strongest first. One is left out if the kept ones forbid every action
+    that it forbids.
     """
     strength = [
         sum(bool(mask >> p & 1) for masks in (domain.pre_masks, domain.delete_masks) for mask in masks)
@@ -125,7 +125,7 @@ def _drop_implied(domain: StripsDomain, max_states: int) -> StripsDomain:
 
 
 def _implied(domain: StripsDomain, others: int, p: int, max_states: int) -> bool:
-    """Whether every trace that is positive by the propositions `others` (a mask) is positive by `p` (a mask) too."""
+    """Whether every trace that is positive under `others` is also positive under `p`; both are proposition masks."""
     scope = others | p
     rows = [
         (pre & others, pre & p, ~add, delete & scope)
@@ -167,7 +167,7 @@ def _remove_or_merge(
 
 
 def _preconditions(domain: StripsDomain) -> np.ndarray:
-    """Which proposition is a precondition of which action, as booleans [F, A]."""
+    """The preconditions, as booleans [F, A]: True if the action needs the proposition."""
     names, actions = domain.propositions, domain.actions
     return _matrix([[p in a.pre for a in actions] for p in names], len(names), len(actions))
 
@@ -183,7 +183,7 @@ def _matrix(rows: list[list[bool]], height: int, width: int) -> np.ndarray:
 
 
 def _forbids(false: np.ndarray, required: np.ndarray) -> np.ndarray:
-    """Which action has a false precondition in which state: [states, F], [F, A] -> [states, A]."""
+    """True if the action has a false precondition in the state: [states, F], [F, A] -> [states, A]."""
     return (false.astype(np.float32) @ required.astype(np.float32)) > 0
 
 

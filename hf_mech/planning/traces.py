@@ -1,9 +1,9 @@
 """Action traces of a STRIPS problem (STRIPS Transformer paper, "Data generation").
 
 Traces are random walks over the applicable actions, from initial states drawn among the reachable ones. A *positive*
-trace is such a walk. A *negative* one is a walk of one action less, and a last action that contradicts the walk by
-Definition 1: one of its preconditions was last deleted. An action that is inapplicable in the hidden state and yet
-contradicts nothing that the trace shows makes a positive trace by Definition 1, so it is never used as a last action.
+trace is such a walk. A *negative* trace is a walk followed by a last action that contradicts it by Definition 1: one of
+the action's preconditions was last deleted. If an action is inapplicable in the hidden state but does not contradict
+the trace, the trace is positive by Definition 1; such an action is never used as a last action.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from ..random_numbers import Die
 from .problem import StripsProblem
 from .walks import Trace, Walks
 
-MOST_STATES = 10_000  # initial states are drawn among the first so many that a breadth-first search reaches
-STATE_CHOICES = 16  # how many choices of initial states a seed may try before it gives up
-PATIENCE = 100_000  # walks in a row that bring nothing new before a split gives up
+MOST_STATES = 10_000  # initial states are drawn among this many first states of a breadth-first search
+STATE_CHOICES = 16  # choices of initial states that a seed may try
+PATIENCE = 100_000  # a split stops after this many walks in a row without a new trace
 _STATES, _TRAIN, _TEST = 0, 1, 2  # a seed's streams of random numbers
 
 PAPER_MAX_TRAIN_LENGTH = {"simple": 10, "blocksworld-2b": 20, "ferry-1c": 20, "blocksworld-3b": 30, "ferry-2c": 30}
@@ -29,11 +29,11 @@ PAPER_MAX_TRAIN_LENGTH = {"simple": 10, "blocksworld-2b": 20, "ferry-1c": 20, "b
 
 
 class TraceSettingsError(StripsError):
-    """A setting of the trace generator that makes no sense, or settings that contradict each other."""
+    """An invalid setting of the trace generator, or settings that contradict each other."""
 
 
 class TooFewTracesError(StripsError):
-    """The domain has fewer unique traces, within the lengths allowed, than were asked for; `found` is how many."""
+    """The domain has fewer unique traces of the allowed lengths than requested; `found` is their number."""
 
     def __init__(self, message: str, found: int) -> None:
         super().__init__(message, found)
@@ -45,15 +45,15 @@ class TooFewTracesError(StripsError):
 
 @dataclass(frozen=True)
 class TraceSettings:
-    """What to draw from a domain; the defaults are the paper's.
+    """The settings of a dataset of traces; the defaults are the paper's.
 
     Args:
         seed: of the initial states and of the walks; 0 or more.
         num_train: training traces; the paper's sizes are 50, 100, 200, 500, 1000 and 2000.
         num_test: test traces, half of them positive.
         negative_fraction: the share of negative traces in training, rounded to whole traces.
-        max_train_length: training lengths are uniform in 1 to this (2 for negative traces: a first action is always
-            possible when the initial state is not known).
+        max_train_length: training lengths are uniform in 1 to this (2 to this for negative traces: if the initial state
+            is unknown, a first action is always possible).
         max_test_length: the same for the test traces.
 
     Raises:
@@ -93,12 +93,12 @@ def generate_traces(problem: StripsProblem, settings: TraceSettings) -> TraceSpl
 
     The initial states, two a split, are drawn among the reachable states in which some action is applicable (in a
     large domain, among the first `MOST_STATES`); all four differ if there are four. If the traces of a choice are too
-    few, the seed chooses others.
+    few, other states are drawn.
 
     Raises:
-        TooFewTracesError: no choice of initial states gives as many unique traces as asked for. They are counted before
-            any is drawn, so this is certain and quick. (Where the traces would suffice but a random walk hardly ever
-            meets the last of them, the search ends after `PATIENCE` walks in vain.)
+        TooFewTracesError: no choice of initial states gives the requested number of unique traces. They are counted
+            before any is drawn, so this is exact and fast. (If there are enough traces but random walks almost never
+            find the last ones, the search ends after `PATIENCE` walks without a new trace.)
     """
     walks = Walks(problem.domain)
     failures: list[TooFewTracesError] = []
@@ -142,8 +142,8 @@ def _draw(
 ) -> tuple[Trace, ...]:
     """`counts` = (positive, negative) unique traces outside `excluded`, shuffled.
 
-    A walk that ends early, has no contradicting last action, or is known already is thrown away and the length is drawn
-    anew: where short traces run out, longer ones take their place.
+    A walk that ends early, has no contradicting last action, or is already known is discarded, and a new length is
+    drawn: when short traces run out, longer ones replace them.
     """
     drawn: list[Trace] = []
     known = set(excluded)
@@ -182,7 +182,7 @@ def _too_few(
 
 def _initial_states(walks: Walks, first: int, seed: int) -> Iterator[tuple[int, int, int, int]]:
     """Choices of (train, train, test, test), a pair in ascending order, each choice once, in the seed's order."""
-    states = sorted(s for s in walks.reachable(first, MOST_STATES) if walks.moves[s])  # the others start no walk
+    states = sorted(s for s in walks.reachable(first, MOST_STATES) if walks.moves[s])  # no walk starts in the others
     if not states:
         return
     die, tried = Die(seed, (_STATES,)), set()

@@ -1,4 +1,4 @@
-"""Random walks in a STRIPS domain, the traces that they make, and how many different traces there are."""
+"""Random walks in a STRIPS domain, their traces, and the number of different traces."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Trace(NamedTuple):
 
     @property
     def labels(self) -> list[int]:
-        """1 where the action is inapplicable: nowhere, or in a negative trace at the last position alone."""
+        """1 where the action is inapplicable: nowhere, or only at the last position of a negative trace."""
         return [0] * (len(self.actions) - 1) + [int(not self.valid)]
 
 
@@ -29,7 +29,7 @@ class Walks:
 
     Attributes:
         domain: the domain.
-        moves: state -> its (action, next state) pairs; worked out when a state is first asked for.
+        moves: state -> its (action, next state) pairs; computed at the first use of a state.
         contradictions: known-false propositions (a mask) -> the actions with one of them as a precondition: Y(i) = 1 in
             Eq. 6.
     """
@@ -49,7 +49,7 @@ class Walks:
         return list(states)[:most]
 
     def walk(self, state: int, length: int, valid: bool, die: Die) -> Trace | None:
-        """A random trace of the given length and sign from a state; None if the walk has to end before."""
+        """A random trace of the given length and sign from a state; None if the walk ends early."""
         actions: list[int] = []
         for _ in range(length if valid else length - 1):
             moves = self.moves[state]
@@ -74,13 +74,13 @@ class Walks:
         return bool(current)
 
     def count(self, states: Sequence[int], max_length: int, valid: bool, enough: int) -> int:
-        """How many different traces of up to `max_length` actions `walk` can return; stops counting at `enough`.
+        """The number of different traces of up to `max_length` actions that `walk` can return; stops at `enough`.
 
-        Exact, and without a list of them. Walks of one length are counted together if they agree in the states where
-        they may be and in the propositions that they have falsified; longer walks follow from these.
+        Exact, without enumerating them. Walks of one length are counted together if they have the same possible states
+        and the same falsified propositions; the counts of longer walks follow from these.
         """
         if not valid and not self.contradictions[reduce(or_, self.domain.delete_masks, 0)]:
-            return 0  # nothing is ever deleted that is a precondition: no need to search for it
+            return 0  # no precondition is ever deleted: no need to search
         level = {(frozenset(states), 0): 1}
         total = 0
         for _ in range(max_length if valid else max_length - 1):

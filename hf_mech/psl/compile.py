@@ -1,4 +1,4 @@
-"""From a program to a model: the passes one after the other, (65) and then (72)."""
+"""From a program to a model: the passes in order, (65) and then (72)."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def compile_program(
         config: further arguments of [`DATConfig`], such as `max_position_embeddings` and `backend`.
 
     Raises:
-        PSLError: a program that cannot be compiled exactly; the message says where and why.
-        DATConfigError: arguments that make no model.
+        PSLError: a program that cannot be compiled exactly; the message names the place and the reason.
+        DATConfigError: invalid arguments.
 
     Example:
 
@@ -70,17 +70,17 @@ def compile_file(
 ) -> DATForCausalLM:
     """Compiles a program and writes a checkpoint: weights, configuration, tokenizer, code, the program's text.
 
-    The folder is written beside its place and then takes it: it is there whole or not at all.
+    The folder is first written under a temporary name and then renamed: it is complete or absent.
 
     Args:
         source: the program's file, or the name of one of the package's programs.
-        folder: where the checkpoint goes; `AutoModelForCausalLM.from_pretrained(folder)` loads it.
-        overwrite: whether an earlier checkpoint there is replaced. What is no file of a checkpoint is never deleted.
+        folder: the checkpoint's folder; `AutoModelForCausalLM.from_pretrained(folder)` loads it.
+        overwrite: whether to replace an earlier checkpoint. Files that do not belong to a checkpoint are never deleted.
         config: further arguments of [`DATConfig`].
 
     Raises:
-        PSLError: the program cannot be read, or not be compiled exactly; or the folder is not free.
-        DATConfigError: arguments that make no model.
+        PSLError: the program cannot be read or not be compiled exactly, or the folder is not free.
+        DATConfigError: invalid arguments.
         OSError: the folder cannot be written.
     """
     program = read_program(source if isinstance(source, str) else Path(source))
@@ -107,7 +107,7 @@ def _check_free(folder: Path, overwrite: bool) -> None:
 
 
 def _replace(folder: Path, made: Path) -> None:
-    """Puts a new folder in the place of an old one, if the old one has nothing that the new one has not."""
+    """Replaces an old folder by a new one, if the old one has no files that the new one lacks."""
     if folder.is_dir():
         foreign = {path.name for path in folder.iterdir()} - {path.name for path in made.iterdir()} - {"__pycache__"}
         if foreign:

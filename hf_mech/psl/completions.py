@@ -16,11 +16,11 @@ from .machines.machine import words_of
 
 @dataclass(frozen=True)
 class Completion:
-    """What the network says to a prompt.
+    """The network's completion of a prompt.
 
     Args:
         words: the words before the one that ended the generation.
-        ended: whether nil or a stop word ended it; False where `max_new_tokens` cut it off.
+        ended: whether nil or a stop word ended it; False if `max_new_tokens` cut it off.
     """
 
     words: tuple[str, ...]
@@ -28,7 +28,7 @@ class Completion:
 
     @property
     def text(self) -> str:
-        """The words with blanks between them."""
+        """The words with spaces between them."""
         return " ".join(self.words)
 
 
@@ -37,7 +37,7 @@ def complete_batch(
 ) -> Iterator[Completion]:
     """The completion of each prompt, by `generate()`.
 
-    Where one prompt of a batch cannot be completed, those before it still are.
+    If a prompt of a batch cannot be completed, the prompts before it still are.
 
     Raises:
         PromptError: a prompt has no word.

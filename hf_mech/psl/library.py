@@ -1,4 +1,4 @@
-"""The programs that come with the package, and how a program is read from wherever it is."""
+"""The package's programs, and reading a program from a file or by its name."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def load_program(text: str, name: str = "<string>") -> Program:
     """Parses and checks a program's text.
 
     Raises:
-        PSLSyntaxError: it is no PSL.
-        PSLCheckError: it can't be compiled exactly.
+        PSLSyntaxError: it is not PSL.
+        PSLCheckError: it cannot be compiled exactly.
     """
     return check_program(parse_program(text, name), name)
 
@@ -51,8 +51,8 @@ def read_program(source: str | Path) -> Program:
     """Parses and checks the program of a file, or of the package by its name.
 
     Raises:
-        ProgramError: `source` is neither a file that can be read nor a program's name.
-        PSLSyntaxError, PSLCheckError: as of `load_program`.
+        ProgramError: `source` is neither a readable file nor a program's name.
+        PSLSyntaxError, PSLCheckError: as in `load_program`.
     """
     if isinstance(source, str) and source in program_names():
         return load_program(program_text(source), source)

@@ -8,9 +8,9 @@
 | `x[N] == y[n]@F` | `` y`: x `` | `` y`: y@F `` |
 | `x[N] == y[N]@F`, no n in the production | `x: x` | `x: y@F` |
 
-`!=`, `in` and `not in` go where the test's right side goes: `["!=", "y@F"]`, `["in", "C", "D"]`. A production
-without n has `p: p` in query and key: n = N. An entry that is taken gets another backquote, so that all of several
-tests of one register and cell count.
+`!=`, `in` and `not in` are in the entry of the test's right side: `["!=", "y@F"]`, `["in", "C", "D"]`. A production
+without n has `p: p` in query and key: n = N. If an entry is taken, the next test uses another backquote, so several
+tests of one register and cell all count.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ def lower_program(program: Program, max_position_embeddings: int = DEFAULT_LIMIT
         stop=tuple(program.stop),
         functions=function_tables(program, max_position_embeddings),
     )
-    # Reading back what is written leaves the rules of QKVL in one place.
+    # Reading the output back keeps the rules of QKVL in one place.
     return QKVLProgram.from_json(lowered.to_json())
 
 
 @dataclass
 class _Entries:
-    """The query and key that grow with each test."""
+    """The query and key; each test adds an entry."""
 
     q: dict[str, JSONSource] = field(default_factory=dict)
     k: dict[str, JSONSource] = field(default_factory=dict)
 
     def add(self, target: str, query: JSONSource, key: JSONSource) -> None:
-        """Sets `target`, or the next of its primed forms that is free; the same entry twice is one."""
+        """Sets `target`, or its next free primed form; equal entries are merged."""
         while target in self.q:
             if (self.q[target], self.k[target]) == (query, key):
                 return
@@ -110,7 +110,7 @@ class _Lowering:
         if cells == ("n", "N"):
             return left + PRIME, right, left
         if cells == ("N", "n"):
-            # The image stays on one side with its negation: `!=` holds for a value that has no image.
+            # The image stays on one side with its negation: `!=` holds for a value without an image.
             return self.short[test.right.register] + PRIME, left, right
         if cells == ("N", "N") and not reads_n:
             return left, left, right

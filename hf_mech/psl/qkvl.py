@@ -1,18 +1,18 @@
 """QKVL, the language of the QKV machine (64): a program as the JSON of App. J, and as frozen dataclasses.
 
-A production gives, for the query, key and value structure of every cell, what each register in it is set to: a
-*source*. In the JSON a source is
+For the query, key and value structure of every cell, a production gives each register's *source*: the value that it is
+set to. In the JSON a source is
 
 | source | means |
 |---|---|
 | `"s"`, `"p@pos_increment"` | the cell's register with that short name; its image under a function |
 | `"XQ"` | a constant |
-| `["!=", source]` | in a query or key: matches all but that |
+| `["!=", source]` | in a query or key: matches all other values |
 | `["in", "A", "B"]`, `["not in", "A", "B"]` | in a query or key: matches any (none) of these constants |
-| `["in", "s"]` | the constant `s`, where `s` is a register's short name, too |
+| `["in", "s"]` | the constant `s`, if `s` is also a register's short name |
 
-Beyond App. J's keys the JSON has `initial`, `values`, `stop`, `functions` and a repeat block's `bound`; reading, all of
-them may be missing, and so may `layer_comment`, `causal_attn` and `right_match`.
+Besides App. J's keys the JSON has `initial`, `values`, `stop`, `functions` and a repeat block's `bound`. All of these,
+and `layer_comment`, `causal_attn` and `right_match`, are optional in the input.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .language.functions import is_built_in
 from .language.syntax import DEFAULT_BOUND
 
 PRIME = "`"
-"""Follows a short name where a query or key needs the register a second time (App. K.1)."""
+"""The suffix of a short name if a query or key uses the register a second time (App. K.1)."""
 
 JSONSource = str | list[str]
 Instructions = Mapping[str, JSONSource]
@@ -38,12 +38,12 @@ _ROLES = ("symbol", "position", "output", "parse", "eop")
 
 @dataclass(frozen=True)
 class Source:
-    """What a register of a query, key or value is set to (64): a register's value or its image, or constants.
+    """The source of a register of a query, key or value (64): a register's value or its image, or constants.
 
     Args:
         register: short name of the register that is read; None for constants.
         function: the function applied to its value, if any.
-        constants: the constants; one, or those of `in` and `not in`.
+        constants: the constants: one, or the constants of `in` and `not in`.
         several: written with `in` or `not in`.
         negated: matches all values but these (62d-iv).
     """
@@ -56,11 +56,11 @@ class Source:
 
     @property
     def plain(self) -> bool:
-        """Whether it is one value, as opposed to a condition on values."""
+        """Whether it is one value, not a condition on values."""
         return not (self.several or self.negated)
 
     def to_json(self, short_names: Collection[str]) -> JSONSource:
-        """The form of App. J; a constant that would read as a register is written as the only member of a list."""
+        """The form of App. J; a constant that equals a register's short name is written as `["in", constant]`."""
         if self.several:
             return ["not in" if self.negated else "in", *self.constants]
         if self.register is not None:
@@ -101,7 +101,7 @@ class Source:
 
 @dataclass(frozen=True)
 class QKVLProduction:
-    """A layer: how a cell's query, key and value structures are made from its input structure (62d-i)."""
+    """A layer: the instructions that make a cell's query, key and value structures from its input structure (62d-i)."""
 
     q: Instructions
     k: Instructions
@@ -122,7 +122,7 @@ class QKVLProduction:
 
 @dataclass(frozen=True)
 class QKVLRepeat:
-    """Layers that are run until they change nothing (`until` is None), or until some query matches some key of `until`.
+    """Layers that run until they change nothing (`until` is None), or until some query matches some key of `until`.
 
     The production in `until` sets no values; it is never causal.
     """
@@ -146,8 +146,8 @@ class QKVLRepeat:
 class QKVLProgram:
     """A QKVL program: the keys of App. J's JSON, and ours (see the module's text).
 
-    `register_map` gives short names by names, `system_map` and `watch_list` name registers by their names; `initial`,
-    `values` and all instructions name them by short names.
+    `register_map` maps names to short names. `system_map` and `watch_list` use names; `initial`, `values` and all
+    instructions use short names.
     """
 
     register_map: Mapping[str, str]
@@ -162,19 +162,19 @@ class QKVLProgram:
 
     @property
     def productions(self) -> Iterator[QKVLProduction]:
-        """Every production in order, those of repeat blocks too."""
+        """Every production in order, including those in repeat blocks."""
         yield from _productions(self.weights)
 
     @property
     def registers(self) -> tuple[str, ...]:
-        """The short names of all registers: those of the state, then the primed ones of queries and keys, sorted."""
+        """The short names of all registers: first the state's, then the primed ones of queries and keys, sorted."""
         conditions = [*self.productions, *_untils(self.weights)]
         targets = {target for condition in conditions for target in condition.q}
         declared = tuple(self.register_map.values())
         return (*declared, *sorted(targets - set(declared)))
 
     def to_json(self) -> dict[str, Any]:
-        """The program as plain dicts and lists; nothing in them is shared with the program."""
+        """The program as plain dicts and lists; they share no data with the program."""
         return {
             "register_map": dict(self.register_map),
             "constants_map": dict(self.constants_map),
@@ -189,10 +189,10 @@ class QKVLProgram:
 
     @classmethod
     def from_json(cls, json: Any) -> QKVLProgram:
-        """Reads what `to_json` wrote, or App. J's own form.
+        """Reads the output of `to_json`, or App. J's own form.
 
         Raises:
-            QKVLError: something is missing, unknown or of the wrong kind; the text names the path to it.
+            QKVLError: a field is missing, unknown or of the wrong type; the message names its path.
         """
         return _Reader(json).program()
 
@@ -218,7 +218,7 @@ def _untils(blocks: tuple[QKVLProduction | QKVLRepeat, ...]) -> Iterator[QKVLPro
 
 
 class _Reader:
-    """Reads one program's JSON; every method names the path of what it refuses."""
+    """Reads one program's JSON; errors name the path of the wrong field."""
 
     def __init__(self, json: Any) -> None:
         required, optional = {"register_map", "system_map", "weights"}, {"constants_map", "watch_list", "initial"}
@@ -353,7 +353,7 @@ class _Reader:
 
 
 def _object(json: Any, path: str, required: set[str] | None = None, optional: set[str] | None = None) -> dict[str, Any]:
-    """A JSON object; where `required` is given, with those keys and no others than `optional`."""
+    """A JSON object; if `required` is given, with these keys and at most the keys of `optional` besides."""
     if not isinstance(json, dict) or not all(isinstance(key, str) for key in json):
         raise QKVLError(f"{path}: expected an object; got {json!r}")
     if required is not None:

@@ -22,7 +22,7 @@ def violations(text: str) -> list[str]:
         found += _repeated(question, f"<question> of example {number}")
         found += _repeated(answer, f"<answer> of example {number}")
     found += _repeated(cue, "<cue>")
-    # A symbol that has its place in every question and in the cue is a delimiter's; other shared ones are not.
+    # A symbol in every question and in the cue is part of a delimiter; other shared symbols are not.
     fixed = set(cue).intersection(*(question for question, _ in examples))
     for number, (question, _) in enumerate(examples, 1):
         here, there = ([s for s in dict.fromkeys(part) if s in question and s in cue] for part in (question, cue))

@@ -1,4 +1,4 @@
-"""Errors of templatic generation, with messages that say how to mend them, and one warning."""
+"""Errors of templatic generation, with messages that name the remedy, and one warning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prompts drawn from the grammar of App. D, each a function of task, split, seed and its index alone."""
+"""Prompts drawn from the grammar of App. D; each depends only on task, split, seed and index."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from hf_mech.templatic.tasks import Split, Task, split_named, task_named
 from hf_mech.templatic.template import END, Field, Prompt, Template, Values
 from hf_mech.templatic.words import DELIMITER_SYMBOLS, words
 
-ECHO_EVERY = 40  # one training prompt in so many is an echo prompt; the paper gives no number
-DELIMITER_LENGTHS = (1, 2)  # symbols in a delimiter, each number as likely: those of (10) and of Sec. 4.2.1
+ECHO_EVERY = 40  # every 40th training prompt is an echo prompt; the paper gives no number
+DELIMITER_LENGTHS = (1, 2)  # symbols in a delimiter, equally likely: the lengths in (10) and in Sec. 4.2.1
 
 # The parts of all prompts, by `bucket`, that a split may draw from: no prompt is in two splits, for any seeds. The echo
 # prompts of the train split and `ood_lexical` share their words; the same rule keeps those two apart.
@@ -47,9 +47,9 @@ def generate(
     Args:
         task: a task of Table 1 or its name.
         split: a split of Table 1 or its name.
-        seed: 0 or more; another seed, other examples.
-        start, stop: the range of indices. An example depends on its index and not on the range, so that parts make the
-            whole. By default `stop` is the split's size; a larger `stop` continues the split without end.
+        seed: 0 or more; another seed gives other examples.
+        start, stop: the range of indices. An example depends on its index and not on the range, so parts add up to the
+            whole. By default `stop` is the split's size; a larger `stop` continues the split.
 
     Raises:
         TaskError: no such task or split, or a seed or range out of bounds.
@@ -80,7 +80,7 @@ def prompt_at(task: str | Task, split: str | Split, seed: int, index: int) -> Pr
 
 
 def is_echo(split: str | Split, index: int) -> bool:
-    """Whether the example of that index is an echo prompt; there are some in the train split."""
+    """Whether the example of that index is an echo prompt; only the train split has them."""
     name = split if isinstance(split, str) else split.name
     return name == "train" and index % ECHO_EVERY == ECHO_EVERY - 1
 
@@ -96,9 +96,9 @@ def bucket(example_symbol: str, cue_symbol: str) -> int:
 def sample_template(draws: Draws, counts: Sequence[int]) -> Template:
     """A template of App. D.
 
-    A question has one of `counts` constituents; an answer has 1 or more of them, each number as likely, in any order
-    (32d-iii). A delimiter is between any two constituents and, one time in two, after the last. No symbol comes twice
-    in a region. As in the data set, a full stop ends the answer.
+    A question has one of `counts` constituents; an answer has 1 or more of them, each number equally likely, in any
+    order (32d-iii). There is a delimiter between any two constituents and, half the time, after the last. No symbol
+    occurs twice in a region. As in the data set, a full stop ends the answer.
     """
     count = counts[draws.below(len(counts))]
     used = distinct(draws, count, draws.below(count) + 1)
@@ -113,7 +113,7 @@ def distinct(draws: Draws, n: int, count: int, first: tuple[int, ...] = ()) -> l
     """`count` different numbers out of 0 to n - 1: those in `first`, and then others in random order.
 
     Raises:
-        TaskError: there are not so many.
+        TaskError: `count` is larger than n.
     """
     if count > n:
         raise TaskError(f"No {count} different symbols can be drawn out of {n}.")
@@ -158,7 +158,7 @@ _ECHO = Template((0,), (0, (END,)))
 
 
 def _prompt(task: Task, split: Split, seed: int, index: int) -> Prompt:
-    """Constituents of examples and cue share no symbol. App. D asks this of the cue alone."""
+    """Constituents of examples and cue share no symbol. App. D requires this only of the cue."""
     draws = Draws(f"{task.name}/{split.name}/{seed}/{index}")
     echo = is_echo(split, index)
     template = _ECHO if echo else sample_template(draws, split.counts)
@@ -168,7 +168,7 @@ def _prompt(task: Task, split: Split, seed: int, index: int) -> Prompt:
     size = len(vocabulary)
     allowed = _SPLIT_BUCKETS.get(split.name, range(BUCKETS))
     while True:
-        # Echo prompts take the held-out words in turn, so that each is asked for about as often.
+        # Echo prompts take the held-out words in turn, so each occurs about equally often.
         cue = index // ECHO_EVERY % size if echo else draws.below(size)
         example = draws.below(size)
         if example != cue and bucket(vocabulary[example], vocabulary[cue]) in allowed:

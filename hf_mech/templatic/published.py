@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict
 
 PUBLISHED = "microsoft/templatic_generation_tasks"  # the paper's note 9
-# Ours first, and then the name that the authors' testing code reads the column by.
+# Our name first, then the column name in the authors' testing code.
 _COLUMNS = {"prompt": ("prompt", "text"), "completion": ("completion", "label"), "info": ("info", "annotation")}
 
 

@@ -17,13 +17,13 @@ COLUMNS = ("prompt", "completion", "info")
 
 @dataclass(frozen=True)
 class TemplaticSettings:
-    """What to draw.
+    """The settings of a data set.
 
     Args:
         task: the name of a task of Table 1.
         seed: of all prompts; 0 or more.
-        num_train: training prompts, the first ones of the whole; None for all, see `Task.train`.
-        num_eval: the most prompts of any other split, the first ones of the whole; None for all, see `Split.size`.
+        num_train: the number of training prompts, the first of the split; None for all, see `Task.train`.
+        num_eval: the maximum number of prompts of any other split, its first ones; None for all, see `Split.size`.
 
     Raises:
         TaskError: no such task, or a number out of its range.
@@ -50,7 +50,7 @@ class TemplaticSettings:
                 )
 
     def rows(self, split: str) -> int:
-        """How many prompts the split has. Raises TaskError: there is no such split."""
+        """The number of prompts of the split. Raises TaskError: there is no such split."""
         size = task_named(self.task).size(split)
         if split == "train":
             return size if self.num_train is None else self.num_train

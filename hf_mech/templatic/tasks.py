@@ -13,7 +13,7 @@ from typing import Literal
 
 from hf_mech.templatic.errors import TaskError
 
-TRAINED = (1, 2, 4)  # numbers of constituents and of symbols in one that the train split has
+TRAINED = (1, 2, 4)  # numbers of constituents, and of symbols in a constituent, in the train split
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Task:
         name: as in Table 1.
         shots: k, the examples before the cue.
         vocabulary: `rlw`, random two-letter words, or `eng`, English words.
-        train: how many training prompts there are, echo prompts included.
+        train: the number of training prompts, including echo prompts.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Task:
     train: int = 280_000
 
     def size(self, split: str) -> int:
-        """How many prompts a split has. Raises TaskError: there is no such split."""
+        """The number of prompts of a split. Raises TaskError: there is no such split."""
         return self.train if split == "train" else split_named(split).size
 
 
@@ -43,10 +43,10 @@ class Split:
 
     Args:
         name: as in Table 1.
-        size: how many prompts it has; for `train`, see `Task.train`.
-        counts: how many constituents a template has: one of these, each as likely.
-        lengths: how many symbols a constituent has: one of these, each as likely.
-        held_out: whether the words are the held-out ones; in training only echo prompts have them.
+        size: the number of prompts; for `train`, see `Task.train`.
+        counts: the possible numbers of constituents in a template, equally likely.
+        lengths: the possible numbers of symbols in a constituent, equally likely.
+        held_out: whether the words are the held-out ones; in training only echo prompts use them.
     """
 
     name: str

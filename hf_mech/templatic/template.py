@@ -10,10 +10,10 @@ from itertools import pairwise
 from hf_mech.templatic.errors import TemplateError
 
 QUESTION, ANSWER = "Q", "A"  # the values of the fields FQ and FA, reserved (32c-iii)
-END = "."  # ends every example of the data set; to a template, the last symbol of its last delimiter
+END = "."  # ends every example of the data set; in a template, the last symbol of its last delimiter
 
 Field = int | tuple[str, ...]  # a constituent, by its number from 0, or a delimiter, by its symbols
-Values = tuple[tuple[str, ...], ...]  # for each constituent the symbols that it stands for
+Values = tuple[tuple[str, ...], ...]  # the symbols of each constituent
 
 
 @dataclass(frozen=True)
@@ -21,13 +21,13 @@ class Template:
     """The fields of a Q-region and of an A-region, without the `Q` and the `A` that begin them.
 
     Args:
-        question: constituents and delimiters. The constituents are numbered 0, 1, ... from the left, and between two of
-            them stands a delimiter.
+        question: constituents and delimiters. The constituents are numbered 0, 1, ... from the left, with a delimiter
+            between any two.
         answer: constituents of the question, not necessarily all of them, and delimiters of its own. Two constituents
             may be neighbours, as in (25). The grammar has each at most once (32b-i); a template may repeat one.
 
     Raises:
-        TemplateError: no field, a delimiter without a symbol, two delimiters in a row, or other constituents.
+        TemplateError: no field, an empty delimiter, two delimiters in a row, or invalid constituents.
 
     Example: the template of Sec. 4.2.1.
 
@@ -63,7 +63,7 @@ class Template:
 
     @cached_property
     def count(self) -> int:
-        """How many constituents the question has."""
+        """The number of constituents in the question."""
         return sum(isinstance(f, int) for f in self.question)
 
     def ask(self, values: Sequence[Sequence[str]]) -> str:

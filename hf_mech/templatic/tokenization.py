@@ -1,6 +1,6 @@
-"""The words of templatic prompts as tokens for learned models, with the words of the training texts and no others.
+"""The words of templatic prompts as tokens for learned models; the vocabulary is the words of the training texts.
 
-The compiled model has a tokenizer of its own, with an open vocabulary. This vocabulary is closed, as in the paper's
+The compiled model has its own tokenizer with an open vocabulary. This vocabulary is closed, as in the paper's
 baselines (Sec. 4.2.3): an unknown word becomes `<unk>`.
 """
 
@@ -33,7 +33,7 @@ def word_tokenizer(words: Iterable[str]) -> PreTrainedTokenizerFast:
         words: the vocabulary, in the order of the ids from 4 on; see [`words_of`].
 
     Raises:
-        ValueError: there are no words, a word comes twice, has white space in it, or is a special token.
+        ValueError: there are no words, a word occurs twice, contains white space, or is a special token.
 
     Example:
 

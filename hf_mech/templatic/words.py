@@ -14,7 +14,7 @@ DELIMITER_SYMBOLS: tuple[str, ...] = tuple("!#$%&()*+,-/:;<=>?@[]^_`{|}~")
 
 HELD_OUT_EVERY = 4  # every fourth English word, in alphabetical order, is kept for ood_lexical
 
-# Of english_words.txt. Caches of data sets are named by the code: with other words comes another digest here.
+# Of english_words.txt. The names of data set caches depend on the code, so changed words need a new digest here.
 ENGLISH_WORDS_SHA256 = "0bb6162245f60f22"
 
 
@@ -24,8 +24,8 @@ def words(vocabulary: Literal["rlw", "eng"], held_out: bool = False) -> tuple[st
 
     Args:
         vocabulary: `rlw`, all 676 sequences of two letters, or `eng`, the English words of `english_words.txt`.
-        held_out: the words of the split `ood_lexical` and of echo prompts, not the others: the upper-case sequences,
-            or a quarter of the English words.
+        held_out: only the words of the split `ood_lexical` and of echo prompts: the upper-case sequences, or a quarter
+            of the English words.
     """
     if vocabulary == "rlw":
         pairs = tuple(map("".join, product(ascii_lowercase, repeat=2)))

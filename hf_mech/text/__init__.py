@@ -1,1 +1,1 @@
-"""Text to train language models on: corpora with splits, and blocks of tokens of one length."""
+"""Text for training language models: corpora with splits, and token blocks of one length."""

@@ -1,4 +1,4 @@
-"""From documents to blocks of tokens, all of one length, each of which begins with BOS: the stack's empty stack."""
+"""From documents to token blocks of one length; each block begins with BOS, the empty stack."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from hf_mech.hub.files import write_text_atomically
 from .corpora import Corpus, CorpusError, beginning
 
 BLOCK = 128
-"""Tokens in a block, the first being BOS (the paper, App. B.2)."""
+"""Tokens in a block, including BOS (stack attention paper, App. B.2)."""
 MASKED = 0.15
 _BOS, _PAD, _EOS, _MASK = "<|bos|>", "<|pad|>", "<|eos|>", "<|mask|>"
 _EVALUATION_MASKS = 2024
-"""Seed of the masks that models are evaluated on, the same for all, so that perplexities can be compared."""
+"""Seed of the masks for evaluation: the same for all models, so that perplexities can be compared."""
 
 
 class TokenizerError(ValueError):
@@ -34,12 +34,12 @@ class TokenizerError(ValueError):
 
 @dataclass(frozen=True)
 class Prepared:
-    """What lies in a folder of prepared data besides the blocks and the tokenizer.
+    """The metadata of a folder of prepared data.
 
     Attributes:
         corpus, config, digest: the corpus, see [`Corpus`].
-        vocabulary: size of the tokenizer's.
-        blocks: every split's number of blocks.
+        vocabulary: the tokenizer's vocabulary size.
+        blocks: the number of blocks of every split.
     """
 
     corpus: str
@@ -54,7 +54,7 @@ class Prepared:
 
 
 def train_tokenizer(documents: Iterable[str], vocabulary: int) -> PreTrainedTokenizerFast:
-    """A byte-level BPE with BOS 0, PAD 1, EOS 2, MASK 3; it puts BOS in front of every text by itself."""
+    """A byte-level BPE with BOS 0, PAD 1, EOS 2, MASK 3; it puts BOS before every text."""
     backend = Tokenizer(models.BPE())
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend.decoder = decoders.ByteLevel()
@@ -74,9 +74,9 @@ def train_tokenizer(documents: Iterable[str], vocabulary: int) -> PreTrainedToke
 
 
 def blocks_of(documents: Iterable[str], tokenizer: PreTrainedTokenizerBase, length: int = BLOCK) -> np.ndarray:
-    """The documents' tokens, EOS after each, cut into blocks with BOS in front: [blocks, length] int32.
+    """The documents' tokens, with EOS after each, cut into blocks that begin with BOS: [blocks, length] int32.
 
-    What is left over at the end, less than a block, is dropped.
+    An incomplete last block is dropped.
 
     Raises:
         TokenizerError: if the tokenizer has no BOS or no EOS.
@@ -102,11 +102,11 @@ def prepare(
     max_pretraining_characters: int | None = None,
     max_evaluation_blocks: int | None = None,
 ) -> Prepared:
-    """Writes the corpus as blocks, and the tokenizer, to `folder`, whole or not at all.
+    """Writes the corpus as blocks, and the tokenizer, to `folder`, completely or not at all.
 
     Args:
-        max_pretraining_characters: keep this much of the beginning of `pretraining`.
-        max_evaluation_blocks: keep this many of `validation` and of `test`, evenly spaced.
+        max_pretraining_characters: keep only this many first characters of `pretraining`.
+        max_evaluation_blocks: keep this many blocks of `validation` and of `test`, evenly spaced.
 
     Raises:
         CorpusError: if a split is shorter than one block.
@@ -133,7 +133,7 @@ def prepare(
         blocks={name: len(rows) for name, rows in splits.items()},
     )
     aside = folder.with_name(f"{folder.name}-saving")
-    shutil.rmtree(aside, ignore_errors=True)  # a killed run's
+    shutil.rmtree(aside, ignore_errors=True)  # left by a killed run
     DatasetDict(splits).save_to_disk(aside / "blocks")
     tokenizer.save_pretrained(aside / "tokenizer")
     write_text_atomically(aside / "prepared.json", json.dumps(asdict(prepared), indent=1) + "\n")
@@ -143,11 +143,11 @@ def prepare(
 
 
 class Collator:
-    """Rows to a batch: masked anew each time, but rows that were masked before (evaluation) as they are.
+    """From rows to a batch, with new masks each time; rows that already have masks (evaluation) stay unchanged.
 
     Args:
         tokenizer: for MLM it needs a mask token.
-        objective: `clm` (labels are the input) or `mlm` (15 % of the tokens that are not special, as BERT has it).
+        objective: `clm` (labels are the input) or `mlm` (15 % of the tokens that are not special, as in BERT).
 
     Raises:
         TokenizerError: if the objective is `mlm` and the tokenizer has no mask token.
@@ -167,7 +167,7 @@ class Collator:
 
 def evaluation_rows(rows: Dataset, tokenizer: PreTrainedTokenizerBase, objective: str) -> Dataset:
     """The split with its labels, and for `mlm` with masks that are the same every time."""
-    with torch.random.fork_rng():  # the collator's own seed is refused in a worker process
+    with torch.random.fork_rng():  # the collator refuses its own seed in a worker process
         torch.manual_seed(_EVALUATION_MASKS)
         batch = Collator(tokenizer, objective)(list(rows))
     return Dataset.from_dict({name: batch[name].numpy() for name in ("input_ids", "labels")}).with_format("torch")

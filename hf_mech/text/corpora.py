@@ -1,4 +1,4 @@
-"""Text to model: a data set on the Hub, files of the user's, or the Python standard library's own sources."""
+"""Text corpora: a data set on the Hub, the user's files, or the sources of Python's standard library."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class CorpusError(ValueError):
 
 @dataclass(frozen=True)
 class Corpus:
-    """Documents by split: `train`, `validation`, `test`, and `pretraining` if there is such a part.
+    """Documents by split: `train`, `validation`, `test`, and optionally `pretraining`.
 
     Attributes:
         name: the data set's name, for results.
-        config: its configuration, for the standard library Python's version.
-        splits: every split's documents, in the order in which they are read.
-        digest: SHA-256 of all of it; two machines with the same digest have the same corpus.
+        config: its configuration; for the standard library, Python's version.
+        splits: every split's documents, in reading order.
+        digest: SHA-256 of the whole corpus; two machines with the same digest have the same corpus.
     """
 
     name: str
@@ -67,13 +67,13 @@ class Corpus:
 def stdlib_corpus(folder: Path | None = None, *, max_characters: int | None = None) -> Corpus:
     """The standard library's .py files: real, nested text that every machine has.
 
-    A file's split follows from a hash of its path alone: of twenty, one to validation, one to test, nine to training
-    and nine to pretraining. Tests, installed packages, tables of data and what the machine's own build wrote are left
-    out. Within a split the files stand in the order of their hashes, so that a beginning of it is a fair sample.
+    A file's split depends only on a hash of its path: 1 in 20 goes to validation, 1 to test, 9 to training and 9 to
+    pretraining. Tests, installed packages, data tables and files from the machine's own build are left out. Within a
+    split the files are ordered by their hashes, so the beginning of a split is a fair sample.
 
     Args:
-        folder: the library's; that of the running Python by default.
-        max_characters: keep this much of the beginning of `train`.
+        folder: the library's folder; by default that of the running Python.
+        max_characters: keep only this many first characters of `train`.
 
     Raises:
         CorpusError: if the folder has too few files to fill every split.
@@ -99,7 +99,7 @@ def hub_corpus(
 ) -> Corpus:
     """A data set with the splits train, validation and test and a column `text` or `sentence`, by `load_dataset`.
 
-    Every row that is not blank is a document, as both WikiText and PTB are read: a line, and then its end.
+    Every row that is not blank is a document, as usual for WikiText and PTB: a line, then EOS.
 
     Raises:
         CorpusError: if a split is missing or empty, or there is no column of text.
@@ -124,7 +124,7 @@ def file_corpus(files: Mapping[str, Sequence[str]], *, max_characters: int | Non
 
     Args:
         files: the files of every split.
-        max_characters: keep this much of the beginning of `train`.
+        max_characters: keep only this many first characters of `train`.
 
     Raises:
         CorpusError: if a file does not exist or a split has no text.
@@ -141,7 +141,7 @@ def file_corpus(files: Mapping[str, Sequence[str]], *, max_characters: int | Non
 
 
 def beginning(documents: Iterable[str], max_characters: int | None) -> list[str]:
-    """The first documents, the last of them cut, so that they are no longer than that together; None: all."""
+    """The first documents, at most `max_characters` in total; the last one is cut. None: all documents."""
     if max_characters is None:
         return list(documents)
     kept: list[str] = []

@@ -1,1 +1,1 @@
-"""Figures: plain arrays and names in, a matplotlib Figure out. Nothing here knows a run or a file of results."""
+"""Figures: plain arrays and names in, a matplotlib Figure out. The code here does not read runs or results files."""

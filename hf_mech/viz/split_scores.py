@@ -17,7 +17,7 @@ from .palette import INK, LONG_CYCLE, style
 def splits_figure(
     accuracy: Mapping[str, Mapping[str, float]], paper: Mapping[str, Mapping[str, float]], heads: Mapping[str, str]
 ) -> Figure:
-    """A cell for each model and split, shaded by our share of exact completions; the paper's share stands below ours.
+    """A cell for each model and split, shaded by our share of exact completions; the paper's share is below ours.
 
     Args:
         accuracy, paper: by model, then by split, shares from 0 to 1.

@@ -32,8 +32,8 @@ def length_curves_figure(
 
     Args:
         panels: panel's title to lines by name.
-        trained: the longest length in training; up to it the ground is shaded.
-        test: the shortest and the longest length of the paper's score, over which its mean is drawn.
+        trained: the longest length in training; the background up to it is shaded.
+        test: the shortest and the longest length of the paper's score; its mean is drawn over them.
         per_row: panels in a row.
     """
     columns = min(per_row, max(len(panels), 1))

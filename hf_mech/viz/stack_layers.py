@@ -21,7 +21,7 @@ _LETTER = 0.3
 """The width of a letter, in cells."""
 
 _LONGEST_STACK = 12
-"""Of a longer stack the letters nearest to its top are written."""
+"""The longest written stack; of a longer one, the letters nearest to the top are written."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class LayerStack:
     Attributes:
         alpha: alpha_i(n) of Eq. 19 to 24, [N, N]: row i is the top of the stack after token i.
         operations: the most probable operation at each token, N texts; the first is for the empty stack.
-        stacks: the stack that these operations build, after each token, N texts, its top on the right.
+        stacks: the stack that these operations build, after each token, N texts, the top on the right.
     """
 
     alpha: Floats
@@ -45,7 +45,7 @@ def stack_attention_figure(
     """A panel a layer: the stack attention of every token, from the first down; the operation and the stack beside it.
 
     Args:
-        tokens: the text, N tokens, the one that stands for the empty stack first.
+        tokens: the text, N tokens, beginning with the token of the empty stack.
         layers: their stacks, from the first layer on.
         title: written over the panels.
         per_row: panels in a row.

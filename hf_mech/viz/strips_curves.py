@@ -15,7 +15,7 @@ from .palette import OURS, PAPER, style
 
 @dataclass(frozen=True)
 class Point:
-    """One training-set size: the accuracy of every seed, and the paper's mean and standard deviation if it has them."""
+    """One training-set size: the accuracy of every seed, and the paper's mean and standard deviation, if any."""
 
     size: int
     values: tuple[float, ...]

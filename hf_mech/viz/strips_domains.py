@@ -18,7 +18,7 @@ Segment = tuple[str, Status]
 Line = list[Segment]
 
 COLOURS: dict[Status, str] = {"same": INK, "excess": WRONG, "missing": MISSING}
-"""As in the paper: red for what the learned domain has too much of, grey for what it lacks."""
+"""As in the paper: red for surplus parts of the learned domain, grey for missing parts."""
 
 _SIZE = 9.0  # points
 _WIDE, _HIGH = 0.64 * _SIZE / 72, 1.42 * _SIZE / 72  # inches that a character takes, pixels rounded up
@@ -26,7 +26,7 @@ _WIDE, _HIGH = 0.64 * _SIZE / 72, 1.42 * _SIZE / 72  # inches that a character t
 
 @dataclass(frozen=True)
 class _Part:
-    """One list of an action, and how it reads."""
+    """One list of an action, and its text."""
 
     label: str
 
@@ -38,10 +38,10 @@ _PARTS = tuple(map(_Part, ("pre", "add", "del")))
 
 
 def rename_like(learned: StripsDomain, hidden: StripsDomain) -> StripsDomain:
-    """The learned domain with its propositions named and ordered like those of the hidden one that they resemble most.
+    """The learned domain with its propositions named and ordered like the most similar ones of the hidden domain.
 
     The matching is exact: no other has fewer differences in preconditions, adds and deletes. Surplus propositions come
-    last and keep their names, with a prime where the hidden domain has such a name too.
+    last and keep their names, with a prime if the hidden domain has the same name.
     """
     import networkx  # type: ignore[import-untyped]  # comes with torch
 
@@ -138,7 +138,7 @@ def domains_figure(
 def domains_text(
     hidden: StripsDomain, learned: StripsDomain, *, title_hidden: str = "Hidden domain", title_learned: str = "Learned"
 ) -> Columns:
-    """The same for a terminal: `rich.print(domains_text(hidden, learned))`. What is missing is also struck through."""
+    """The same for a terminal: `rich.print(domains_text(hidden, learned))`. Missing parts are also struck through."""
     columns = []
     for title, lines in (
         (title_hidden, compare(hidden, hidden)),
@@ -158,7 +158,7 @@ def _length(line: Line) -> int:
 
 
 def _wrap(line: Line, most: int = 60) -> list[Line]:
-    """The line, broken after commas where it would be longer than `most` characters; what follows is indented."""
+    """The line, broken after commas if it is longer than `most` characters; later lines are indented."""
     lines: list[Line] = [[]]
     for text, status in line:
         if lines[-1] and _length(lines[-1]) + len(text) > most and text not in (", ", "]"):
@@ -170,7 +170,7 @@ def _wrap(line: Line, most: int = 60) -> list[Line]:
 def _write(figure: Figure, x: float, y: float, line: Line, bold: bool = False) -> None:
     """A line with its left baseline at (x, y) inches from the lower left corner.
 
-    Each colour is one text with blanks in place of the others, so that rounding to pixels moves all of them alike.
+    Each colour is one text with blanks instead of the others, so rounding to pixels moves all colours equally.
     """
     width, height = figure.get_size_inches()
     for status, colour in COLOURS.items():

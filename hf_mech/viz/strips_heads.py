@@ -18,7 +18,7 @@ _LETTER = 0.19
 """The width of a letter, in cells."""
 
 _MOST_LETTERS = 4
-"""Longer action names stand upright over the columns."""
+"""Longer action names are written vertically over the columns."""
 
 
 def attention_arrays(theta: Floats, trace: Sequence[int]) -> tuple[Floats, Floats, Floats]:

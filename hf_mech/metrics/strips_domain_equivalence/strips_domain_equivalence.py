@@ -36,7 +36,7 @@ Examples:
 
 
 class StripsDomainEquivalence(evaluate.Metric):
-    """Domains travel as JSON text, since their propositions and actions differ from one to the next."""
+    """Domains are passed as JSON text, because their propositions and actions differ."""
 
     def _info(self) -> evaluate.MetricInfo:
         text = datasets.Value("string")

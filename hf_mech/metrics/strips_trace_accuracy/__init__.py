@@ -1,4 +1,4 @@
-"""The metric's function over arrays, for code that has no use for an `evaluate` module."""
+"""The metric's function over arrays, for code that does not need an `evaluate` module."""
 
 from .strips_trace_accuracy import traces_right
 

@@ -1,4 +1,4 @@
-"""How many action traces are classified correctly at every position (STRIPS Transformer paper, "Experiments")."""
+"""The share of action traces classified correctly at every position (STRIPS Transformer paper, "Experiments")."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ Examples:
 PADDING = -100
 
 Array = Any
-"""A numpy array, or a torch tensor: the two agree in all that is needed, and this file needs no torch."""
+"""A numpy array or a torch tensor: the methods used here exist in both, so this file does not import torch."""
 
 
 class StripsTraceAccuracy(evaluate.Metric):
-    """Batches of different padded length may be added; what is asked of a position is a 0 or a 1."""
+    """Batches of different padded length may be added; the label of a position is 0 or 1."""
 
     def _info(self) -> evaluate.MetricInfo:
         labels = datasets.Sequence(datasets.Value("int64"))
@@ -66,15 +66,15 @@ class StripsTraceAccuracy(evaluate.Metric):
 
 
 def traces_right(predictions: Array, references: Array) -> Array:
-    """Which traces are classified correctly at every position, on the device where the labels are.
+    """True for traces that are classified correctly at every position, on the labels' device.
 
     Args:
         predictions: 0 and 1, or booleans; an array or tensor [traces, length], or [traces, length, members] for
-            several models at once; anything at padded positions.
+            several models at once; any values at padded positions.
         references: the true labels [traces, length], of the same kind; -100 at padded positions, which do not count.
 
     Returns:
-        Booleans [traces], or [traces, members]. A trace that is padding alone is right.
+        Booleans [traces], or [traces, members]. A trace with only padding is right.
 
     Raises:
         ValueError: the shapes do not fit.
@@ -98,7 +98,7 @@ def traces_right(predictions: Array, references: Array) -> Array:
 
 
 def _check(predicted: list[int], expected: list[int], number: int) -> None:
-    """Raises ValueError for what is not a label, or is missing."""
+    """Raises ValueError for invalid or missing labels."""
     counted = [i for i, label in enumerate(expected) if label != PADDING]
     if not counted:
         raise ValueError(f"Trace {number} has no labelled position; give 0 or 1 for at least one, not only {PADDING}.")

@@ -1,4 +1,4 @@
-"""Configuration of a Discrete-Attention-only Transformer: the program that it runs, and how."""
+"""Configuration of a Discrete-Attention-only Transformer: its program, sizes and backend."""
 
 from __future__ import annotations
 
@@ -41,21 +41,21 @@ class DATConfig(PreTrainedConfig):
     Args:
         qkvl (`dict`, *optional*): the program as the JSON of App. J: registers, constants, system registers, and the
             layers with their query, key and value instructions. `hf_mech.psl.compile_program` makes it. Without one,
-            the program is a single layer that copies.
+            the program is a single layer that copies the symbol.
         max_position_embeddings (`int`, *optional*, defaults to 512): T, the largest position and the largest number.
         num_open_values (`int`, *optional*, defaults to 4096): places for words that the program does not name.
         constants (`list[str]`, *optional*): the program's constants in the order of their indices; read off `qkvl`.
-        value_sets (`dict[str, str]`, *optional*): what each register can hold, in words; the compiler finds it out, and
-            nothing depends on it.
+        value_sets (`dict[str, str]`, *optional*): the values that each register can hold, as text. The compiler
+            computes them; nothing depends on them.
         backend (`str`, *optional*, defaults to `"gather"`): `"gather"`, registers as integers; `"dense"`, registers as
-            one-hot vectors, (70) as it stands; `"relaxed"`, the same softened, for training.
+            one-hot vectors, exactly (70); `"relaxed"`, a soft version of it, for training.
         relaxation_temperature (`float`, *optional*, defaults to 0.1): of the relaxed backend; at 0 it is the dense one.
         logit_scale (`float`, *optional*, defaults to 50.0): the logit of a value whose neuron in the output register is
-            at 1; the others' is 0.
+            1; the other values have logit 0.
         pad_token_id, eop_token_id (`int`, *optional*): nil, 0, and the end of the prompt, 1; nothing else is accepted.
 
     Raises:
-        DATConfigError: no QKVL, or sizes or a backend that make no model.
+        DATConfigError: invalid QKVL, sizes or backend.
 
     Example:
 
@@ -87,7 +87,7 @@ class DATConfig(PreTrainedConfig):
     use_cache: bool = True
 
     def __post_init__(self, **kwargs):
-        # config.json sorts its keys, and the weights' rows follow them: sorted from the beginning, they stay in place.
+        # config.json sorts its keys, and the order of the weights' rows depends on them: sort them from the beginning.
         self.qkvl = _sorted(_echo() if self.qkvl is None else self.qkvl)
         try:
             if self.constants is None:
@@ -97,13 +97,13 @@ class DATConfig(PreTrainedConfig):
                 f"qkvl is no QKVL program ({type(error).__name__}: {error}); compile one with hf_mech.psl."
             ) from error
         if self.eos_token_id is None:
-            # A nil that is said ends the generation, too. It stands first: beam search pads with the first one.
+            # An emitted nil ends the generation, too. It comes first: beam search pads with the first EOS token.
             self.eos_token_id = [NIL, *(self.values.index(word) or NIL for word in self.qkvl.get("stop", ()))]
         super().__post_init__(**kwargs)
-        self.validate_architecture()  # here too: what `strict` calls itself it wraps in an error of its own
+        self.validate_architecture()  # here too: `strict` wraps the errors of its own call
 
     def validate_architecture(self):
-        """Refuses values that no model can have, before any work starts."""
+        """Refuses invalid values before any work starts."""
         for name, least in (("max_position_embeddings", 1), ("num_open_values", 0)):
             if getattr(self, name) < least:
                 raise DATConfigError(f"{name} must be at least {least}, got {getattr(self, name)}.")
@@ -123,7 +123,7 @@ class DATConfig(PreTrainedConfig):
 
     @property
     def values(self) -> ValueSpace:
-        """Which index stands for which value."""
+        """The index of every value."""
         return ValueSpace(self.max_position_embeddings, self.constants or (), self.num_open_values)
 
     @property
@@ -133,12 +133,12 @@ class DATConfig(PreTrainedConfig):
 
     @property
     def vocab_size(self) -> int:
-        """d, how many values a register can hold; a token is one of them."""
+        """d, the number of values that a register can hold; the tokens are these values."""
         return len(self.values)
 
     @property
     def num_registers(self) -> int:
-        """How many registers a cell's state has; the primed ones live in queries and keys only."""
+        """The number of registers in a cell's state; primed registers exist in queries and keys only."""
         return len((self.qkvl or {}).get("register_map", ()))
 
     @property

@@ -1,4 +1,4 @@
-"""Discrete attention on vectors, (70c): the equations as they stand, and softened at a temperature, footnote 13."""
+"""Discrete attention on vectors, (70c): the exact equations, and a soft form with a temperature, footnote 13."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _FAR = -1e4  # a score at which no weight is left
 def match_scores(queries: list[Tensor], keys: list[Tensor]) -> Tensor:
     """The normalised products of (70c-i), [batch, N, n]: 1 where all targets match.
 
-    The product is divided by the number of targets. That is |q|^2 wherever the query is one-hot in each of them, and
-    stays right where it is not: in a negated query, in one of several constants, and where a function has no value.
+    The product is divided by the number of targets. That is |q|^2 if the query is one-hot in each of them. It is also
+    correct for a negated query, for one of several constants, and for a function without a value.
 
     Args:
         queries, keys: for every target [batch, N, values] and [batch, n, values].
@@ -27,7 +27,7 @@ def dat_max(matches: Tensor, right: bool = False) -> Tensor:
     """DATmax, (70c-i): a one-hot row at the first (or last) match, zeros where there is none.
 
     Args:
-        matches: what may be attended to, a boolean [batch, N, n].
+        matches: the cells that may be attended to, a boolean [batch, N, n].
         right: take the last match, (61e).
     """
     ordered = matches.flip(-1) if right else matches
@@ -36,14 +36,14 @@ def dat_max(matches: Tensor, right: bool = False) -> Tensor:
 
 
 def soft_first_match(scores: Tensor, right: bool = False) -> Tensor:
-    """DATmax softened: the weight of n is the chance that n matches and nothing before it does.
+    """Soft DATmax: the weight of n is the probability that n matches and no cell before it does.
 
-    Each n matches with probability sigmoid(score); the row's missing weight is that of no match at all. With the scores
-    divided by a temperature that goes to 0 this is `dat_max` of `scores > 0`. Footnote 13 breaks ties by a term that
-    falls with n; its size would have to fit the length and the temperature, and this needs neither.
+    Each n matches with probability sigmoid(score); a row sums to 1 minus the probability of no match. With the scores
+    divided by a temperature that goes to 0 this is `dat_max` of `scores > 0`. Footnote 13 breaks ties with a term that
+    decreases with n; its size would depend on length and temperature. No such term is needed here.
 
     Args:
-        scores: [batch, N, n]; below `_FAR` stands for what may not be attended to.
+        scores: [batch, N, n]; values below `_FAR` mark cells that may not be attended to.
         right: count from the right.
     """
     ordered = scores.flip(-1) if right else scores
@@ -65,13 +65,13 @@ def soft_first_match_reference(scores: Tensor, right: bool = False) -> Tensor:
 
 
 def dat_norm(vectors: Tensor) -> Tensor:
-    """DATnorm, (70c-iii): a register [..., values] becomes one-hot at its largest neuron, and stays zero if it is."""
+    """DATnorm, (70c-iii): a register [..., values] becomes one-hot at its largest neuron; a zero one stays zero."""
     largest = one_hot(vectors.argmax(-1), vectors.shape[-1]).to(vectors.dtype)
     return torch.where((vectors != 0).any(-1, keepdim=True), largest, vectors)
 
 
 def soft_dat_norm(vectors: Tensor, temperature: float) -> Tensor:
-    """DATnorm softened: a softmax over log activity. Neurons at 0 stay there, so that open places cost nothing."""
+    """Soft DATnorm: a softmax over log activity. Neurons at 0 stay at 0, so open places have no effect."""
     peak = vectors.amax(-1, keepdim=True).clamp(min=1e-6)
     powers = (vectors.clamp(min=0.0) / peak).clamp(min=1e-12) ** (1.0 / temperature)
     powers = torch.where(vectors > 0, powers, torch.zeros_like(powers))
@@ -79,14 +79,14 @@ def soft_dat_norm(vectors: Tensor, temperature: float) -> Tensor:
 
 
 def attention_weights(scores: Tensor, targets: int, allowed: Tensor, right: bool, temperature: float) -> Tensor:
-    """Which cells are read, [batch, N, n]: one-hot or zero at temperature 0, else the soft first match.
+    """The weights of the read cells, [batch, N, n]: one-hot or zero at temperature 0, else the soft first match.
 
     Args:
-        scores: of `match_scores`.
-        targets: how many targets there are; without one of them the score falls by 1 / targets.
+        scores: from `match_scores`.
+        targets: the number of targets; each target that does not match lowers the score by 1 / targets.
         allowed: where a cell may be read, a boolean [batch, N, n].
     """
-    surplus = targets * (scores - 1.0) + 0.5  # half a target above, or below, the threshold
+    surplus = targets * (scores - 1.0) + 0.5  # half a target above or below the threshold
     if temperature == 0:
         return dat_max((surplus > 0) & allowed, right).to(scores.dtype)
     return soft_first_match((surplus / temperature).masked_fill(~allowed, _FAR), right)
@@ -98,7 +98,7 @@ def update(register: Tensor, value: Tensor, weights: Tensor, temperature: float)
     Args:
         register: i, [batch, N, values].
         value: v, [batch, n, values].
-        weights: of `attention_weights`.
+        weights: from `attention_weights`.
     """
     vectors = register + KAPPA * torch.matmul(weights, value)
     return dat_norm(vectors) if temperature == 0 else soft_dat_norm(vectors, temperature)

@@ -1,4 +1,4 @@
-"""The backend `gather`: registers are integers, and (70) is computed by comparing and picking them."""
+"""The backend `gather`: registers are integers, and (70) is computed by comparison and indexing."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from .dat_match_plan import MatchPlan, Pair, Source
 from .dat_program import DATProgram, Layer, Match, Operand
 from .dat_values import FIRST_NUMBER
 
-_CELLS_AT_ONCE = 1 << 24  # pairs of cells that are compared in one piece, so that memory does not follow the batch
+_CELLS_AT_ONCE = 1 << 24  # pairs of cells compared at once, so that memory does not grow with the batch
 
 
 class GatherBackend:
     """See `dat_machine.Backend`; a register is int32, [batch, cells].
 
-    Nothing in it depends on a prompt, so a model makes it once for every device.
+    It does not depend on the prompt, so a model makes it once for every device.
 
     Args:
         program: the program.
         tables: its functions on the device, see `ValueSpace.table`.
-        end: the value that marks the end of the prompt, of programs with the register `eop`.
+        end: the value that marks the end of the prompt, for programs with the register `eop`.
     """
 
     def __init__(self, program: DATProgram, tables: Mapping[str, Tensor], end: int | None):
@@ -80,7 +80,7 @@ class GatherBackend:
     def _select(
         self, plan: MatchPlan, registers: Registers, cells: Cells, readable: Readable, right: bool, causal: bool
     ) -> tuple[Tensor, Tensor | None]:
-        """Which cells fire, [batch, N], and the column that each reads; None where it reads itself, or none fires."""
+        """The cells that fire, [batch, N], and the column that each reads; None if each reads itself or none fires."""
         fires = cells.exists if plan.possible else torch.zeros_like(cells.exists)
         for source, constants in plan.updated:
             fires = fires & self._among(self._value(source, registers.__getitem__), constants, source)
@@ -102,9 +102,9 @@ class GatherBackend:
     def _by_position(
         self, plan: MatchPlan, located: Source, fires: Tensor, registers: Registers, readable: Readable, causal: bool
     ) -> tuple[Tensor, Tensor]:
-        """The cell to be read is named by its position: nothing has to be looked for."""
+        """A position names the cell to be read: no search is needed."""
         wanted = self._value(located, registers.__getitem__).long() - FIRST_NUMBER
-        if readable.own == readable.exists.shape[1]:  # a prompt's cells stand in the order of their positions
+        if readable.own == readable.exists.shape[1]:  # a prompt's cells are in the order of their positions
             columns = (wanted - 1).clamp(0, readable.own - 1)
         else:
             columns = (readable.positions[:, None] == wanted[..., None]).int().argmax(-1)
@@ -125,7 +125,7 @@ class GatherBackend:
     def _by_read_cell(
         self, plan: MatchPlan, fires: Tensor, readable: Readable, right: bool, causal: bool
     ) -> tuple[Tensor, Tensor]:
-        """No test compares the two cells: all that fire read the first (or last) cell that passes its own tests."""
+        """No test compares the two cells: all that fire read the first (or last) cell that passes the tests of n."""
         passes = self._passes(plan, readable)
         own = _own_columns(readable)
         order = torch.arange(passes.shape[1], device=passes.device)
@@ -143,7 +143,7 @@ class GatherBackend:
     def _by_pairs(
         self, plan: MatchPlan, fires: Tensor, registers: Registers, readable: Readable, right: bool, causal: bool
     ) -> tuple[Tensor, Tensor]:
-        """Every cell that fires is compared with every cell that may be read."""
+        """Compares every cell that fires with every cell that may be read."""
         passes = self._passes(plan, readable)
         queries = [self._value(pair.query, registers.__getitem__) for pair in plan.pairs]
         keys = [self._value(pair.key, readable.register) for pair in plan.pairs]
@@ -170,20 +170,20 @@ class GatherBackend:
     # ---------------------------------------------------------------------------------------------------- comparisons
 
     def _value(self, source: Source, register: Callable[[int], Tensor]) -> Tensor:
-        """The values that a side of a match has; `register` gives a register of the cells that it reads."""
+        """The values of one side of a match; `register` gives a register of the cells that it reads."""
         values = register(source.register)
         return self.tables[source.function][values.long()].int() if source.function else values
 
     @staticmethod
     def _among(values: Tensor, constants: Operand, source: Source) -> Tensor:
-        """Where the values of a side are among the constants of the other, or are not, if either is negated."""
+        """Where the values of one side are among the constants of the other (not among them, if either is negated)."""
         if len(constants.values) == 1:
             among = values == constants.values[0]
         else:
             among = torch.isin(values, torch.tensor(constants.values, dtype=values.dtype, device=values.device))
         if source.negated:
             return ~among
-        if constants.negated:  # what is undefined matches nothing, and nothing's negation either
+        if constants.negated:  # an undefined value matches neither a constant nor a negation
             return ~among & (values >= 0) if source.function else ~among
         return among
 
@@ -197,7 +197,7 @@ def _compare(query: Tensor, key: Tensor, pair: Pair) -> Tensor:
 
 
 def _first(matches: Tensor, right: bool) -> Tensor:
-    """The first (or last) column [batch, N] that holds in [batch, N, n]; -1 where none does."""
+    """The first (or last) True column [batch, N] of [batch, N, n]; -1 if there is none."""
     if not right:
         found, column = matches.max(-1)
     else:
@@ -207,6 +207,6 @@ def _first(matches: Tensor, right: bool) -> Tensor:
 
 
 def _own_columns(readable: Readable) -> Tensor:
-    """Which columns the cells being updated are, [N]."""
+    """The columns of the cells being updated, [N]."""
     size = readable.exists.shape[1]
     return torch.arange(size - readable.own, size, device=readable.exists.device)

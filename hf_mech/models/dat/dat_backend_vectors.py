@@ -61,7 +61,7 @@ class VectorBackend:
         allowed = _allowed(cells, readable, layer.causal)
         every = tuple(readable.register(index) for index in range(len(registers)))
         made = self.layers[layer.index](registers, every, allowed, self.tables, self.temperature)
-        # A soft DATnorm sharpens what it is given, so rows whose block has ended must not pass through it.
+        # A soft DATnorm sharpens its input, so rows whose block has ended must not pass through it.
         active = cells.exists[..., None]
         return tuple(
             old if new is old else torch.where(active, new, old) for old, new in zip(registers, made, strict=True)
@@ -76,7 +76,7 @@ class VectorBackend:
         return (matching & _allowed(cells, readable, False)).any(2).any(1)
 
     def _side(self, operand: Operand, registers: Sequence[Tensor]) -> Tensor:
-        """One side of an until condition: the value that is largest, as the program's own weights map it."""
+        """One side of an until condition: the largest value, mapped by the program's own weights."""
         if operand.register is None:
             vector = registers[0].new_zeros(self.size)
             vector[list(operand.values)] = 1.0

@@ -1,4 +1,4 @@
-"""The cache of a DAT: not keys and values but the whole state of every cell at every layer, (71)."""
+"""The cache of a DAT: the whole state of every cell at every layer, not keys and values, (71)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .dat_history import History
 
 
 class DATCache(Cache):
-    """What a DAT keeps between the steps of `generate()`. Registers that a layer leaves as they are cost nothing."""
+    """The cells' states between the steps of `generate()`. Registers that a layer does not change use no memory."""
 
     is_compileable = False
 
@@ -22,7 +22,7 @@ class DATCache(Cache):
         self.tokens = 0
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
-        """How many tokens have been read, padding among them."""
+        """The number of tokens read so far, including padding."""
         return self.tokens
 
     def get_max_cache_shape(self, layer_idx: int = 0) -> int:
@@ -42,11 +42,11 @@ class DATCache(Cache):
         self._map(lambda tensor: tensor[indices])
 
     def batch_repeat_interleave(self, repeats: int) -> None:
-        """Every row several times."""
+        """Repeats every row."""
         self._map(lambda tensor: tensor.repeat_interleave(repeats, 0))
 
     def crop(self, tokens_to_remove: int) -> None:
-        """Forgets the last tokens; how many is given as a negative number, as in all caches.
+        """Removes the last tokens; their number is given as a negative number, as in all caches.
 
         Raises:
             DATInputError: a positive number, or one that reaches into the prompt, which is parsed as a whole.
@@ -62,7 +62,7 @@ class DATCache(Cache):
             self.tokens += tokens_to_remove
 
     def reset(self) -> None:
-        """Forgets everything."""
+        """Removes everything."""
         self.history, self.tokens = History(), 0
 
     def _map(self, function: Callable[[Tensor], Tensor]) -> None:

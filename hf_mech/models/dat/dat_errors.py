@@ -1,4 +1,4 @@
-"""The errors of compiled programs: `ValueError`s whose text says how to mend the cause."""
+"""The errors of compiled programs: `ValueError`s whose text says how to fix the cause."""
 
 
 class DATError(ValueError):
@@ -6,15 +6,15 @@ class DATError(ValueError):
 
 
 class DATConfigError(DATError):
-    """A configuration whose program or sizes make no model."""
+    """A configuration with an invalid program or invalid sizes."""
 
 
 class DATInputError(DATError):
-    """Token ids that are no prompt: none that ends, an empty one, ids out of range."""
+    """Token ids that are not a valid prompt: no end of the prompt, an empty prompt, ids out of range."""
 
 
 class DATLengthError(DATError):
-    """A prompt with its completion is longer than the positions there are."""
+    """A prompt with its completion has more words than the model has positions."""
 
 
 class DATRepeatError(DATError):
@@ -26,8 +26,8 @@ class DATRepeatError(DATError):
 
 
 class DATBackendError(DATError):
-    """A backend that does not exist, or that cannot run weights which are no longer a program's."""
+    """A backend that does not exist, or that cannot run weights that differ from the program's."""
 
 
 class DATVocabularyError(DATError):
-    """A word for which the vocabulary has no place left."""
+    """A new word when the vocabulary has no free place."""

@@ -1,8 +1,8 @@
 """The states of the cells at every layer; later cells read them, (34), (63), (71).
 
-A group of cells that were updated together leaves a tree: for a layer its input, for a repeat block one tree for each
-repetition, and at its end what came out. A later cell reads layer for layer and repetition for repetition; where a
-group has ended a block earlier, its last repetition stands for those that it did not run.
+The states of a group of cells that were updated together form a tree: the input of each layer, one subtree for each
+repetition of a repeat block, and the output at the end. A later cell reads the same layer of the same repetition; if a
+group ended a block earlier, its last repetition replaces those that it did not run.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ class Group:
     Args:
         tree: the inputs of every layer.
         final: the registers after the last layer.
-        exists: which of the columns are cells, [batch, cells].
+        exists: True at columns that are cells, [batch, cells].
         positions: their positions from 1, [batch, cells].
         last: the final registers of each row's last cell so far, [batch, 1] or [batch, 1, values].
-        count: how many cells each row has so far, [batch].
+        count: the number of cells in each row so far, [batch].
     """
 
     tree: Tree
@@ -81,19 +81,19 @@ class History:
 
 
 def enter(trees: Sequence[Tree], statement: int, repetition: int) -> list[Tree]:
-    """The trees of one repetition of a block; a block that a group ended earlier replays its last."""
+    """The trees of one repetition of a block; a group that ended the block earlier replays its last repetition."""
     blocks = [tree[statement] for tree in trees]
     return [block[min(repetition, len(block) - 1)] for block in blocks]
 
 
 def choose(rows: Tensor, new: Any, old: Any) -> Any:
-    """Trees, registers or tensors: those of `new` where `rows` [batch] holds, else those of `old`."""
+    """Trees, registers or tensors: from `new` where `rows` [batch] is True, else from `old`."""
     if new is old:
         return new
     if isinstance(new, Tensor):
         return torch.where(rows.view(-1, *[1] * (new.dim() - 1)), new, old)
     if isinstance(new, tuple) or not new:
         return type(new)(choose(rows, a, b) for a, b in zip(new, old, strict=True))
-    # The repetitions of a nested block may differ in number: the shorter ones replay their last.
+    # A nested block may differ in its number of repetitions: the shorter one replays its last.
     longest = max(len(new), len(old))
     return [choose(rows, new[min(i, len(new) - 1)], old[min(i, len(old) - 1)]) for i in range(longest)]

@@ -1,4 +1,4 @@
-"""Token ids as cells: which tokens are words of the prompt, which come after it, which are no cells at all."""
+"""From token ids to cells: the words of the prompt, the words after it, and the tokens without a cell."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Words:
 
     Args:
         symbols: [batch, most words].
-        exists: which of them are words, [batch, most words].
-        rank: for every token its place among the words, or -1, [batch, length].
+        exists: True where there is a word, [batch, most words].
+        rank: for every token its index among the words, or -1, [batch, length].
     """
 
     symbols: Tensor
@@ -27,7 +27,7 @@ class Words:
 
 
 def check_ids(ids: Tensor, size: int) -> None:
-    """Refuses ids that are no values.
+    """Refuses ids that are not values.
 
     Raises:
         DATInputError: not [batch, length] of integers, or out of range.
@@ -42,7 +42,7 @@ def check_ids(ids: Tensor, size: int) -> None:
 
 
 def read_mask(mask: Tensor | None, ids: Tensor) -> Tensor:
-    """Which tokens are no padding, a boolean [batch, length]: the last columns of the mask, all ones without one.
+    """True at tokens that are not padding, [batch, length]: the last columns of the mask; all True without a mask.
 
     Raises:
         DATInputError: the mask is not [batch, at least length].
@@ -68,7 +68,7 @@ def collect(ids: Tensor, chosen: Tensor) -> Words:
 
 
 def split(ids: Tensor, mask: Tensor) -> tuple[Words, Words, Tensor]:
-    """The prompts, what follows them, and where their ends are, a boolean [batch, length].
+    """The prompts, the words after them, and the places of their ends, a boolean [batch, length].
 
     Padding makes no cell, and neither does the mark of the end.
 
@@ -92,7 +92,7 @@ def split(ids: Tensor, mask: Tensor) -> tuple[Words, Words, Tensor]:
 
 
 def check_length(longest: int, limit: int) -> None:
-    """Refuses cells that no position is left for.
+    """Refuses more cells than there are positions.
 
     Raises:
         DATLengthError: says the limit and how to raise it.

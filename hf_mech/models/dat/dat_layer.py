@@ -1,4 +1,4 @@
-"""The weights of one production, and the layer that they make on vectors, (70c), (72)."""
+"""The weights of one production, and its layer on vectors, (70c), (72)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class DATLayer(nn.Module):
         Args:
             registers: i[N], [batch, N, values] each.
             readable: i[n], [batch, n, values] each.
-            allowed: which n an N may attend to, [batch, N, n].
+            allowed: True where N may attend to n, [batch, N, n].
         """
         queries, keys = self.query(registers, tables), self.key(readable, tables)
         scores = match_scores(queries, keys)

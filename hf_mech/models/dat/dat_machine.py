@@ -29,7 +29,7 @@ class Readable:
     Args:
         exists, positions: [batch, n].
         register: gives a register of all of them, [batch, n] or [batch, n, values].
-        own: how many of the n, the last ones, are the cells being updated.
+        own: the number of cells being updated; they are the last of the n.
     """
 
     exists: Tensor
@@ -45,7 +45,7 @@ class Backend(Protocol):
         """The registers of prompt cells at the first layer, (70b): `symbols` and `ends` (of the prompt) [batch, N]."""
 
     def carry(self, last: Registers, symbols: Tensor, cells: Cells) -> Registers:
-        """The registers of the next cell: all of the last one's, but for position and symbol, (71a)."""
+        """The registers of the next cell: those of the last cell, except position and symbol, (71a)."""
 
     def step(self, layer: Layer, registers: Registers, cells: Cells, readable: Readable) -> Registers:
         """One layer."""
@@ -67,8 +67,8 @@ class Machine:
         """Processes prompts in parallel, (70).
 
         Args:
-            symbols: values [batch, P]; every row's words stand first.
-            exists: which of them are words.
+            symbols: values [batch, P]; every row begins with its words.
+            exists: True where there is a word.
         """
         count = exists.sum(1)
         positions = torch.arange(1, symbols.shape[1] + 1, device=symbols.device).expand_as(symbols) * exists
@@ -106,7 +106,7 @@ class _Run:
     def statements(
         self, statements: Sequence[Layer | Block], registers: Registers, past: list[Tree], cells: Cells
     ) -> tuple[Tree, Registers]:
-        """Runs a body; `past` are the earlier groups' trees of it. A tree ends with the registers behind it."""
+        """Runs a body; `past` holds its trees of the earlier groups. A tree ends with the body's output registers."""
         tree: Tree = []
         for i, statement in enumerate(statements):
             if isinstance(statement, Layer):

@@ -1,4 +1,4 @@
-"""The plan by which the backend `gather` tests a production: its matches, sorted by the cells that they look at."""
+"""The plan for testing a production in the backend `gather`: its matches, sorted by the cells that they read."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ class Pair:
 
 
 class MatchPlan:
-    """The matches of a production, or of the condition that ends a repeat block, sorted by the cells they look at.
+    """The matches of a production, or of the condition that ends a repeat block, sorted by the cells they read.
 
     Args:
         matches: all of them.
-        position: the index of the position register, whose value says which cell it stands in.
+        position: the index of the position register, whose value identifies the cell.
 
     Attributes:
-        updated: tests of the cell that is updated alone, a register against constants.
-        read: tests of the cell that is read alone.
-        pairs: tests of both.
-        possible: False where a test of two constants fails, so that no cell ever fires.
-        located: the side that names the cell to be read by its position; its match is in none of the others.
+        updated: tests of only the cell that is updated, a register against constants.
+        read: tests of only the cell that is read.
+        pairs: tests of both cells.
+        possible: False if a test of two constants fails, so that no cell ever fires.
+        located: the side that gives the position of the cell to be read; its match is not in the other attributes.
         itself: the cell reads itself.
     """
 

@@ -10,9 +10,9 @@ from .dat_errors import DATConfigError
 from .dat_values import BUILT_IN, NIL, ValueSpace, is_number
 
 PARTS = ("symbol", "position", "output", "parse", "eop")
-PARSING, END = "1", "EOP"  # what the registers `parse` and `eop` hold at first, (70b)
+PARSING, END = "1", "EOP"  # the first values of the registers `parse` and `eop`, (70b)
 REQUIRED = ("register_map", "system_map", "weights")
-MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError)  # what reading JSON of another shape raises
+MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError)  # errors for JSON of another shape
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Operand:
 
     @property
     def single(self) -> bool:
-        """Whether it is one value and no condition on values."""
+        """Whether it is one value, not a condition on values."""
         return not self.negated and (self.register is not None or len(self.values) == 1)
 
 
@@ -41,7 +41,7 @@ class Match:
 
 @dataclass(frozen=True)
 class Layer:
-    """One production: its matches, and for each register it writes the register or constant that is copied there."""
+    """One production: its matches, and for each written register the register or constant that is copied to it."""
 
     index: int
     matches: tuple[Match, ...]
@@ -67,8 +67,8 @@ class DATProgram:
 
     Args:
         registers: short names, in order.
-        parts: the index of the register that plays each part of `PARTS` which the program has.
-        initial: register -> value that every prompt cell begins with.
+        parts: for each role of `PARTS` in the program, the index of its register.
+        initial: register -> its first value in every prompt cell.
         statements: layers and blocks, in order.
     """
 
@@ -79,17 +79,17 @@ class DATProgram:
 
     @property
     def layers(self) -> list[Layer]:
-        """All layers in order, those of blocks too."""
+        """All layers in order, including those in blocks."""
         return [statement for statement in _nested(self.statements) if isinstance(statement, Layer)]
 
     @property
     def blocks(self) -> list[Block]:
-        """All repeat blocks in order, each before those in it."""
+        """All repeat blocks in order, each before its nested blocks."""
         return [statement for statement in _nested(self.statements) if isinstance(statement, Block)]
 
 
 def _nested(statements: tuple[Layer | Block, ...]) -> Iterator[Layer | Block]:
-    """The statements, and behind each block those in it."""
+    """The statements; after each block come its own statements."""
     for statement in statements:
         yield statement
         if isinstance(statement, Block):
@@ -97,7 +97,7 @@ def _nested(statements: tuple[Layer | Block, ...]) -> Iterator[Layer | Block]:
 
 
 def constants_of(qkvl: Mapping[str, Any], largest: int) -> list[str]:
-    """Every constant of a QKVL program that is no number, in order of first appearance."""
+    """Every constant of a QKVL program that is not a number, in order of first appearance."""
     found: dict[str, None] = {}
     registers = set(qkvl["register_map"].values())
 
@@ -139,7 +139,7 @@ def read_program(qkvl: Mapping[str, Any], space: ValueSpace) -> DATProgram:
     """Resolves a QKVL program.
 
     Raises:
-        DATConfigError: `qkvl` is no QKVL program; the message names the place.
+        DATConfigError: `qkvl` is not a valid QKVL program; the message names the place.
     """
     try:
         return _Reader(qkvl, space).program()

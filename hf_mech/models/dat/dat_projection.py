@@ -1,9 +1,9 @@
 """The weights of a layer: query, key and value as blocks between registers, (72).
 
-A block from register y to register x is `a F + b J`: F moves each value to its image under a function (the identity
-where there is none), J is all ones. Equality is a = 1, b = 0, (72a, b); inequality a = -1, b = 1, the ones' complement,
-(72e). A constant's bias is `a e + b 1` with e one at the constants' neurons, (72c, d). Every block that is not zero is
-stored as its two numbers (a, b).
+A block from register y to register x is `a F + b J`: F maps each value to its image under a function (the identity
+by default), J is all ones. Equality is a = 1, b = 0, (72a, b); inequality is a = -1, b = 1, the ones' complement,
+(72e). A constant's bias is `a e + b 1`; e is one at the constants' neurons, (72c, d). Every nonzero block is stored as
+its two numbers (a, b).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class DATProjection(nn.Module):
     """One of a layer's three affine maps: a row of `weight` [targets, 2] for every target register.
 
     Args:
-        operands: what each target takes in.
+        operands: the input of each target.
         size: d, the number of values.
     """
 
@@ -41,7 +41,7 @@ class DATProjection(nn.Module):
         return bool((self.weight == self.compiled().to(self.weight)).all())
 
     def forward(self, registers: Vectors, tables: Mapping[str, Tensor]) -> list[Tensor]:
-        """The attribute's register of every target, [batch, cells, values] each.
+        """The query, key or value register of every target, [batch, cells, values] each.
 
         Args:
             registers: the cells' input vectors.
@@ -65,7 +65,7 @@ class DATProjection(nn.Module):
 
     @torch.no_grad()
     def block(self, i: int, tables: Mapping[str, Tensor]) -> Tensor:
-        """The block of target `i` as the paper has it: [values, values], or the bias [values] of a constant."""
+        """The block of target `i` as in the paper: [values, values], or the bias [values] of a constant."""
         operand, (scale, shift) = self.operands[i], self.weight[i]
         if operand.register is None:
             return scale * self.indicator(operand).to(self.weight) + shift
@@ -77,7 +77,7 @@ class DATProjection(nn.Module):
 
 
 def apply(tables: Mapping[str, Tensor], function: str | None, vectors: Tensor) -> Tensor:
-    """Moves every neuron [..., values] to its image under a function; what is undefined is dropped."""
+    """Moves every neuron [..., values] to its image under a function; neurons without an image are dropped."""
     if function is None:
         return vectors
     table = tables[function]

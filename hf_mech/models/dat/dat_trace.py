@@ -19,7 +19,7 @@ class LayerState:
 
     Args:
         layer: the layer, counted in the order of the program; None before the first.
-        repetitions: in which repetition of each enclosing block, from the outermost, counted from 0.
+        repetitions: the repetition of each enclosing block, the outermost first, counted from 0.
         values: the registers' values, [batch, cells, registers].
     """
 
@@ -29,7 +29,7 @@ class LayerState:
 
 
 def trace_of(program: DATProgram, group: Group) -> list[LayerState]:
-    """The states before the first layer and after each one that ran. Rows that have ended a block replay it."""
+    """The states before the first layer and after each layer that ran. Rows that ended a block replay it."""
     return [LayerState(None, (), _values(_first(group.tree))), *_outputs(program.statements, group.tree, ())]
 
 
@@ -43,7 +43,7 @@ def _outputs(statements: tuple[Layer | Block, ...], tree: Tree, repetitions: tup
 
 
 def _first(node: Any) -> Registers:
-    """What a layer, a block or a body begins with; behind the last one, what it ends with."""
+    """The input of a layer, a block or a body; for the last node of a body, its output."""
     while isinstance(node, list):
         node = node[0]
     return node

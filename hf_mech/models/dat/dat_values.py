@@ -1,8 +1,8 @@
 """The one space of values that all registers share, (68c): nothing, numbers, the program's constants, and open places.
 
-A value's index here is its neuron within a register and its token id. `nil`, no value, has a neuron of its own, so
-that a register is one-hot always and two empty registers are equal. The open places belong to no value until a
-tokenizer gives them to the words that it meets.
+A value's index is also its neuron within a register and its token id. `nil`, no value, has its own neuron, so a
+register is always one-hot and two empty registers are equal. The open places have no value until a tokenizer assigns
+them to new words.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ UNDEFINED = -1
 
 
 class ValueSpace:
-    """Which index stands for which value.
+    """The index of every value.
 
     Args:
         largest: T, the largest number; the numbers are 0 to T.
-        constants: the program's constants, none of them a number of these.
-        num_open: how many places there are for words that the program does not know.
+        constants: the program's constants, without these numbers.
+        num_open: the number of places for words that the program does not name.
     """
 
     def __init__(self, largest: int, constants: Sequence[str], num_open: int):
@@ -36,7 +36,7 @@ class ValueSpace:
         return self.first_open + self.num_open
 
     def index(self, value: str | None) -> int | None:
-        """The index of a value; None if it is no constant and no number of this space."""
+        """The index of a value; None if it is neither a constant nor a number of this space."""
         if value is None:
             return NIL
         if is_number(value, self.largest):
@@ -54,7 +54,7 @@ class ValueSpace:
     def table(self, function: str, registered: Mapping[str, Mapping[str, str]]) -> Tensor:
         """A function as a table, [len(self)]: the index of its value at each index, `UNDEFINED` where it has none.
 
-        `pos_increment` and `pos_decrement` are built in, (61b); the others are given by what they map to what.
+        `pos_increment` and `pos_decrement` are built in, (61b); `registered` has the other functions as mappings.
 
         Raises:
             KeyError: there is no such function.

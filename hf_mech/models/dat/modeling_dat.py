@@ -30,14 +30,14 @@ from .dat_trace import LayerState, trace_of
 
 @dataclass
 class DATModelOutput(ModelOutput):
-    """What [`DATModel`] returns.
+    """The output of [`DATModel`].
 
     Args:
         last_hidden_state (`Tensor` of shape `[batch, length, hidden_size]`): every token's cell after the last layer, a
-            one-hot vector for each register (soft ones from the relaxed backend), (66). The end of the prompt has the
-            state of the prompt's last cell; padding is zero.
+            one-hot vector for each register (soft vectors from the relaxed backend), (66). The end of the prompt has
+            the state of the prompt's last cell; padding is zero.
         register_values (`Tensor` of shape `[batch, length, num_registers]`): the same as indices of values.
-        past_key_values (`DATCache`, with `use_cache=True`): all that generation needs.
+        past_key_values (`DATCache`, with `use_cache=True`): the cache for generation.
     """
 
     last_hidden_state: Tensor | None = None
@@ -47,7 +47,7 @@ class DATModelOutput(ModelOutput):
 
 @dataclass(frozen=True)
 class _States:
-    """Registers of all cells that a call has read, and which of them each token has, [batch, length]; -1 for none."""
+    """The registers of all cells that a call has read, and each token's cell, [batch, length]; -1 for none."""
 
     registers: Registers
     columns: Tensor
@@ -80,16 +80,16 @@ class DATPreTrainedModel(PreTrainedModel):
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
-        """A model without a checkpoint is the program of its configuration."""
+        """Without a checkpoint, the weights are those of the configuration's program."""
         if isinstance(module, DATProjection):
             init.copy_(module.weight, module.compiled())
 
 
 class DATModel(DATPreTrainedModel):
-    r"""A production-system program as a transformer of attention alone, (70)-(71).
+    r"""A production-system program as an attention-only transformer, (70)-(71).
 
     Every layer is one production: a cell N reads the first (or last) cell n whose key matches N's query, and writes
-    the value of that cell. There is no vocabulary beyond the values of the registers, and none is learned.
+    the value of that cell. The vocabulary is the set of register values; no embeddings are learned.
 
     Example:
 
@@ -109,10 +109,10 @@ class DATModel(DATPreTrainedModel):
 
     def __init__(self, config: DATConfig):
         super().__init__(config)
-        # Not `config.program`: without the package, the configuration's classes are loaded apart from those here.
+        # Not `config.program`: without the package, its classes are loaded separately and differ from those here.
         self.program = read_program(config.qkvl or {}, config.values)
         self.layers = nn.ModuleList(DATLayer(layer, config.vocab_size) for layer in self.program.layers)
-        self._checked: list[int] | None = None  # the versions of the weights that were found to be the program's
+        self._checked: list[int] | None = None  # versions of the weights that were checked to be the program's
         self._tables: dict[torch.device, dict[str, Tensor]] = {}
         self._gather: dict[torch.device, GatherBackend] = {}
         self.post_init()
@@ -131,13 +131,13 @@ class DATModel(DATPreTrainedModel):
         r"""Runs the program.
 
         Args:
-            input_ids: words, the end of the prompt, and perhaps words after it; nil pads, left, right or between.
+            input_ids: words, the end of the prompt, and optional words after it; nil pads, left, right or between.
             attention_mask: 0 at padding. Only the last columns, those of `input_ids`, are read.
-            past_key_values: the cache that an earlier call returned; then every word comes after the prompt.
+            past_key_values: the cache of an earlier call; then all words come after the prompt.
             use_cache: whether to return a cache; `config.use_cache` if it is not given.
 
         Raises:
-            DATInputError: no prompt, or ids out of range.
+            DATInputError: not a valid prompt, or ids out of range.
             DATLengthError: more words than positions.
             DATRepeatError: a repeat block exceeds its bound.
         """
@@ -148,7 +148,7 @@ class DATModel(DATPreTrainedModel):
 
     @torch.compiler.disable
     def run(self, input_ids: Tensor, attention_mask: Tensor | None, past_key_values: DATCache | None) -> _States:
-        """The states of all tokens' cells, before they are made into vectors."""
+        """The states of all tokens' cells, before conversion to vectors."""
         check_ids(input_ids, self.config.vocab_size)
         mask = read_mask(attention_mask, input_ids)
         machine = Machine(self.program, self._backend(input_ids.device))
@@ -173,7 +173,7 @@ class DATModel(DATPreTrainedModel):
         return _States(tuple(torch.cat(parts, 1) for parts in finals), columns, history)
 
     def _read_words(self, machine: Machine, words: Words, history: History, limit: int) -> list[Group]:
-        """Reads the words after the prompt one column after the other; they join the history."""
+        """Reads the words after the prompt column by column, and adds them to the history."""
         groups = []
         for column in range(words.symbols.shape[1]):
             symbols, exists = words.symbols[:, column : column + 1], words.exists[:, column : column + 1]
@@ -217,7 +217,7 @@ class DATModel(DATPreTrainedModel):
         return [layer for layer in self.layers if isinstance(layer, DATLayer)]
 
     def _end(self) -> int | None:
-        """The value that marks the end of the prompt, of programs with the register `eop`."""
+        """The value that marks the end of the prompt, for programs with the register `eop`."""
         return self.config.values.index(END) if "eop" in self.program.parts else None
 
     def _functions(self, device: torch.device) -> dict[str, Tensor]:
@@ -228,7 +228,7 @@ class DATModel(DATPreTrainedModel):
         return self._tables[device]
 
     def _check_compiled(self) -> None:
-        """Integers stand for the vectors only while the weights are the program's."""
+        """Refuses changed weights: integers can replace the vectors only with the program's own weights."""
         versions = [parameter._version for parameter in self.parameters()]
         if self._checked == versions:
             return
@@ -246,19 +246,19 @@ class DATModel(DATPreTrainedModel):
 
     @torch.no_grad()
     def recompile(self) -> None:
-        """Puts the weights of the program back, (72)."""
+        """Restores the weights of the program, (72)."""
         for module in self.modules():
             if isinstance(module, DATProjection):
                 module.weight.copy_(module.compiled().to(module.weight))
 
     @torch.no_grad()
     def to_dense(self, layer: int) -> Mapping[str, tuple[Tensor, Tensor]]:
-        """The full matrices of one layer as the paper has them, (72).
+        """The full matrices of one layer as in the paper, (72).
 
         Returns:
             For `query`, `key` and `value` the matrix [input, output] and the bias [output]. The input is a cell's
-            vector, `hidden_size` wide; the output is as many registers as the attribute has targets for queries and
-            keys, and all registers for values.
+            vector, `hidden_size` wide. The output has one register for each target of the query or key, and all
+            registers for values.
         """
         module, tables, size = self._layers()[layer], self._functions(self.device), self.config.vocab_size
         writes = [target for target, _ in module.layer.writes]
@@ -285,14 +285,14 @@ class DATModel(DATPreTrainedModel):
         """The states of every cell at every layer: for the prompt, then for each word after it.
 
         Returns:
-            For every group of cells its states before the first layer and after each, see [`LayerState`].
+            For every group of cells, the states before the first layer and after each layer, see [`LayerState`].
         """
         states = self.run(input_ids, attention_mask, None)
         return [trace_of(self.program, group) for group in states.history.groups]
 
 
 class DATForCausalLM(DATPreTrainedModel, GenerationMixin):
-    r"""A DAT whose logits show its output register; `generate()` carries the whole state forward, (71).
+    r"""A DAT with logits from its output register; `generate()` carries the whole state forward, (71).
 
     Example:
 
@@ -314,7 +314,7 @@ class DATForCausalLM(DATPreTrainedModel, GenerationMixin):
         self.dat = DATModel(config)
         self.post_init()
         if self.generation_config is not None:
-            self.generation_config.suppress_tokens = [config.eop_token_id]  # no program says it
+            self.generation_config.suppress_tokens = [config.eop_token_id]  # no program emits it
 
     @can_return_tuple
     def forward(
@@ -331,8 +331,8 @@ class DATForCausalLM(DATPreTrainedModel, GenerationMixin):
 
         Args:
             input_ids, attention_mask, past_key_values, use_cache: see [`DATModel.forward`].
-            labels: the tokens again, -100 where there is nothing to be learned; the logits of each predict the next.
-            logits_to_keep: for how many of the last tokens there are logits, or for which; 0 for all.
+            labels: the input tokens, -100 at tokens without a loss; the logits of each token predict the next.
+            logits_to_keep: compute logits for this many last tokens, or for these indices; 0 for all tokens.
         """
         states = self.dat.run(input_ids, attention_mask, past_key_values)
         cache = self.dat._cached(past_key_values, use_cache, states, input_ids)
@@ -348,7 +348,7 @@ class DATForCausalLM(DATPreTrainedModel, GenerationMixin):
     def _prepare_cache_for_generation(
         self, generation_config: Any, model_kwargs: dict, *args: Any, **kwargs: Any
     ) -> None:
-        """Any cache that generate() is asked for is a [`DATCache`]: the others hold keys and values."""
+        """Always makes a [`DATCache`], whatever cache is requested: the others hold keys and values."""
         if model_kwargs.get("past_key_values") is None and generation_config.use_cache is not False:
             model_kwargs["past_key_values"] = DATCache()
 

@@ -18,17 +18,17 @@ VOCAB_FILE = "vocab.json"
 
 
 class DATTokenizer(PreTrainedTokenizer):
-    r"""The tokenizer of a DAT. A word that it has not met before gets the next open place; none is unknown.
+    r"""The tokenizer of a DAT. A new word gets the next open place; no word is unknown.
 
-    A pair of texts is a prompt and its completion. Padding is on the left, and so long as a word is known here its id
-    stays the same; saving keeps the words.
+    A pair of texts is a prompt and its completion. Padding is on the left. A known word keeps its id; saving keeps the
+    words.
 
     Args:
         vocab_file: a JSON list of the words that have open places, in their order.
         max_position_embeddings, constants, num_open_values: as in [`DATConfig`].
 
     Raises:
-        DATVocabularyError: from any call that meets more new words than there are open places.
+        DATVocabularyError: from any call with more new words than free open places.
 
     Example:
 
@@ -89,16 +89,16 @@ class DATTokenizer(PreTrainedTokenizer):
 
     @property
     def vocab_size(self) -> int:
-        """All values, those of open places that no word has yet too."""
+        """The number of all values, including free open places."""
         return len(self.space)
 
     @property
     def open_words(self) -> list[str]:
-        """The words that have got open places, in order."""
+        """The words in open places, in order."""
         return list(self._open)
 
     def forget(self) -> None:
-        """Frees the open places. Ids from before mean nothing afterwards."""
+        """Frees the open places. Earlier ids are then invalid."""
         for word in self._open:
             del self._tokens[self._ids.pop(word)]
         self._open.clear()
@@ -135,7 +135,7 @@ class DATTokenizer(PreTrainedTokenizer):
     def build_inputs_with_special_tokens(
         self, token_ids_0: list[int], token_ids_1: list[int] | None = None
     ) -> list[int]:
-        """The prompt, its end, and the completion if there is one."""
+        """The prompt, its end, and the completion if one is given."""
         return [*token_ids_0, END_OF_PROMPT, *(token_ids_1 or ())]
 
     def get_special_tokens_mask(
@@ -147,7 +147,7 @@ class DATTokenizer(PreTrainedTokenizer):
         return [int(index in (NIL, END_OF_PROMPT)) for index in token_ids_0]
 
     def save_vocabulary(self, save_directory: str, filename_prefix: str | None = None) -> tuple[str, ...]:
-        """Writes the words that have open places."""
+        """Writes the words in open places."""
         path = Path(save_directory) / (f"{filename_prefix}-{VOCAB_FILE}" if filename_prefix else VOCAB_FILE)
         temporary = path.with_name(path.name + ".tmp")
         temporary.write_text(json.dumps(self._open, ensure_ascii=False), "utf-8")

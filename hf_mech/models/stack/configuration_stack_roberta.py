@@ -14,16 +14,16 @@ class StackRobertaConfig(RobertaConfig):
 
     Args:
         use_stack (`bool`, *optional*, defaults to `True`): add the stack sub-layer to every layer (Eq. 26). Without
-            it the model computes what RoBERTa does, to the bit: the vanilla baseline.
+            it the model equals RoBERTa bit for bit: the vanilla baseline.
         multi_pop (`int`, *optional*, defaults to 1): K, the most elements that one step can pop. 1 is the paper's.
-        stack_gate (`bool`, *optional*, defaults to `False`): multiply the stack's output by a learned number, zero at
-            the start, so that a stock checkpoint begins with its own logits. Off in the paper.
+        stack_gate (`bool`, *optional*, defaults to `False`): multiply the stack's output by a learned scalar, initially
+            zero, so that a stock checkpoint begins with its own logits. The paper has no gate.
         position_embedding_type (`str`, *optional*, defaults to `"learned"`): `"learned"` (RoBERTa's own), `"none"`,
             `"sinusoidal"`, `"relative"` (Transformer-XL), `"rotary"` or `"alibi"` (Appendix C).
         output_stack_attentions (`bool`, *optional*, defaults to `False`): return the stack attention of every layer.
 
     Raises:
-        StackError: options that no model can have; see its subclasses.
+        StackError: invalid options; see its subclasses.
 
     Example:
 
@@ -49,10 +49,10 @@ class StackRobertaConfig(RobertaConfig):
 
     def __post_init__(self, **kwargs):
         super().__post_init__(**kwargs)
-        self.validate_architecture()  # here too: what `strict` calls itself it wraps in an error of its own
+        self.validate_architecture()  # here too: `strict` wraps the errors of its own call
 
     def validate_architecture(self):
-        """Refuses options that no model can have, before any work starts."""
+        """Refuses invalid options before any work starts."""
         check_options(self)
 
 

@@ -88,7 +88,7 @@ class StackGPT2Block(GPT2Block):
 
 
 class StackGPT2PreTrainedModel(LoadsStockCheckpoints, PadsMasksForStaticCaches, GPT2PreTrainedModel):
-    """What all StackGPT2 models share: configuration, initialisation, loading."""
+    """The base of all StackGPT2 models: configuration, initialisation, loading."""
 
     config_class = StackGPT2Config
     config: StackGPT2Config
@@ -140,20 +140,20 @@ class StackGPT2Model(StackGPT2PreTrainedModel, GPT2Model):
         stack_record: list[tuple[Tensor, Tensor]] | None = None,
         **kwargs: Any,
     ) -> StackModelOutput:
-        """GPT-2's forward pass, and besides its arguments:
+        """GPT-2's forward pass, with additional arguments:
 
         Args:
             stack_operations: given operations instead of learned ones (Section 3.4), the same for all layers,
                 [batch, new]: 0 push, k pop k times, `multi_pop` + 1 no-op. All positions are then computed at once.
             output_stack_attentions: return `stack_attentions` and `stack_actions`, one of each a layer.
 
-        Position ids, if not given, are counted over the tokens that `attention_mask` says are real; without a stack
-        GPT-2 counts them as it does, over all.
+        Position ids, if not given, count only the tokens that `attention_mask` marks as real; without a stack they
+        count all tokens, as in GPT-2.
 
         Raises:
             ActionError: operations that do not fit.
             BosError: a sequence does not begin with `bos_token_id`, the empty stack (Section 3.2).
-            LengthError: more positions than the model has learned.
+            LengthError: more positions than the model's learned embeddings.
             StackCacheError: a cache that cannot hold a stack.
         """
         given = input_ids if input_ids is not None else inputs_embeds
@@ -181,7 +181,7 @@ class StackGPT2Model(StackGPT2PreTrainedModel, GPT2Model):
 class StackGPT2ForCausalLM(StackGPT2PreTrainedModel, GPT2LMHeadModel):
     r"""StackGPT2 with a language modelling head, its weights tied to the embeddings.
 
-    `StackGPT2ForCausalLM.from_pretrained` also takes stock GPT-2 checkpoints; only the stacks are new then.
+    `StackGPT2ForCausalLM.from_pretrained` also takes stock GPT-2 checkpoints; only the stacks are then new.
 
     Example:
 

@@ -88,7 +88,7 @@ class StackRobertaLayer(RobertaLayer):
 
 
 class StackRobertaPreTrainedModel(LoadsStockCheckpoints, PadsMasksForStaticCaches, RobertaPreTrainedModel):
-    """What all StackRoberta models share: configuration, initialisation, loading."""
+    """The base of all StackRoberta models: configuration, initialisation, loading."""
 
     config_class = StackRobertaConfig
     config: StackRobertaConfig
@@ -143,20 +143,20 @@ class StackRobertaModel(StackRobertaPreTrainedModel, RobertaModel):
         stack_record: list[tuple[Tensor, Tensor]] | None = None,
         **kwargs: Any,
     ) -> StackModelOutputWithPooling:
-        """RoBERTa's forward pass, and besides its arguments:
+        """RoBERTa's forward pass, with additional arguments:
 
         Args:
             stack_operations: given operations instead of learned ones (Section 3.4), the same for all layers,
                 [batch, new]: 0 push, k pop k times, `multi_pop` + 1 no-op. All positions are then computed at once.
             output_stack_attentions: return `stack_attentions` and `stack_actions`, one of each a layer.
 
-        Position ids, if not given, are counted over the tokens that `attention_mask` says are real; without a stack
-        RoBERTa counts them as it does, over the ids that are not `pad_token_id`.
+        Position ids, if not given, count only the tokens that `attention_mask` marks as real; without a stack they
+        count the ids other than `pad_token_id`, as in RoBERTa.
 
         Raises:
             ActionError: operations that do not fit.
             BosError: a sequence does not begin with `bos_token_id`, the empty stack (Section 3.2).
-            LengthError: more positions than the model has learned.
+            LengthError: more positions than the model's learned embeddings.
             StackCacheError: a cache that cannot hold a stack.
         """
         given = input_ids if input_ids is not None else inputs_embeds
@@ -187,7 +187,7 @@ class StackRobertaModel(StackRobertaPreTrainedModel, RobertaModel):
         )
         if self.config.use_stack and self.pooler is not None and kwargs["stack_context"].start is not None:
             hidden, start = outputs.last_hidden_state, kwargs["stack_context"].start.clamp(max=new - 1)
-            # RoBERTa pools the first column, which is padding where that comes first.
+            # RoBERTa pools the first column, which is padding if the padding is on the left.
             outputs.pooler_output = self.pooler(hidden[torch.arange(len(hidden), device=hidden.device), start][:, None])
         return outputs
 
@@ -195,7 +195,7 @@ class StackRobertaModel(StackRobertaPreTrainedModel, RobertaModel):
 class StackRobertaForMaskedLM(StackRobertaPreTrainedModel, RobertaForMaskedLM):
     r"""StackRoberta with a masked language modelling head.
 
-    `StackRobertaForMaskedLM.from_pretrained` also takes stock RoBERTa checkpoints; only the stacks are new then.
+    `StackRobertaForMaskedLM.from_pretrained` also takes stock RoBERTa checkpoints; only the stacks are then new.
 
     Example:
 
@@ -256,7 +256,7 @@ class StackRobertaForCausalLM(StackRobertaPreTrainedModel, RobertaForCausalLM):
     forward = returns_stacks(StackCausalLMOutput)(RobertaForCausalLM.forward)
 
     def prepare_inputs_for_generation(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """As in transformers, without its `position_ids`: they begin at 0, and RoBERTa's behind `pad_token_id`."""
+        """As in transformers, but without its `position_ids`: they begin at 0, RoBERTa's after `pad_token_id`."""
         inputs = super().prepare_inputs_for_generation(*args, **kwargs)
         inputs.pop("position_ids", None)
         return inputs

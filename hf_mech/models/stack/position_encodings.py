@@ -1,8 +1,8 @@
 """The positional encodings of Appendix C that GPT-2 and RoBERTa do not have.
 
-Two take the place of the position embeddings and are added to the tokens' ("none", "sinusoidal"); three act inside
-every self-attention on queries, keys and scores ("relative", "rotary", "alibi"). Those three see only how far apart
-query and key are, so that padding on the left changes nothing. None has a longest length.
+Two replace the position embeddings and are added to the token embeddings ("none", "sinusoidal"). Three act inside every
+self-attention on queries, keys and scores ("relative", "rotary", "alibi"). These three depend only on the distance
+between query and key, so padding on the left changes nothing. None has a maximum length.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class SinusoidalPositions(nn.Module):
 
 
 def position_embedding(kind: str, size: int) -> nn.Module:
-    """What stands in the place of the position embeddings for every encoding but `"learned"`."""
+    """The module that replaces the position embeddings, for every encoding but `"learned"`."""
     return SinusoidalPositions(size) if kind == "sinusoidal" else NoPositions()
 
 
@@ -63,7 +63,7 @@ Encoded = tuple[Tensor, Tensor, Tensor | None]
 
 
 class RotaryEncoding(nn.Module):
-    """Su et al. (2023): queries and keys are turned by an angle that grows with their position."""
+    """Su et al. (2023): queries and keys are rotated by an angle that grows with their position."""
 
     def __init__(self, hidden_size: int, heads: int) -> None:
         super().__init__()
@@ -79,11 +79,11 @@ class RotaryEncoding(nn.Module):
 
 
 class AlibiEncoding(nn.Module):
-    """Press et al. (2022): a score falls with the distance, at another rate in every head."""
+    """Press et al. (2022): a score decreases with the distance, at a different rate in every head."""
 
     def __init__(self, hidden_size: int, heads: int) -> None:
         super().__init__()
-        whole = 2 ** math.floor(math.log2(heads))  # other numbers of heads take every second rate of the next power
+        whole = 2 ** math.floor(math.log2(heads))  # other numbers of heads use every second rate of the next power
         rates = [2 ** (-8 * (h + 1) / whole) for h in range(whole)]
         self.rates = rates + [2 ** (-4 * (2 * h + 1) / whole) for h in range(heads - whole)]
 
@@ -105,7 +105,7 @@ class RelativeEncoding(nn.Module):
     def forward(self, query: Tensor, key: Tensor, offset: int | Tensor, scaling: float) -> Encoded:
         queries, keys = query.shape[2], key.shape[2]
         heads, size = self.content_bias.shape[0], self.content_bias.shape[2]
-        # The distances i - j lie between -(keys - 1) and keys - 1: one projection for each, taken where it occurs.
+        # The distances i - j are between -(keys - 1) and keys - 1: project each one once, then gather.
         known = torch.arange(1 - keys, keys, device=query.device)
         projected = self.distance(sinusoids(known, heads * size, query.dtype)).view(-1, heads, size).permute(1, 2, 0)
         scores = (query + self.distance_bias) @ projected  # [batch, heads, queries, 2 keys - 1]
@@ -121,7 +121,7 @@ ENCODINGS: dict[str, Callable[[int, int], nn.Module]] = {
 
 
 def init_encoding(module: nn.Module) -> None:
-    """The biases of [`RelativeEncoding`] begin at zero; its matrix is a Linear and drawn like every other."""
+    """Sets the biases of [`RelativeEncoding`] to zero; its matrix is initialised like every other Linear."""
     if isinstance(module, RelativeEncoding):
         init.zeros_(module.content_bias)
         init.zeros_(module.distance_bias)
@@ -132,11 +132,11 @@ def encode(attention: Any, query: Tensor, key: Tensor, mask: Tensor | None, cach
 
     Args:
         attention: has `encoding`, `scaling`, `is_causal` and `config`.
-        query: [batch, heads, queries, size], the last of the positions.
+        query: [batch, heads, queries, size], for the last positions.
         key: [batch, heads, keys, size], the cached ones first.
-        mask: boolean (True: seen) or additive, broadcastable to [batch, heads, queries, keys]; None if all are seen
-            that `is_causal` lets be seen.
-        cache_length: how many positions there are in all, the queries' included.
+        mask: boolean (True: visible) or additive, broadcastable to [batch, heads, queries, keys]; None if only
+            `is_causal` restricts the visible keys.
+        cache_length: the number of all positions, including the queries'.
 
     Raises:
         EncodingError: an attention implementation that takes no additive mask.
@@ -157,7 +157,7 @@ def encode(attention: Any, query: Tensor, key: Tensor, mask: Tensor | None, cach
         return query, key, bias
     if mask.dtype == torch.bool:
         return query, key, bias.masked_fill(~mask, torch.finfo(bias.dtype).min)
-    return query, key, torch.where(mask < 0, mask, bias + mask)  # no sum, which could leave the type's range
+    return query, key, torch.where(mask < 0, mask, bias + mask)  # a sum could leave the type's range
 
 
 def _positions(states: Tensor, offset: int | Tensor) -> Tensor:

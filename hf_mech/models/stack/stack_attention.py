@@ -1,7 +1,7 @@
 """Stack attention: a stack over positions as a differentiable attention, by its equations and in fast forms.
 
 Equations are those of "A Transformer with Stack Attention", Sec. 3.2. `actions` [batch, length, 2 + K] are
-probabilities of push, pop 1, ..., pop K and no-op; K = 1 is the paper, more pops in one step lift its own limitation.
+probabilities of push, pop 1, ..., pop K and no-op; K = 1 is the paper, K > 1 removes its limit of one pop a step.
 `alpha` [batch, N, N] holds the stacks, alpha[b, i, n] = alpha_i(n). Position 0 is the BOS token, the empty stack.
 
 With T the matrix of rows T[0] = e_0 and T[j] = alpha_{j-1}, Eq. 22 is alpha_i^POP = alpha_{i-1} T, and popping k times
@@ -18,15 +18,15 @@ from torch import Tensor
 
 from .stack_errors import ActionError, BosError
 
-_NAMESPACE = f"hf_mech_{zlib.crc32(__name__.encode()):08x}"  # a checkpoint's copy of this file has operators of its own
+_NAMESPACE = f"hf_mech_{zlib.crc32(__name__.encode()):08x}"  # a checkpoint's copy of this file has its own operators
 
 
 def stack_attention_reference(actions: Tensor, *, start: Tensor | None = None) -> Tensor:
-    """Eq. 19-23 as they stand in the paper, one position after the other, with PyTorch's own gradient.
+    """Eq. 19-23 exactly as in the paper, one position after the other, with PyTorch's own gradient.
 
     Args:
         actions: [batch, N, 2 + K], rows sum to one.
-        start: [batch], the position of the BOS in each row; 0 where it is None.
+        start: [batch], the position of the BOS in each row; None means 0.
 
     Returns:
         alpha [batch, N, N]; rows before `start` are zero.
@@ -61,21 +61,21 @@ def stack_attention(
     """The fast form: own forward and backward, compiled for the CPU (numba) and CUDA (Triton), else PyTorch.
 
     Values and gradients equal [`stack_attention_reference`]'s to rounding. Half precision is computed in float32.
-    Memory is alpha and, in the backward, one buffer for a row of the batch.
+    It needs memory for alpha and, in the backward pass, one buffer for a row of the batch.
 
     Args:
-        actions: [batch, length, 2 + K] in the order push, pop 1, ..., pop K, no-op; rows sum to one. Those of the BOS
+        actions: [batch, length, 2 + K] in the order push, pop 1, ..., pop K, no-op; rows sum to one. Rows of the BOS
             and of positions before it are ignored.
-        start: [batch] integers, the position of the BOS in each row, for padding on the left. None is 0 everywhere.
-        past: alpha [batch, past_length, past_length] of the positions before `actions`: a longer sequence in chunks.
-        validate: whether to check that actions are distributions; never under torch.compile.
+        start: [batch] integers, the position of the BOS in each row, for padding on the left. None means 0.
+        past: alpha [batch, past_length, past_length] of the positions before `actions`, to process chunks.
+        validate: check that actions are distributions; ignored under torch.compile.
 
     Returns:
         alpha [batch, N, N], N = past_length + length: lower triangular; row `start` is one-hot on column `start`, rows
         before it are zero, the others sum to one.
 
     Raises:
-        ActionError: actions are no distributions, or shapes and types do not fit.
+        ActionError: actions are not distributions, or shapes and types do not fit.
         BosError: `start` is negative.
         RuntimeError: on differentiating twice.
     """
@@ -94,18 +94,18 @@ def stack_attention(
 def stack_attention_step(
     actions: Tensor, past: Tensor, *, start: Tensor | None = None, state: Tensor | None = None
 ) -> Tensor:
-    """The next row of alpha alone, for generation: Eq. 20-23 in a few operations of PyTorch.
+    """Only the next row of alpha, for generation: Eq. 20-23 in a few PyTorch operations.
 
     Args:
         actions: [batch, 2 + K], of the next position.
         past: alpha [batch, N, N] of the positions before, N >= 1.
-        start: [batch], the position of the BOS in each row; 0 where it is None.
-        state: alpha of the position before, [batch, N], if it is not the last row of `past`: rows behind it are zero.
+        start: [batch], the position of the BOS in each row; None means 0.
+        state: alpha of the previous position, [batch, N], if it is not the last row of `past`; later rows are zero.
 
     Returns:
         alpha_N, [batch, N + 1]; the push is its last column.
     """
-    with torch.autocast(actions.device.type, enabled=False):  # a row's rounding would go into all later ones
+    with torch.autocast(actions.device.type, enabled=False):  # a row's rounding error would affect all later rows
         return _step(actions, past, start, past[:, -1] if state is None else state)
 
 
@@ -128,7 +128,7 @@ def _step(actions: Tensor, past: Tensor, start: Tensor | None, state: Tensor) ->
 
 
 def read_stack(alpha: Tensor, hidden: Tensor) -> Tensor:
-    """Eq. 25, S(H): what lies on top of each stack.
+    """Eq. 25, S(H): the hidden state on top of each stack.
 
     Args:
         alpha: [batch, queries, N].
@@ -184,7 +184,7 @@ def _check_values(actions: Tensor, start: Tensor | None) -> None:
 
 
 def _kernel(actions: Tensor, length: int) -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
-    """The `forward` and `backward` that are fastest where the actions are; `length` is that of alpha."""
+    """The fastest `forward` and `backward` for the actions' device; `length` is that of alpha."""
     if actions.device.type == "cpu":
         from .stack_kernel_cpu import available, backward, forward
 

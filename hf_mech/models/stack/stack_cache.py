@@ -1,8 +1,8 @@
-"""What generation keeps of every layer's stack: the stack attention and the hidden states of all positions so far.
+"""The cache of every layer's stack: the stack attention and the hidden states of all positions so far.
 
-A layer of the model's cache is replaced by one that also holds a [`StackState`] when the layer first runs, so the
-caches that `generate()` or a user makes (`DynamicCache`, `StaticCache`) serve as they are, and beam search, cropping
-and repeating reach the stack with the keys and values.
+When a layer first runs, its layer of the cache is replaced by one that also holds a [`StackState`]. So the caches of
+`generate()` or of a user (`DynamicCache`, `StaticCache`) work unchanged, and beam search, cropping and repeating act
+on the stack together with the keys and values.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from .stack_errors import StackCacheError
 class StackState:
     """The stack of one layer while generating: `alpha` [batch, capacity, capacity], `values` [batch, capacity, hidden].
 
-    Without a `capacity` it grows, doubling, so that a new token copies little; with one it never changes its shape,
-    and a new token is written by operations that `torch.compile` takes. No gradient flows into what is kept.
+    Without a `capacity` it grows by doubling, so a new token copies little. With a `capacity` its shape is fixed, and a
+    new token is written by operations that `torch.compile` supports. No gradient flows into the stored tensors.
     """
 
     alpha: Tensor
@@ -29,11 +29,11 @@ class StackState:
 
     def __init__(self, capacity: int | None = None) -> None:
         self.capacity = capacity
-        self.length = 0  # of a growing state; a static layer counts by itself
-        self.begun = False  # only then there are tensors
+        self.length = 0  # of a growing state; a static layer has its own count
+        self.begun = False  # True once there are tensors
 
     def begin(self, alpha: Tensor, hidden: Tensor) -> None:
-        """Takes in the first positions: their stack attention [batch, n, n] and hidden states [batch, n, hidden]."""
+        """Stores the first positions: their stack attention [batch, n, n] and hidden states [batch, n, hidden]."""
         self.length, self.begun = alpha.shape[1], True
         self.alpha, self.values = alpha.detach(), hidden.detach()
         if self.capacity is not None:
@@ -43,17 +43,17 @@ class StackState:
                 torch._dynamo.mark_static_address(self.values)
 
     def extend(self, actions: Tensor, hidden: Tensor, start: Tensor, length: int | Tensor) -> tuple[Tensor, Tensor]:
-        """Takes in more positions, of which there were `length` before.
+        """Adds new positions after the first `length`.
 
         Args:
             actions: [batch, new, 2 + K].
             hidden: [batch, new, hidden].
-            start: where position 0 is in every row, [batch].
-            length: how many positions are known.
+            start: the column of position 0 in every row, [batch].
+            length: the number of stored positions.
 
         Returns:
-            alpha of the new positions [batch, new, n] and the hidden states [batch, n, hidden] it points at; n is
-            length + new, or the capacity. The new positions have their gradient.
+            alpha of the new positions [batch, new, n] and the hidden states [batch, n, hidden] that it refers to; n is
+            length + new, or the capacity. The new positions keep their gradient.
         """
         trained = torch.is_grad_enabled() and (actions.requires_grad or hidden.requires_grad)
         if actions.shape[1] > 1 or trained:
@@ -100,19 +100,19 @@ class StackState:
         self.alpha[:, :n, :n], self.values[:, :n] = alpha[:, :n, :n], values[:, :n]
 
     def take(self, rows: Tensor) -> None:
-        """Keeps these rows of the batch, in this order, some perhaps several times."""
+        """Keeps these rows of the batch, in this order; rows may repeat."""
         if self.begun:
             self.alpha, self.values = self.alpha[rows.to(self.alpha.device)], self.values[rows.to(self.values.device)]
 
     def crop(self, removed: int) -> None:
-        """Forgets the last positions."""
+        """Removes the last positions."""
         self.length -= removed
         if self.begun:
             self.alpha, self.values = self.alpha[:, : self.length, : self.length], self.values[:, : self.length]
             self.begun = self.length > 0
 
     def reset(self) -> None:
-        """Forgets all positions."""
+        """Removes all positions."""
         self.length, self.begun = 0, False
 
 
@@ -123,7 +123,7 @@ class _WithStack:
 
     @classmethod
     def holding(cls, layer: CacheLayerMixin) -> Any:
-        """The same layer, with room for a stack."""
+        """The same layer, with a place for a stack."""
         made = cls.__new__(cls)
         made.__dict__.update(layer.__dict__)
         made.stack = StackState(getattr(layer, "max_cache_len", None))
@@ -167,10 +167,10 @@ _HOLDERS: dict[type[CacheLayerMixin], type[_WithStack]] = {
 
 
 def stack_layer(cache: Cache, index: int, new: int) -> Any:
-    """The cache layer that holds the stack of layer `index`, after its keys took in `new` positions.
+    """The cache layer that holds the stack of layer `index`, after `new` positions were added to its keys.
 
     Raises:
-        StackCacheError: a kind of cache that cannot hold a stack, or one that a model without a stack has filled.
+        StackCacheError: a kind of cache that cannot hold a stack, or a cache filled by a model without a stack.
     """
     if isinstance(cache, EncoderDecoderCache):
         cache = cache.self_attention_cache

@@ -1,4 +1,4 @@
-"""Loading: stock checkpoints become stack models, and what fits neither is refused by name."""
+"""Loading: stock checkpoints become stack models; other model types are refused by name."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class LoadsStockCheckpoints:
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path: Any, *model_args: Any, config: Any = None, **kwargs: Any):
-        """As in transformers. From a stock checkpoint everything is loaded but the stacks, which are drawn anew.
+        """As in transformers. From a stock checkpoint everything is loaded but the stacks, which are newly initialised.
 
-        The stack's options are keyword arguments then, as every other part of the configuration:
+        The stack's options are then keyword arguments, like all other options of the configuration:
         `StackGPT2ForCausalLM.from_pretrained("gpt2", stack_gate=True)`.
 
         Raises:
@@ -33,7 +33,7 @@ class LoadsStockCheckpoints:
                 f"{type(config).__name__}."
             )
         found, _ = PreTrainedConfig.get_config_dict(pretrained_model_name_or_path, **kwargs)
-        kind = found.get("model_type")  # none: an adapter, which names the model it belongs to
+        kind = found.get("model_type")  # None for an adapter, which names its base model
         if kind not in (ours.model_type, stock.model_type, None):
             raise CheckpointError(
                 f"{where} has model type {kind!r}; {cls.__name__} loads {ours.model_type!r} and, with new stacks, "

@@ -1,4 +1,4 @@
-"""What can go wrong with stack attention and its models: `ValueError`s whose text says what to do."""
+"""Errors of stack attention and its models: `ValueError`s whose text says what to do."""
 
 
 class StackError(ValueError):
@@ -6,7 +6,7 @@ class StackError(ValueError):
 
 
 class ActionError(StackError):
-    """Actions that are no probabilities over push, pop and no-op, or whose shape or type does not fit."""
+    """Actions that are not probabilities over push, pop and no-op, or that have a wrong shape or type."""
 
 
 class BosError(StackError):
@@ -14,7 +14,7 @@ class BosError(StackError):
 
 
 class LengthError(StackError):
-    """A sequence that is longer than the positions there are."""
+    """A sequence with more positions than the model has."""
 
 
 class EncodingError(StackError):
@@ -26,4 +26,4 @@ class CheckpointError(StackError):
 
 
 class StackCacheError(StackError):
-    """A cache that cannot hold a stack, or that a model without one has filled."""
+    """A cache that cannot hold a stack, or that was filled by a model without a stack."""

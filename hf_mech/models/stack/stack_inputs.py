@@ -1,4 +1,4 @@
-"""From a model's inputs to what its stacks need: where position 0 is, and what is padding."""
+"""From a model's inputs to the inputs of its stacks: the place of position 0, and the padding."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .stack_operations import check_operations
 
 
 def past_length(cache: Cache | None, layer_idx: int = 0) -> int | Tensor:
-    """How many positions a layer of a cache holds; a tensor for a static one."""
+    """The number of positions in a layer of a cache; a tensor for a static cache."""
     return 0 if cache is None else cache.get_seq_length(layer_idx)
 
 
 def positions_of(attention_mask: Tensor | None, new: int, past: int | Tensor) -> Tensor | None:
-    """The position of every new token among the tokens that are no padding, from 0, [batch, new].
+    """The position of every new token among the tokens that are not padding, from 0, [batch, new].
 
-    Padding before the first token has position 0. None where no two-dimensional mask tells.
+    Padding before the first token has position 0. None if there is no two-dimensional mask.
     """
     if attention_mask is None or attention_mask.dim() != 2:
         return None
@@ -29,7 +29,7 @@ def positions_of(attention_mask: Tensor | None, new: int, past: int | Tensor) ->
 
 
 def _new(of_all: Tensor, new: int, past: int | Tensor) -> Tensor:
-    """The columns of the new positions; a mask for a static cache has more behind them."""
+    """The columns of the new positions; a mask for a static cache has more columns after them."""
     return of_all.index_select(1, torch.arange(new, device=of_all.device) + past)
 
 
@@ -46,7 +46,7 @@ class PadsMasksForStaticCaches:
 
 
 def check_length(config: Any, new: int, past: int | Tensor, longest: int) -> None:
-    """Raises LengthError where learned positions end."""
+    """Raises LengthError beyond the learned positions."""
     if config.position_embedding_type != "learned" or torch.compiler.is_compiling() or int(past) + new <= longest:
         return
     raise LengthError(
@@ -65,27 +65,27 @@ def stack_context(
     operations: Tensor | None,
     record: list[tuple[Tensor, Tensor]] | None,
 ) -> StackContext:
-    """What the stacks of all layers share.
+    """The inputs that the stacks of all layers share.
 
     Args:
         config: has `bos_token_id` and `multi_pop`.
         given: input ids [batch, new], or embeddings [batch, new, hidden].
         attention_mask: [batch, past + new] or longer, 0 at padding.
-        position_ids: those that the caller gave.
-        past: how many positions a cache holds.
+        position_ids: those given by the caller.
+        past: the number of positions in the cache.
         operations, record: see [`StackContext`].
 
     Raises:
         BosError: the first token of a sequence, after its padding, is not `bos_token_id`; or several sequences are
-            packed into one row. Of embeddings nobody can tell, and the caller has to see to it. Neither is looked at
-            under `torch.compile`.
+            packed into one row. Embeddings are not checked: the caller is responsible. Nothing is checked under
+            `torch.compile`.
         ActionError: operations that do not fit.
     """
     batch, new = given.shape[:2]
     context = StackContext(operations=operations, record=record)
     if attention_mask is not None and attention_mask.dim() == 2:
         first = attention_mask.long().argmax(1)
-        context.start = first.where(attention_mask.any(1), attention_mask.shape[1])  # nowhere yet: all is padding
+        context.start = first.where(attention_mask.any(1), attention_mask.shape[1])  # none yet: all is padding
         context.real = _new(attention_mask, new, past).bool()
     if torch.compiler.is_compiling():
         return context
@@ -108,7 +108,7 @@ def stack_context(
 def _check_bos(input_ids: Tensor, start: Tensor | None, past: int, bos: int) -> None:
     if start is None:
         start = torch.zeros(len(input_ids), dtype=torch.long, device=input_ids.device)
-    here = (start >= past) & (start < past + input_ids.shape[1])  # the others began before, or begin later
+    here = (start >= past) & (start < past + input_ids.shape[1])  # other rows began earlier, or begin later
     index = (start - past).clamp(0, input_ids.shape[1] - 1)
     first = input_ids.gather(1, index[:, None])[:, 0]
     wrong = (here & (first != bos)).nonzero()

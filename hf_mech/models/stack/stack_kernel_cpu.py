@@ -24,13 +24,13 @@ available = njit is not None
 
 
 def _compiled(function):
-    """numba's form of it, without the lock of the interpreter; sums may be reordered, else none is vectorised."""
+    """The function compiled by numba, without the interpreter lock; sums may be reordered, for vectorisation."""
     if njit is None:
         return function
     options = {"nogil": True, "fastmath": {"reassoc", "contract", "nsz"}}
     try:
         return njit(function, cache=True, **options)
-    except RuntimeError:  # no folder that may be written to holds the cache: compile in every process
+    except RuntimeError:  # no writable folder for the cache: compile in every process
         return njit(function, **options)
 
 
@@ -38,7 +38,7 @@ def _compiled(function):
 def _add_rows(out, rows, index, weight, count, width):
     """out[:width] += sum over c < count of weight[c] rows[index[c], :width]; rows are lower triangular.
 
-    `index` rises, and up to the next multiple of four `weight` is zero and `index` harmless.
+    `index` is increasing. Up to the next multiple of four, `weight` is zero and `index` is valid.
     """
     for c in range(0, count, 4):
         w0, w1, w2, w3 = weight[c], weight[c + 1], weight[c + 2], weight[c + 3]
@@ -49,10 +49,10 @@ def _add_rows(out, rows, index, weight, count, width):
 
 @_compiled
 def _pop(out, q, alpha, start, i, tiny, index, weight):
-    """out = q T for the q of position i - 1: Eq. 22. Weights that are not above `tiny` are skipped."""
+    """out = q T for the q of position i - 1: Eq. 22. Weights up to `tiny` are skipped."""
     count = 0
     for j in range(start + 1, i):
-        index[count], weight[count] = j - 1, q[j]  # kept if the next one does not take its place: no branch
+        index[count], weight[count] = j - 1, q[j]  # the next one overwrites it unless it counts: no branch
         count += not q[j] <= tiny
     for c in range(count, count + 3):
         index[c], weight[c] = 0, 0
@@ -94,7 +94,7 @@ def _dot(a, b, width):
 
 @_compiled
 def _forward(actions, starts, past, alpha, tiny, low, high):
-    """Fills rows `past` and later of alpha [batch, N, N] for the batch rows low to high; earlier rows are there.
+    """Fills rows `past` and later of alpha [batch, N, N] for the batch rows low to high; earlier rows are given.
 
     actions [batch, N - past, 2 + K] in the order push, pop 1, ..., pop K, no-op; starts [batch].
     """
@@ -131,8 +131,8 @@ def _backward(grad_alpha, actions, starts, past, alpha, tiny, grad_actions, low,
     """Fills grad_actions [batch, N - past, 2 + K] for the batch rows low to high.
 
     Row j of T holds alpha_{j-1}, whose gradient is the sum over the later positions i and the pops k of
-    v_{k-1}[j] u_k, with v_k = alpha_{i-1} T^k and u_k = a_popk G_i + T u_{k+1}. Both are kept for one batch row at a
-    time, and a row of G gathers its sum when its turn comes.
+    v_{k-1}[j] u_k, with v_k = alpha_{i-1} T^k and u_k = a_popk G_i + T u_{k+1}. Both are stored for one batch row at a
+    time, and a row of G is summed when its position is processed.
     """
     length = alpha.shape[1]
     pops = actions.shape[2] - 2
@@ -140,7 +140,7 @@ def _backward(grad_alpha, actions, starts, past, alpha, tiny, grad_actions, low,
     weight = np.empty(length + 4, alpha.dtype)
     grad = np.empty(length, alpha.dtype)  # G_i
     back = np.empty(length, alpha.dtype)
-    passed = np.empty(length, alpha.dtype)  # what position i + 1 sends to alpha_i as its no-op and its q
+    passed = np.empty(length, alpha.dtype)  # the gradient of alpha_i from position i + 1, as its no-op and its q
     sent = np.empty((pops, length, length), alpha.dtype)  # u_1, ..., u_K of every position
     stacks = np.empty((pops - 1, length, length), alpha.dtype)  # v_1, ..., v_{K-1}; v_0 is a row of alpha
     for b in range(low, high):
@@ -187,7 +187,7 @@ def _backward(grad_alpha, actions, starts, past, alpha, tiny, grad_actions, low,
 
 
 def forward(actions: Tensor, start: Tensor | None, past: Tensor | None) -> Tensor:
-    """alpha [batch, N, N] from actions [batch, length, 2 + K], float32 or float64, as `stack_attention` has them."""
+    """alpha [batch, N, N] from actions [batch, length, 2 + K], float32 or float64, as in `stack_attention`."""
     batch, length, _ = actions.shape
     done = 0 if past is None else past.shape[1]
     alpha = actions.new_zeros(batch, done + length, done + length)
@@ -199,7 +199,7 @@ def forward(actions: Tensor, start: Tensor | None, past: Tensor | None) -> Tenso
 
 
 def backward(grad_alpha: Tensor, actions: Tensor, alpha: Tensor, start: Tensor | None) -> Tensor:
-    """The gradient of the actions, of their shape."""
+    """The gradient of the actions, in their shape."""
     batch, length, _ = actions.shape
     grad_actions = torch.zeros_like(actions, memory_format=torch.contiguous_format)
     given = (_array(grad_alpha), _array(actions), _starts(start, batch), alpha.shape[1] - length, _array(alpha))
@@ -218,7 +218,7 @@ def _starts(start, batch):
 
 
 def _tiny(alpha):
-    """Up to this a weight counts as zero: far below rounding, and no product of two others is a slow denormal."""
+    """Weights up to this count as zero: far below rounding, and no product of two larger ones is a slow denormal."""
     return _array(alpha).dtype.type(torch.finfo(alpha.dtype).tiny ** 0.5)
 
 

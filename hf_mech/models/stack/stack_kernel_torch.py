@@ -1,6 +1,6 @@
 """The recursion of stack attention (Eq. 19-24) in PyTorch, forward and backward: for devices without a kernel.
 
-Each position is a few batched matrix products on slices of alpha; nothing that grows is copied.
+Each position needs a few batched matrix products on slices of alpha; no growing tensor is copied.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def forward(actions: Tensor, start: Tensor | None, past: Tensor | None) -> Tenso
 
 
 def backward(grad_alpha: Tensor, actions: Tensor, alpha: Tensor, start: Tensor | None) -> Tensor:
-    """The gradient of the actions, of their shape. Besides alpha it needs one buffer [batch, N, N]."""
+    """The gradient of the actions, in their shape. Besides alpha it needs one buffer [batch, N, N]."""
     size, kinds = alpha.shape[1], actions.shape[2]
     done = size - actions.shape[1]
     grad = grad_alpha.clone(memory_format=torch.contiguous_format)
@@ -60,7 +60,7 @@ def backward(grad_alpha: Tensor, actions: Tensor, alpha: Tensor, start: Tensor |
 
 
 def _places(start: Tensor | None, alpha: Tensor) -> tuple[Tensor, Tensor]:
-    """Where the BOS stands and what comes after it, both [batch, N]."""
+    """The place of the BOS and the positions after it, both [batch, N]."""
     places = torch.arange(alpha.shape[1], device=alpha.device).expand(alpha.shape[0], -1)
     begin = places.new_zeros(alpha.shape[0], 1) if start is None else start.to(places)[:, None]
     return places == begin, places > begin

@@ -1,8 +1,8 @@
 # mypy: disable-error-code="import-not-found"
 """The recursion of stack attention (Eq. 19-24) in Triton, forward and backward: one program for a row of the batch.
 
-A program goes through the positions in turn. What one position wrote, the next reads in other threads of the same
-program, hence the barriers. Rows of alpha are read in tiles [TILE, BLOCK], BLOCK >= N; `work` holds a row's vectors.
+A program processes the positions in order. The threads of a program read rows that other threads wrote at the previous
+position, hence the barriers. Rows of alpha are read in tiles [TILE, BLOCK], BLOCK >= N; `work` holds a row's vectors.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _helper(function):
 
 
 def _kernel(function):
-    """Compiled once for all lengths of about the same size, instead of once for each."""
+    """Compiles once for all lengths of about the same size, not once for each."""
     return function if triton is None else triton.jit(function, do_not_specialize=["done", "N"])
 
 
@@ -70,7 +70,7 @@ def _forward(actions, starts, alpha, work, done, N, POPS: tl.constexpr, BLOCK: t
     actions += b * (N - done) * (POPS + 2)
     work += b * POPS * N
     n = tl.arange(0, BLOCK)
-    width = tl.where((begin >= done) & (begin < N), N, 0)  # of the BOS's row, if it is among the new ones
+    width = tl.where((begin >= done) & (begin < N), N, 0)  # of the BOS's row, if it is a new one
     tl.store(alpha + begin * N + n, tl.where(n == begin, 1, 0), n < width)
     tl.debug_barrier()
     for i in range(tl.maximum(begin + 1, done), N):
@@ -100,7 +100,7 @@ def _backward(
     BLOCK: tl.constexpr,
     TILE: tl.constexpr,
 ):
-    """Fills result, the gradient of the actions; grad [batch, N, N] is spoilt; work [batch, POPS + 1, N]."""
+    """Fills result, the gradient of the actions; overwrites grad [batch, N, N]; work [batch, POPS + 1, N]."""
     b = tl.program_id(0).to(tl.int64)
     begin = tl.load(starts + b)
     alpha += b * N * N
@@ -158,7 +158,7 @@ def forward(actions: Tensor, start: Tensor | None, past: Tensor | None) -> Tenso
 
 
 def backward(grad_alpha: Tensor, actions: Tensor, alpha: Tensor, start: Tensor | None) -> Tensor:
-    """The gradient of the actions, of their shape. Besides alpha it needs one buffer [batch, N, N]."""
+    """The gradient of the actions, in their shape. Besides alpha it needs one buffer [batch, N, N]."""
     batch, length, kinds = actions.shape
     grad = grad_alpha.clone(memory_format=torch.contiguous_format)
     result = torch.zeros_like(actions, memory_format=torch.contiguous_format)

@@ -17,11 +17,11 @@ from .stack_operations import stack_attention_from_operations
 
 @dataclass
 class StackContext:
-    """What the stacks of all layers share in one forward pass.
+    """The inputs that the stacks of all layers share in one forward pass.
 
     Args:
-        start: where position 0 is in every row, [batch]; None if every row begins with it.
-        real: which of the new positions are no padding, [batch, new]; None if all.
+        start: the column of position 0 in every row, [batch]; None if every row begins with it.
+        real: True at new positions that are not padding, [batch, new]; None if all are real.
         operations: given operations (Section 3.4) instead of learned actions, [batch, new]: 0 push, k pop k times,
             K + 1 no-op.
         record: receives (stack attention, actions) of every layer, if it is a list.
@@ -33,7 +33,7 @@ class StackContext:
     record: list[tuple[Tensor, Tensor]] | None = None
 
     def to(self, *args: Any, **kwargs: Any) -> StackContext:
-        """The same on another device, where the layers of a model are spread over several; the record is shared."""
+        """The same on another device, for models spread over several devices; the record is shared."""
         start, real, operations = (
             None if tensor is None else tensor.to(*args, **kwargs)
             for tensor in (self.start, self.real, self.operations)
@@ -46,7 +46,7 @@ class StackSubLayer(nn.Module):
 
     Args:
         config: has `hidden_size`, `multi_pop` and `stack_gate`.
-        layer_idx: which layer of the cache is its own.
+        layer_idx: the index of its layer in the cache.
     """
 
     def __init__(self, config: Any, layer_idx: int) -> None:
@@ -57,7 +57,7 @@ class StackSubLayer(nn.Module):
         self.gate = nn.Parameter(torch.zeros(1)) if config.stack_gate else None
 
     def forward(self, hidden: Tensor, cache: Cache | None = None, context: StackContext | None = None) -> Tensor:
-        """[batch, new, hidden] to the same; with a cache, after the layer's keys have been added to it."""
+        """[batch, new, hidden] to the same shape. With a cache, call it after the layer's keys have been added."""
         context = context or StackContext()
         actions = self.actions(hidden, context)
         layer = None if cache is None else stack_layer(cache, self.layer_idx, hidden.shape[1])
@@ -79,7 +79,7 @@ class StackSubLayer(nn.Module):
     def actions(self, hidden: Tensor, context: StackContext) -> Tensor:
         """Eq. 24, or the given operations one-hot, [batch, new, 2 + K]; padding does nothing to the stack.
 
-        In float32 at least: the recursion multiplies them many times.
+        At least float32: the recursion multiplies them many times.
         """
         if context.operations is None:
             logits = self.action(hidden)
@@ -94,7 +94,7 @@ class StackSubLayer(nn.Module):
         return torch.where(context.real[..., None], actions, nothing)
 
     def _attention(self, actions: Tensor, context: StackContext) -> Tensor:
-        """alpha of the first positions [batch, N, N]; with given operations for all of them at once (Section 3.4)."""
+        """alpha of the first positions [batch, N, N]; for given operations, all positions at once (Section 3.4)."""
         if context.operations is None:
             return stack_attention(actions, start=context.start, validate=False)
         return stack_attention_from_operations(
@@ -103,6 +103,6 @@ class StackSubLayer(nn.Module):
 
 
 def init_stack(module: nn.Module) -> None:
-    """The gate begins at zero; W_A and b_A are a Linear and drawn like every other of the model."""
+    """Sets the gate to zero; W_A and b_A are initialised like every other Linear of the model."""
     if isinstance(module, StackSubLayer) and module.gate is not None:
         init.zeros_(module.gate)

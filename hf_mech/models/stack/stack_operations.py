@@ -1,6 +1,6 @@
-"""Hard stack operations: given ones all at once, and the ones that soft actions most probably mean.
+"""Hard stack operations: the attention of given operations, and the most probable operations of soft actions.
 
-Operations are numbered as the actions are: 0 is push, k is pop k (1 to K), K + 1 is no-op. Position 0, or `start`, is
+Operations are numbered like the actions: 0 is push, k is pop k (1 to K), K + 1 is no-op. Position 0, or `start`, is
 the BOS; its operation and those before it are ignored.
 """
 
@@ -19,18 +19,18 @@ def stack_attention_from_operations(
 ) -> Tensor:
     """Sec. 3.4: alpha of given operations, for all positions at once.
 
-    The depth is a sum of +1 for a push and -k for pop k that is kept from falling below zero, so with c_i the plain sum
-    it is d_i = c_i - min(0, c_1, ..., c_i). On top lies the last push j <= i that led to depth d_i: a later push led to
-    another depth, an earlier one was popped since, and had j been popped, another push would have led to d_i again.
+    The depth is the sum of +1 for a push and -k for pop k, but never below zero. With c_i the plain sum, it is
+    d_i = c_i - min(0, c_1, ..., c_i). The top is the last push j <= i that led to depth d_i: later pushes led to other
+    depths, earlier ones to d_i have been popped, and if j had been popped, a later push would have led to d_i.
 
     Args:
         operations: [batch, N] integers, 0 push, k pop k, multi_pop + 1 no-op.
         multi_pop: K, the most elements that an operation pops.
-        start: [batch], the position of the BOS in each row; 0 where it is None.
-        dtype: of the result; torch's default where it is None.
+        start: [batch], the position of the BOS in each row; None means 0.
+        dtype: of the result; None means torch's default.
 
     Returns:
-        alpha [batch, N, N], one-hot rows, zero before `start`: that of `stack_attention` on one-hot actions.
+        alpha [batch, N, N], one-hot rows, zero before `start`: equal to `stack_attention` on one-hot actions.
 
     Raises:
         ActionError: an operation that does not exist, or a wrong shape or type.
@@ -64,13 +64,13 @@ def operations_as_text(
     """One row of operations in words, such as "push a · push b · pop · no-op".
 
     Args:
-        operations: [N]; for a batch, call it once a row.
+        operations: [N]; for a batch, call it once per row.
         symbols: the token at each position, N of them.
         multi_pop: K, the most elements that an operation pops.
         start: the position of the BOS; the text begins after it.
 
     Raises:
-        ActionError: an operation that does not exist, or another number of symbols than of operations.
+        ActionError: an operation that does not exist, or different numbers of symbols and operations.
     """
     row = _row(operations, multi_pop)
     if len(symbols) != len(row):

@@ -6,17 +6,17 @@ from typing import Any
 
 from .stack_errors import BosError, EncodingError, StackError
 
-#: Where the position comes in: added to the embeddings ("none" adds nothing), or inside every self-attention.
+#: The place of the encoding: added to the embeddings ("none" adds nothing), or inside every self-attention.
 EMBEDDED = ("learned", "none", "sinusoidal")
 ATTENDED = ("relative", "rotary", "alibi")
 
 
 def check_options(config: Any) -> None:
-    """Refuses options that no model can have.
+    """Refuses invalid options.
 
     Raises:
         EncodingError: an unknown `position_embedding_type`, or one that does not fit the sizes.
-        BosError: a stack, but no `bos_token_id` to stand for the empty one.
+        BosError: a stack, but no `bos_token_id` for the empty stack.
         StackError: `multi_pop` below 1.
     """
     encoding = config.position_embedding_type

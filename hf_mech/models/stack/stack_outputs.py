@@ -1,4 +1,4 @@
-"""transformers' outputs with the stacks, and what gives its forward methods the stack's arguments."""
+"""transformers' outputs with the stacks, and decorators that add the stack's arguments to its forward methods."""
 
 from __future__ import annotations
 
@@ -69,10 +69,10 @@ class StackTokenClassifierOutput(TokenClassifierOutput):
 
 
 def returns_stacks(output_class: type[ModelOutput]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Gives a forward method the stack's arguments, and the output class that has room for the stacks.
+    """Gives a forward method the stack's arguments and an output class with fields for the stacks.
 
-    `stack_operations` goes down with the other keyword arguments. So does the list `stack_record`, if
-    `output_stack_attentions` is asked for; the stack sub-layers append to it.
+    `stack_operations` is passed down with the other keyword arguments. So is the list `stack_record`, if
+    `output_stack_attentions` is set; the stack sub-layers append to it.
     """
 
     def decorate(forward: Callable[..., Any]) -> Callable[..., Any]:
@@ -89,7 +89,7 @@ def returns_stacks(output_class: type[ModelOutput]) -> Callable[[Callable[..., A
             if wanted:
                 kwargs["stack_record"] = record
             if "stack_record" in kwargs:
-                kwargs["output_stack_attentions"] = False  # of the models inside, which hand the record down
+                kwargs["output_stack_attentions"] = False  # for the inner models, which pass the record down
             outputs = forward(self, *args, return_dict=True, **kwargs)
             alphas, actions = zip(*record, strict=True) if record else (None, None)
             outputs = output_class(**outputs, stack_attentions=alphas, stack_actions=actions)
@@ -102,7 +102,7 @@ def returns_stacks(output_class: type[ModelOutput]) -> Callable[[Callable[..., A
 
 
 def _with_stack_arguments(signature: inspect.Signature) -> inspect.Signature:
-    """The signature with the stack's arguments: Trainer keeps the columns of a data set that it finds there."""
+    """The signature with the stack's arguments: Trainer keeps the columns of a data set that are in it."""
     known = signature.parameters
     new = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
@@ -116,8 +116,8 @@ def _with_stack_arguments(signature: inspect.Signature) -> inspect.Signature:
 def counts_items(forward: Callable[..., Any]) -> Callable[..., Any]:
     """Makes a head's loss honour `num_items_in_batch`, so that Trainer accumulates gradients exactly.
 
-    The losses of transformers do; RoBERTa's masked and GPT-2's token classification head average on their own instead.
-    For use under [`returns_stacks`].
+    The loss functions of transformers do so; RoBERTa's masked LM and GPT-2's token classification head compute a mean
+    of their own. Apply it under [`returns_stacks`].
     """
 
     @functools.wraps(forward)

@@ -1,4 +1,4 @@
-"""STRIPS Transformer: learns a planning domain from action traces and hands it back as symbols."""
+"""STRIPS Transformer: learns a planning domain from action traces and returns it as symbols."""
 
 from typing import TYPE_CHECKING
 

@@ -19,8 +19,8 @@ class StripsTransformerConfig(PreTrainedConfig):
             if those are given, else 3.
         actions (`list[str]`, *optional*): the actions' names, in the order of their ids; default `a0`, `a1`, ...
         propositions (`list[str]`, *optional*): the propositions' names, in the order of the heads; default `p0`, ...
-        ensemble (`int`, *optional*, defaults to 1): how many independent members theta holds. They see the same
-            traces and never each other, so one run trains as many seeds.
+        ensemble (`int`, *optional*, defaults to 1): the number of independent members in theta. They are trained on the
+            same traces and do not interact, so one run trains this many seeds.
         focal_alpha (`float`, *optional*, defaults to 0.9): weight of the inapplicable class in the loss, Eq. 21-22.
         focal_gamma (`float`, *optional*, defaults to 3.0): focusing exponent of the focal loss, Eq. 21-22.
         pad_token_id (`int`, *optional*): the id of padding, |A|; any other value is refused.
@@ -43,7 +43,7 @@ class StripsTransformerConfig(PreTrainedConfig):
     model_type = "strips_transformer"
     _auto_class = "AutoConfig"  # a saved checkpoint carries this code and loads without the package
     attribute_map = {"num_attention_heads": "num_propositions"}
-    # What Trainer need not gather for `compute_metrics`; `inapplicability` is the prediction.
+    # Trainer need not gather these for `compute_metrics`; `inapplicability` is the prediction.
     keys_to_ignore_at_inference = ["trace_inapplicability", "head_outputs", "member_losses", "attentions"]
 
     num_actions: int | None = None
@@ -64,10 +64,10 @@ class StripsTransformerConfig(PreTrainedConfig):
             self.id2label: dict[int, str] | None = {0: "applicable", 1: "inapplicable"}
             self.label2id = {"applicable": 0, "inapplicable": 1}
         super().__post_init__(**kwargs)
-        self.validate_architecture()  # here too: what `strict` calls itself it wraps in an error of its own
+        self.validate_architecture()  # here too: `strict` wraps the errors of its own call
 
     def validate_architecture(self):
-        """Refuses values that no model can have, before any work starts."""
+        """Refuses invalid values before any work starts."""
         if self.ensemble < 1:
             raise DomainError(f"ensemble must be at least 1, got {self.ensemble}.")
         if not 0.0 < self.focal_alpha < 1.0:
@@ -90,7 +90,7 @@ class StripsTransformerConfig(PreTrainedConfig):
 
 
 def _sized(kind: str, size: int | None, names: list[str] | None) -> tuple[int, list[str]]:
-    """Number and names of one kind of thing, each filled in from the other."""
+    """Number and names of the actions or propositions, each filled in from the other."""
     if names is None:
         size = 3 if size is None else size
         if size < 1:

@@ -1,4 +1,4 @@
-"""The STRIPS Transformer: one attention head a proposition, whose weights are a STRIPS domain."""
+"""The STRIPS Transformer: one attention head per proposition; its weights are a STRIPS domain."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from .strips_loss import strips_focal_loss
 
 @dataclass
 class StripsTransformerOutput(ModelOutput):
-    """What [`StripsTransformer`] returns.
+    """The output of [`StripsTransformer`].
 
     Args:
-        loss (`Tensor` of shape `()`, when `labels` are given): Eq. 20-22, summed over the ensemble so that every
-            member gets the gradient it would get alone.
+        loss (`Tensor` of shape `()`, when `labels` are given): Eq. 20-22, summed over the ensemble, so every
+            member gets the same gradient as if trained alone.
         inapplicability (`Tensor` of shape `[batch, length, ensemble]`): y(i) of Eq. 17; 0 at padding.
         trace_inapplicability (`Tensor` of shape `[batch, ensemble]`): f_theta(tau) of Eq. 18.
         head_outputs (`Tensor` of shape `[batch, length, ensemble, num_propositions]`): y_p(i) of Eq. 16.
@@ -46,7 +46,7 @@ class StripsTransformerOutput(ModelOutput):
 
 
 class StripsTransformer(PreTrainedModel):
-    r"""Learns a propositional STRIPS domain from action traces and hands it back as symbols.
+    r"""Learns a propositional STRIPS domain from action traces and returns it as symbols.
 
     Its one parameter is theta in [0, 1]^(ensemble x |F| x |A| x 3): for every proposition and action, whether the
     action needs it (query), affects it (key), deletes it (value), Eq. 8-13. Training keeps theta in its range by
@@ -76,9 +76,9 @@ class StripsTransformer(PreTrainedModel):
     main_input_name = "input_ids"
     _auto_class = "AutoModel"  # a saved checkpoint carries this code and loads without the package
     _no_split_modules: list[str] = []
-    # Eq. 20 divides by the number of traces, not by Trainer's `num_items_in_batch`, which counts actions: Trainer has
-    # to average the parts of an accumulated batch itself. That is exact if the parts hold as many traces; a loop of
-    # one's own is exact for any parts with `num_traces`.
+    # Eq. 20 divides by the number of traces, but Trainer's `num_items_in_batch` counts actions: Trainer has to average
+    # the parts of an accumulated batch itself. That is exact if all parts have the same number of traces; your own
+    # loop is exact for any parts with `num_traces`.
     accepts_loss_kwargs = False
 
     def __init__(self, config: StripsTransformerConfig):
@@ -93,7 +93,7 @@ class StripsTransformer(PreTrainedModel):
             init.uniform_(module.theta, 0.0, 1.0)
 
     def seed_members(self, seeds: Sequence[int]) -> StripsTransformer:
-        """Draws every member's theta anew from a generator of its own: no member depends on the others."""
+        """Draws new theta for every member, each from its own generator: no member depends on the others."""
         if len(seeds) != self.config.ensemble:
             raise DomainError(f"An ensemble of {self.config.ensemble} needs as many seeds, got {len(seeds)}.")
         for theta, seed in zip(self.theta.data, seeds, strict=True):
@@ -118,7 +118,7 @@ class StripsTransformer(PreTrainedModel):
             input_ids: action indices, [batch, length]; `num_actions` is padding, on either side.
             attention_mask: 0 at padding, [batch, length]; may be left out if padding has its own id.
             labels: 1 where the action is inapplicable, 0 where it is applicable, -100 at padding, [batch, length].
-            num_traces: |T| of Eq. 20 if not the size of this batch, for exact gradient accumulation.
+            num_traces: |T| of Eq. 20 if it differs from the size of this batch, for exact gradient accumulation.
             output_attentions: also return S' (Eq. 15); computed by the quadratic form.
 
         Raises:
@@ -158,11 +158,11 @@ class StripsTransformer(PreTrainedModel):
     def step(self, actions: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Reads one more action of every trace and scores all possible next ones.
 
-        Time and memory are constant, however long the traces have become.
+        Time and memory are constant for traces of any length.
 
         Args:
             actions: the actions just taken, [batch]; `num_actions` (padding) changes nothing.
-            state: what the last call returned, [batch, ensemble, num_propositions, num_actions]; None at the start.
+            state: from the last call, [batch, ensemble, num_propositions, num_actions]; None at the start.
 
         Returns:
             The inapplicability (Eq. 17) that each action would have next, [batch, num_actions, ensemble]; the state.
@@ -188,7 +188,7 @@ class StripsTransformer(PreTrainedModel):
         return self
 
     def member(self, index: int) -> StripsTransformer:
-        """A model of its own holding one member of the ensemble."""
+        """A separate model with one member of the ensemble."""
         if not 0 <= index < self.config.ensemble:
             raise DomainError(f"No member {index} in an ensemble of {self.config.ensemble} (counted from 0).")
         config = type(self.config).from_dict({**self.config.to_dict(), "ensemble": 1})
@@ -233,13 +233,13 @@ class StripsTransformer(PreTrainedModel):
     # ------------------------------------------------------------------------------------------------ saving, loading
 
     def save_pretrained(self, *args, **kwargs):
-        """As in transformers; theta is first put back into [0, 1], where the last optimizer step may have left it."""
+        """As in transformers; theta is first projected to [0, 1], which the last optimizer step may have left."""
         self.theta.data.clamp_(0, 1)
         return super().save_pretrained(*args, **kwargs)
 
     @classmethod
     def from_pretrained(cls, pretrained_model_name_or_path, *model_args, config=None, **kwargs):
-        """As in transformers, and refuses what cannot be a STRIPS Transformer's checkpoint.
+        """As in transformers, but refuses folders that are not a STRIPS Transformer's checkpoint.
 
         Raises:
             CheckpointError: the checkpoint is of another model type, its safetensors file is truncated, weights are

@@ -1,7 +1,7 @@
 """Stick-breaking attention of the STRIPS Transformer: the paper's quadratic form and an equal linear-time form.
 
 Equations are those of "From Next Token Prediction to (STRIPS) World Models". All functions take
-`theta` [members, heads, actions, 3] and `input_ids` [batch, length], negative at padding, and give the heads' outputs
+`theta` [members, heads, actions, 3] and `input_ids` [batch, length], negative at padding, and return the heads' outputs
 y_p (Eq. 16) as [batch, length, members, heads] and the inapplicability y (Eq. 17) as [batch, length, members].
 """
 
@@ -14,7 +14,7 @@ from .strips_errors import TraceError
 
 
 def strips_attention_reference(theta: Tensor, input_ids: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Eq. 11-17 as they stand in the paper: O(length^2) time and memory.
+    """Eq. 11-17 exactly as in the paper: O(length^2) time and memory.
 
     Returns:
         y_p [batch, length, members, heads], y [batch, length, members] and the stick-breaking scores S' of Eq. 15
@@ -33,7 +33,7 @@ def strips_attention_reference(theta: Tensor, input_ids: Tensor) -> tuple[Tensor
 
 
 def strips_attention_linear(theta: Tensor, input_ids: Tensor) -> tuple[Tensor, Tensor]:
-    """The same values in O(length) time, in PyTorch: for every action m keep what y_p would be if m came next."""
+    """The same values in O(length) time, in PyTorch: for every action m, stores the y_p of m as the next action."""
     state = init_state(theta, input_ids.shape[0])
     outputs = []
     for action in input_ids.unbind(1):

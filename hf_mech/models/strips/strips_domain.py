@@ -16,7 +16,7 @@ class StripsAction:
     """One action a: `pre`(a), `add`(a) and `delete`(a) as sets of proposition names. All three may be empty.
 
     Raises:
-        DomainError: one of the three is a single string, which would be taken for the set of its letters.
+        DomainError: one of the three is a single string, which would be read as the set of its letters.
     """
 
     name: str
@@ -39,16 +39,16 @@ class StripsAction:
 class StripsDomain:
     """A propositional domain M = <F, A>: named propositions, and actions with preconditions, add and delete lists.
 
-    A *trace* is a sequence of actions, each given by its name or by its index in `actions`. Two notions of validity
-    stand side by side: `is_positive` asks for internal consistency, with nothing known of the initial state
-    (Definition 1); `is_applicable` starts from a given state (the paper's "Background").
+    A *trace* is a sequence of actions, each given by its name or by its index in `actions`. There are two notions
+    of validity: `is_positive` tests internal consistency, for an unknown initial state (Definition 1);
+    `is_applicable` starts from a given state (the paper's "Background").
 
-    Sets of propositions are also kept as integers, bit l for proposition l: `pre_masks`, `add_masks`, `delete_masks`,
+    Sets of propositions are also stored as integers, bit l for proposition l: `pre_masks`, `add_masks`, `delete_masks`,
     one integer per action.
 
     Raises:
         DomainError: a name is empty or used twice, an action names an unknown proposition, or adds and deletes the
-            same one (the paper's state model and its Definition 1 disagree on what that would mean).
+            same one (the paper's state model and its Definition 1 disagree on the meaning).
     """
 
     propositions: tuple[str, ...]
@@ -112,7 +112,7 @@ class StripsDomain:
         return sum(self._bits[p] for p in wanted)
 
     def unmask(self, mask: int) -> frozenset[str]:
-        """The set that an integer stands for; the inverse of `mask`."""
+        """The set that an integer represents; the inverse of `mask`."""
         return frozenset(p for i, p in enumerate(self.propositions) if mask >> i & 1)
 
     def encode(self, trace: Sequence[str | int]) -> list[int]:
@@ -144,7 +144,7 @@ class StripsDomain:
     def falsified(self, trace: Sequence[str | int]) -> int:
         """The propositions, as a mask, that the last action affecting them has deleted: known to be false.
 
-        This is all that Definition 1 remembers of a trace; `advance` carries it one action further.
+        Definition 1 depends on a trace only through this set; `advance` updates it by one action.
         """
         state = 0
         for a in self.encode(trace):
@@ -208,7 +208,7 @@ class StripsDomain:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> StripsDomain:
-        """The inverse of `to_dict`. Raises DomainError if a key is missing or holds something else."""
+        """The inverse of `to_dict`. Raises DomainError if a key is missing or has a wrong value."""
         try:
             actions = tuple(StripsAction(a["name"], a["pre"], a["add"], a["del"]) for a in data["actions"])
             return cls(tuple(data["propositions"]), actions, data.get("name", "domain"))

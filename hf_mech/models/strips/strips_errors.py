@@ -1,4 +1,4 @@
-"""What can go wrong with STRIPS domains, traces and checkpoints: `ValueError`s whose text says what to do."""
+"""Errors of STRIPS domains, traces and checkpoints: `ValueError`s whose text says what to do."""
 
 
 class StripsError(ValueError):
@@ -14,4 +14,4 @@ class TraceError(StripsError):
 
 
 class CheckpointError(StripsError):
-    """A checkpoint that cannot be trusted: of another model type, truncated, or with weights that are not finite."""
+    """An invalid checkpoint: of another model type, truncated, or with weights that are not finite."""

@@ -11,7 +11,7 @@ from .strips_errors import TraceError
 def mask_padding(input_ids: Tensor, attention_mask: Tensor | None, num_actions: int) -> Tensor:
     """The actions with -1 at padding, [batch, length].
 
-    Padding is the id `num_actions` or a zero in `attention_mask`, and may stand anywhere.
+    Padding is the id `num_actions` or a zero in `attention_mask`, at any position.
 
     Raises:
         TraceError: wrong shape, wrong dtype, an id out of range, or a row without any action.

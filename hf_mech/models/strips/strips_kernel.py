@@ -1,8 +1,8 @@
 """The linear-time form of Eq. 15-17 as compiled loops for the CPU, forward and backward.
 
-Loops run over `lane`, a head of a member of the ensemble, innermost and contiguous: every lane does the same
-arithmetic, so the compiler vectorises it. numba is optional: without it `available` is False and the PyTorch form
-of `strips_attention` is used instead.
+The innermost, contiguous loop is over `lane`, a head of an ensemble member: all lanes do the same arithmetic, so the
+compiler vectorises it. numba is optional: without it `available` is False and `strips_attention` uses its PyTorch
+form.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ def _forward(table, ids, members, heads, scores):
     table [actions, 3, lanes]: query, key and value of every action; ids [batch, length], negative at padding;
     heads [batch, length, lanes]; scores [batch, length, members], lanes = members x heads a member.
 
-    For a possible next action m the state r = y_p(i | a_i = m) obeys r <- r (1 - s) + s v with s = q_m k_j at every
-    action a_j, so only the actions that really come later need one.
+    For a possible next action m the state is r = y_p(i | a_i = m). Every action a_j updates it: r <- r (1 - s) + s v
+    with s = q_m k_j. So only actions that occur later need a state.
     """
     batch, length = ids.shape
     actions, _, lanes = table.shape
@@ -58,7 +58,7 @@ def _forward(table, ids, members, heads, scores):
 
 
 def _backward(table, ids, heads, grad_heads, grad_scores, grad_table):
-    """Adds to `grad_table` [actions, 3, lanes] what `grad_heads` and `grad_scores` send back; spoils `grad_heads`."""
+    """Adds to `grad_table` [actions, 3, lanes] the gradient of `grad_heads` and `grad_scores`; alters `grad_heads`."""
     batch, length = ids.shape
     actions, _, lanes = table.shape
     members = grad_scores.shape[2]
@@ -106,7 +106,7 @@ def _backward(table, ids, heads, grad_heads, grad_scores, grad_table):
                 x = ids[b, t]
                 if x < 0:
                     continue
-                # One array written in each loop: with more, the compiler cannot prove them apart and vectorises none.
+                # Each loop writes one array: with more, the compiler must assume aliasing and does not vectorise.
                 for n in range(lanes):
                     scratch[n] = grad[n] * (table[x, 2, n] - history[t, n])  # the gradient of `share`
                 for n in range(lanes):
@@ -129,7 +129,7 @@ def _backward(table, ids, heads, grad_heads, grad_scores, grad_table):
 if available:
     try:
         _forward, _backward = (njit(function, cache=True, nogil=True) for function in (_forward, _backward))
-    except RuntimeError:  # no folder that may be written to holds the cache: compile in every process
+    except RuntimeError:  # no writable folder for the cache: compile in every process
         _forward, _backward = (njit(function, nogil=True) for function in (_forward, _backward))
 
 
@@ -139,7 +139,7 @@ def forward(table: np.ndarray, ids: np.ndarray, members: int) -> tuple[np.ndarra
     Args:
         table: query, key and value of every action, [actions, 3, lanes], lanes = members x heads a member.
         ids: the actions, [batch, length], negative at padding.
-        members: how many ensemble members share the lanes.
+        members: the number of ensemble members in the lanes.
 
     Returns:
         y_p [batch, length, lanes] and y [batch, length, members]; 0 at padding.

@@ -13,7 +13,7 @@ def strips_focal_loss(
     gamma: float = 3.0,
     num_traces: int | Tensor | None = None,
 ) -> Tensor:
-    """Eq. 20-22 of every ensemble member.
+    """Eq. 20-22 for every ensemble member.
 
     A positive trace is a row of zeros; a negative one has a 1 at its inapplicable action (the paper trains on
     negatives with one, at the end; a row may hold any number).
@@ -24,11 +24,11 @@ def strips_focal_loss(
             [batch, length].
         alpha: weight of the inapplicable class.
         gamma: focusing exponent.
-        num_traces: |T| of Eq. 20; the batch's own size if left out. Under gradient accumulation give the number of
-            traces of the whole accumulated batch, and the sum of the parts' losses is exactly that batch's loss.
+        num_traces: |T| of Eq. 20; by default the size of this batch. For gradient accumulation, give the number of
+            traces of the whole accumulated batch; the parts' losses then sum exactly to that batch's loss.
 
     Returns:
-        [members]; the sum over members trains each of them as if alone.
+        [members]; the sum over members trains each member as if alone.
     """
     y = inapplicability.float() if inapplicability.dtype.itemsize < 4 else inapplicability
     target = labels.unsqueeze(-1)

@@ -18,11 +18,11 @@ def strips_tokenizer(actions: Sequence[str]) -> PreTrainedTokenizerFast:
     """A tokenizer whose ids are the actions' indices; a text is action names with white space between them.
 
     Args:
-        actions: the actions' names, `config.actions`. The next id pads; the one after it stands for any other name, and
-            the model refuses it.
+        actions: the actions' names, `config.actions`. The next id is padding; the one after it is for unknown names,
+            which the model refuses.
 
     Raises:
-        DomainError: a name holds white space, or is the padding's.
+        DomainError: a name contains white space, or is the padding token's.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""PDDL in and out: reader and grounder, writer, names, and unified-planning's form of a problem."""
+"""PDDL: reader and grounder, writer, names, and conversion to unified-planning's form of a problem."""
 
 from .errors import GroundingError, PddlError, UnsupportedPddlError
 from .names import decode_name, encode_name

@@ -1,4 +1,4 @@
-"""What can go wrong with PDDL: it does not parse, it is not STRIPS, it is too large to ground."""
+"""Errors of PDDL: it does not parse, it is not STRIPS, it is too large to ground."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ class PddlError(StripsError):
     """PDDL that cannot be read.
 
     Attributes:
-        source: "domain" or "problem", or the path it was read from.
-        line, column: where, both from 1; None where the parser does not say.
+        source: "domain" or "problem", or the path of the file.
+        line, column: the place, both from 1; None if the parser does not report it.
     """
 
     def __init__(
@@ -26,7 +26,7 @@ class UnsupportedPddlError(StripsError):
 
     Attributes:
         where: the action (or "goal") at fault.
-        feature: what it uses that STRIPS does not have.
+        feature: the feature that STRIPS does not have.
     """
 
     def __init__(self, where: str, feature: str, how_to_mend: str) -> None:

@@ -1,9 +1,9 @@
 """Names of propositions and actions as PDDL names, and back.
 
-`on(a,b)` is written `on--a--b`. In PDDL a name starts with a letter, holds letters, digits, `-` and `_`, and knows no
-case; every other character is written as `__` and two hexadecimal digits for each byte of its UTF-8 form, and so is a
-`-` or `_` that does not stand between two letters or digits. `x__00` in front stands for nothing: it sets apart names
-that would begin wrongly, be a keyword, or be taken already.
+`on(a,b)` is written `on--a--b`. A PDDL name starts with a letter, contains letters, digits, `-` and `_`, and ignores
+case. Every other character is written as `__` and two hexadecimal digits for each byte of its UTF-8 form, and so is a
+`-` or `_` that is not between two letters or digits. The prefix `x__00` has no meaning: it is put before names that
+would begin wrongly, be a keyword, or be taken already.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def encode_name(name: str, taken: frozenset[str] | set[str] = frozenset()) -> st
 
 
 def decode_name(encoded: str) -> str:
-    """The name that `encode_name` wrote; PDDL names written by others come back as they are, bar `--` and `__`."""
+    """The name that `encode_name` wrote; other PDDL names are unchanged, except for `--` and `__`."""
     while encoded.startswith(MARK) and encoded != MARK:
         encoded = encoded.removeprefix(MARK)
     pieces = [""]
@@ -68,5 +68,5 @@ def _unescape(token: str) -> str:
         return token
     try:
         return bytes.fromhex(token.replace("__", "")).decode()
-    except UnicodeDecodeError:  # not one of ours: somebody else's name that looks like it
+    except UnicodeDecodeError:  # a foreign name that looks like an encoded one
         return token

@@ -24,14 +24,14 @@ def read_pddl(
 ) -> StripsProblem:
     """Read a PDDL domain and problem as a ground STRIPS problem, named like `stack(a,b)`, in the order of the files.
 
-    An atom that an action both adds and deletes stays added, as PDDL has it.
+    An atom that an action both adds and deletes is added, as in PDDL.
 
     Args:
         domain, problem: a path, or the PDDL itself (a string that begins with `(` or `;`, or has several lines).
-        prune: drop what cannot matter: static predicates (no action changes them) together with the actions whose
-            static preconditions are false, and the atoms that occur in no action and are not wanted by the goal.
+        prune: drop the irrelevant parts: static predicates (no action changes them) together with the actions whose
+            static preconditions are false, and the atoms that occur in no action and not in the goal.
             With `prune=False` every ground atom and action stays, so `read_pddl(*write_pddl(d), prune=False)` is `d`.
-        max_ground: the most ground actions, and the most ground atoms, that may come out before pruning.
+        max_ground: the maximum number of ground actions, and of ground atoms, before pruning.
 
     Raises:
         PddlError: a text does not parse; with `.line` and `.column`.
@@ -62,7 +62,7 @@ class _Source:
 
 
 def _parse(domain: _Source, problem: _Source) -> Any:
-    """unified-planning's `Problem`. Its parser fails with exceptions of many types; all become `PddlError`."""
+    """unified-planning's `Problem`. Its parser raises exceptions of many types; all become `PddlError`."""
     from unified_planning.environment import Environment
     from unified_planning.io import PDDLReader
 
@@ -76,7 +76,7 @@ def _parse(domain: _Source, problem: _Source) -> Any:
     try:
         return parse(domain.text, problem.text)
     except Exception as error:
-        try:  # whose fault? the domain's, if it does not stand alone
+        try:  # the domain is at fault if it does not parse alone
             parse(domain.text)
         except Exception as of_domain:
             raise _located(of_domain, domain) from of_domain
@@ -131,7 +131,7 @@ class _Grounding:
         goal = frozenset(a for g in self.lifted.goals for a in self._atoms(g, "The goal", self._plain) or ())
         if self.prune:
             changed = frozenset[str]().union(*(a.add | a.delete for a in actions))
-            goal -= initial - changed  # true, and bound to stay so
+            goal -= initial - changed  # always true
             occurring = goal.union(*(a.pre | a.add | a.delete for a in actions))
             propositions = tuple(p for p in self._all_atoms() if p in occurring)
             initial &= occurring
@@ -161,7 +161,7 @@ class _Grounding:
                     yield ground
 
     def _ground(self, action: Any, objects: tuple[Any, ...]) -> StripsAction | None:
-        """One ground action, or None if its preconditions are false whatever the state."""
+        """One ground action, or None if its preconditions are false in every state."""
         name = _ground_name(action.name, [str(o) for o in objects])
         where = f"Action {name!r}"
         binding = dict(zip(action.parameters, objects, strict=True))

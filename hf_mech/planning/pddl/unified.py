@@ -10,10 +10,10 @@ from .names import encode_name
 
 
 def to_unified_planning(problem: StripsProblem) -> tuple[Any, dict[str, str]]:
-    """The problem with fluents and actions that take no parameters, under PDDL names.
+    """The problem with fluents and actions without parameters, under PDDL names.
 
     Returns:
-        unified-planning's `Problem`, and the action names: from ours to PDDL's.
+        unified-planning's `Problem`, and a mapping from our action names to PDDL's.
     """
     from unified_planning.environment import Environment
     from unified_planning.model import Fluent, InstantaneousAction, Problem
@@ -41,7 +41,7 @@ def to_unified_planning(problem: StripsProblem) -> tuple[Any, dict[str, str]]:
 
 
 def _pddl_names(names: Iterable[str], taken: set[str]) -> dict[str, str]:
-    """A PDDL name for each, none of them twice; `taken` grows."""
+    """A unique PDDL name for each; adds them to `taken`."""
     out: dict[str, str] = {}
     for name in names:
         out[name] = encode_name(name, taken)

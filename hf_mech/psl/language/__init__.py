@@ -1,1 +1,1 @@
-"""The language: from the text of a program to a checked [`Program`]. Nothing here runs one."""
+"""The language: from the text of a program to a checked [`Program`]. It does not run programs."""

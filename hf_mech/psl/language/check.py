@@ -1,4 +1,4 @@
-"""The checker: refuses what has no exact compiled form, and names line, expression, reason and mend."""
+"""The checker: refuses programs without an exact compiled form; names the line, expression, reason and fix."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from .syntax import Assignment, Constants, Place, Production, Program, Reference
 from .values import END_OF_PROMPT, PARSING, value_sets
 
 ROLES = ("symbol", "position", "output", "parse", "eop")
-"""The parts that registers play by `system`; the first three are required."""
+"""The roles of registers in `system`; the first three are required."""
 
 _REQUIRED = ROLES[:3]
 _NUMBER = re.compile(r"0|[1-9][0-9]*")
 
 
 def check_program(program: Program, name: str = "<string>") -> Program:
-    """Gives `program` back if it can be compiled exactly.
+    """Returns `program` if it can be compiled exactly.
 
     Args:
-        program: what `parse_program` made, or one built by hand.
-        name: what messages call it, such as its file.
+        program: from `parse_program`, or built by hand.
+        name: its name in messages, such as its file.
 
     Raises:
-        PSLCheckError: the first thing that can't stand, with `line`, `expression`, `reason` and `mend`.
+        PSLCheckError: the first fault, with `line`, `expression`, `reason` and `mend`.
     """
     _Checker(program, name).check()
     return program
@@ -208,7 +208,7 @@ class _Checker:
     # -- values
 
     def check_value_sets(self) -> None:
-        """No copy brings a register a value outside its declared set."""
+        """Refuses copies that could write a value outside a register's declared set."""
         if not self.program.values:
             return
         sets = value_sets(self.program)
@@ -237,7 +237,7 @@ class _Checker:
             self.refuse(expression, reason, mend, where, entry)
 
     def known(self, register: str, expression: str, where: Place | str, entry: str | None = None) -> None:
-        """Refuses a register that is not declared."""
+        """Refuses an undeclared register."""
         registers: Mapping[str, str] = self.program.registers
         if register in registers:
             return
@@ -251,12 +251,12 @@ class _Checker:
     def refuse(
         self, expression: str, reason: str, mend: str, where: Place | str | None, entry: str | None = None
     ) -> NoReturn:
-        """Raises; `where` is a place, or the section whose line is looked for, that of the entry `entry`."""
+        """Raises; `where` is a place, or a section: then the line is that of the section or of its entry `entry`."""
         place = where if isinstance(where, Place) else self.place_of(where, entry)
         raise PSLCheckError(expression, reason, mend, place.line, place.column, self.program.source, self.name)
 
     def place_of(self, section: str | None, entry: str | None) -> Place:
-        """The line where a section of declarations, or an entry of it, stands; Place(0, 0) if it stands nowhere."""
+        """The line of a section of declarations, or of an entry in it; Place(0, 0) if it does not exist."""
         source = self.program.source
         head = re.search(rf"^[ \t]*{section}[ \t]*:", source, re.MULTILINE) if section else None
         if head is None:

@@ -11,10 +11,10 @@ class _SourceError(PSLError):
     """An error at a place in a program's text.
 
     Args:
-        message: what is wrong, and what was expected.
-        line: where, counted from 1; 0 where there is no place.
-        column: where in the line, counted from 1; 0 for the whole line.
-        source: the program's text, whose line is shown.
+        message: the fault, and the expected form.
+        line: counted from 1; 0 if there is no place.
+        column: counted from 1; 0 for the whole line.
+        source: the program's text, to show the line.
         name: the program's name or file.
     """
 
@@ -27,17 +27,17 @@ class _SourceError(PSLError):
 
 
 class PSLSyntaxError(_SourceError):
-    """The text is no PSL: has `line`, `column` and `message`; its text shows the line with a caret below the place."""
+    """The text is not PSL. Has `line`, `column` and `message`; the error's text shows the line and a caret below it."""
 
 
 class PSLCheckError(_SourceError):
-    """The program is PSL, yet has no exact meaning or no exact compiled form.
+    """The program is PSL, but has no exact meaning or no exact compiled form.
 
     Args:
-        expression: the expression at fault, as the program means it.
-        reason: why it cannot stand.
+        expression: the expression at fault, as parsed.
+        reason: why it is refused.
         mend: what to write instead.
-        line, column, source, name: as of `_SourceError`.
+        line, column, source, name: as in `_SourceError`.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class PSLCheckError(_SourceError):
 
 
 class ProgramError(PSLError):
-    """A program cannot be found, read, or run as asked: an unknown name, a function that is not registered."""
+    """A program cannot be found, read, or run as requested: an unknown name, a function that is not registered."""
 
 
 class RepeatBoundError(PSLError):
@@ -65,7 +65,7 @@ class RepeatBoundError(PSLError):
 
     Args:
         line: the line of the block's `repeat`; 0 if it has none.
-        bound: the most repetitions that the block allows.
+        bound: the maximum number of repetitions of the block.
     """
 
     def __init__(self, line: int, bound: int) -> None:
@@ -86,8 +86,8 @@ class PromptTooLongError(PromptError):
     """A prompt, or the text generated from it, has more words than the position register has numbers.
 
     Args:
-        length: the number of words, at least.
-        limit: the greatest number of words.
+        length: the number of words, or a lower bound of it.
+        limit: the maximum number of words.
     """
 
     def __init__(self, length: int, limit: int) -> None:
@@ -101,18 +101,18 @@ class PromptTooLongError(PromptError):
 
 
 class QKVLError(PSLError):
-    """QKVL in JSON that is malformed: says where and what was expected."""
+    """Malformed QKVL in JSON; the message names the place and the expected form."""
 
 
 def _shown(line: int, column: int, source: str, name: str) -> str:
-    """`(name, line 3, column 7)` and, where the text is known, the line with a caret under the column."""
+    """`(name, line 3, column 7)` and, if the text is known, the line with a caret under the column."""
     if not line:
         return ""
     where = f"\n  {name}, line {line}" + (f", column {column}" if column else "")
     lines = source.split("\n") if source else []
     if line > len(lines):
         return where
-    # Tabs are kept before the caret, so that it stands below its character however wide they are shown.
+    # Tabs are kept before the caret, so it is below its character for any tab width.
     text = lines[line - 1]
     caret = "".join("\t" if character == "\t" else " " for character in text[: column - 1])
     caret += " " * (column - 1 - len(text))

@@ -1,7 +1,7 @@
 """Functions that a test may apply to a register's value, `x[n] == y[N]@function` (61b): built in, or registered.
 
-Every function is used as a table. A value that the table does not have, nil among them, has no image, and what has no
-image equals nothing: `==` fails and `!=` holds.
+Every function is used as a table. A value that is not in the table, such as nil, has no image. A missing image equals
+nothing: `==` fails and `!=` holds.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from .errors import ProgramError
 from .syntax import Constants, Production, Program, Repeat, Test
 
 DEFAULT_LIMIT = 512
-"""The greatest position, T, where a caller names no other."""
+"""The default of T, the greatest position."""
 
 Function = Callable[[str], str | None]
 Table = Mapping[str, str]
@@ -23,7 +23,7 @@ _REGISTERED: dict[str, Function] = {}
 
 
 def pos_increment(value: str | None, limit: int = DEFAULT_LIMIT) -> str | None:
-    """k + 1 for a number k; None outside 0..limit, for nil, and for what is no canonical number (`007`).
+    """k + 1 for a number k; None outside 0..limit, for nil, and for other texts, such as `007`.
 
     >>> pos_increment("9"), pos_increment("512"), pos_increment("B")
     ('10', None, None)
@@ -32,7 +32,7 @@ def pos_increment(value: str | None, limit: int = DEFAULT_LIMIT) -> str | None:
 
 
 def pos_decrement(value: str | None, limit: int = DEFAULT_LIMIT) -> str | None:
-    """k - 1 for a number k; None outside 0..limit, for nil, and for what is no canonical number.
+    """k - 1 for a number k; None outside 0..limit, for nil, and for other texts, such as `007`.
 
     >>> pos_decrement("1"), pos_decrement("0"), pos_decrement("01")
     ('0', None, None)
@@ -41,13 +41,13 @@ def pos_decrement(value: str | None, limit: int = DEFAULT_LIMIT) -> str | None:
 
 
 def register_function(name: str, function: Function) -> None:
-    """Makes `function` known to programs as `@name`.
+    """Makes `function` available to programs as `@name`.
 
-    It is called once for every number 0..T and every constant of the program that uses it; it gives a value, or None
-    where it is undefined. A checkpoint stores the table, so that who loads it need not register anything.
+    It is called once for every number 0..T and every constant of the program that uses it; it returns a value, or None
+    if undefined. A checkpoint stores the table, so loading it needs no registration.
 
     Raises:
-        ProgramError: the name is no identifier, or is taken by another function.
+        ProgramError: the name is not an identifier, or is taken by another function.
     """
     if not name.isidentifier():
         raise ProgramError(f"a function's name must be an identifier such as `swap_case`; got {name!r}")
@@ -62,7 +62,7 @@ def register_function(name: str, function: Function) -> None:
 
 
 def unregister_function(name: str) -> None:
-    """Forgets a registered function.
+    """Removes a registered function.
 
     Raises:
         ProgramError: no function of that name is registered.
@@ -78,7 +78,7 @@ def function_names() -> tuple[str, ...]:
 
 
 def is_built_in(name: str) -> bool:
-    """Whether every machine knows the function without a table."""
+    """Whether every machine has the function without a table."""
     return name in _STEPS
 
 
@@ -91,7 +91,7 @@ def function_tables(program: Program, limit: int = DEFAULT_LIMIT) -> dict[str, T
     """The tables of the registered functions that a program uses, over 0..limit and the program's constants.
 
     Raises:
-        ProgramError: the program uses a function that is not registered, or one that fails or gives no string.
+        ProgramError: the program uses a function that is not registered, raises, or returns a wrong type.
     """
     references = [reference for test in _tests(program.statements) for reference in test.references]
     used = sorted({reference.function for reference in references if reference.function is not None})
@@ -103,7 +103,7 @@ def tabulate(name: str, values: Iterable[str]) -> dict[str, str]:
     """The table of a registered function over some values.
 
     Raises:
-        ProgramError: the function is not registered, raises, or gives what is neither a string nor None.
+        ProgramError: the function is not registered, raises, or returns neither a string nor None.
     """
     if name not in _REGISTERED:
         raise ProgramError(
@@ -128,7 +128,7 @@ def tabulate(name: str, values: Iterable[str]) -> dict[str, str]:
 
 
 def program_constants(program: Program) -> tuple[str, ...]:
-    """Every constant of a program, once: declared, initial, in value sets, stop words, in tests and assignments."""
+    """Every constant of a program, once: declared, initial, in value sets, stop words, tests and assignments."""
     found = [*program.constants.values(), *program.initial.values(), *program.stop]
     for values in program.values.values():
         found += values

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from lark import Token
 
 MAX_NESTING = 50
-"""How deep blocks may stand in one another."""
+"""The maximum depth of nested blocks."""
 
 _TAB = 8
 _CLOSING = {"LPAR": "RPAR", "LSQB": "RSQB", "LBRACE": "RBRACE"}
@@ -24,14 +24,14 @@ class LayoutError(Exception):
 def lay_out(tokens: Iterator[Token]) -> Iterator[Token]:
     """Raw tokens -> tokens with the layout made explicit.
 
-    `_NL` is left only where a statement's line ends: not in brackets, not after `and`, not on lines that are empty or
-    hold a comment only. `_INDENT` and `_DEDENT` open and close blocks. Of the comments stays the one that stands last
-    before a production or a repeat block, on a line of its own.
+    `_NL` remains only at the end of a statement's line: not in brackets, not after `and`, not on lines that are empty
+    or hold only a comment. `_INDENT` and `_DEDENT` open and close blocks. The only comment that remains is the last one
+    before a production or a repeat block, on its own line.
 
     Raises:
         LayoutError: for indentation that fits no block, nesting deeper than `MAX_NESTING`, or open brackets.
     """
-    widths = [0]  # of the open blocks' indentation
+    widths = [0]  # the indentation of the open blocks
     brackets: list[Token] = []
     indentation = ""
     in_line = False
@@ -70,7 +70,7 @@ def lay_out(tokens: Iterator[Token]) -> Iterator[Token]:
 
 
 def _blocks(width: int, widths: list[int], token: Token) -> Iterator[Token]:
-    """The blocks that a line opens or closes by its indentation; `widths` is brought up to date."""
+    """The blocks that a line opens or closes by its indentation; updates `widths`."""
     if width > widths[-1]:
         widths.append(width)
         if len(widths) > MAX_NESTING + 1:

@@ -16,10 +16,10 @@ from .suggestions import did_you_mean, either
 from .syntax import DEFAULT_BOUND, Assignment, Constants, Place, Production, Program, Reference, Repeat, Test
 
 SECTIONS = ("registers", "constants", "system", "watch", "initial", "values", "stop")
-"""The declarations, which stand before the statements in any order."""
+"""The declarations; they come before the statements, in any order."""
 
 _Node = Any
-"""A `lark.Tree`, or a token of its: the grammar says which, types do not."""
+"""A `lark.Tree` or one of its tokens, depending on the grammar rule."""
 
 _SHOWN = {
     "NAME": "a name",
@@ -36,15 +36,15 @@ _SHOWN = {
 
 
 def parse_program(text: str, name: str = "<string>") -> Program:
-    """The program that `text` writes, not yet checked (`check.check_program`).
+    """The program in `text`, not yet checked (`check.check_program`).
 
     Args:
         text: PSL; any line ends, tabs or spaces.
-        name: what messages call the text, such as its file.
+        name: the text's name in messages, such as its file.
 
     Raises:
-        PSLSyntaxError: `text` is no PSL: names line and column, shows the line, says what was expected.
-        PSLCheckError: a constant is used that is not declared, or something is declared twice.
+        PSLSyntaxError: `text` is not PSL; names the line, the column and the expected form, and shows the line.
+        PSLCheckError: a constant is not declared, or a name is declared twice.
     """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     return _Builder(text, name).program(_tree(text, name))
@@ -74,7 +74,7 @@ def _tree(text: str, name: str) -> _Node:
     except lark.UnexpectedCharacters as wrong:
         raise error(_unexpected_character(wrong), wrong) from None
     except lark.UnexpectedToken as wrong:
-        if wrong.line in (None, -1, "?"):  # an empty text has no token to point at
+        if wrong.line in (None, -1, "?"):  # an empty text has no token
             raise PSLSyntaxError("the program is empty", name=name) from None
         raise error(_unexpected_token(wrong, last, parser.accepts()), wrong) from None
 
@@ -96,7 +96,7 @@ def _unexpected_token(wrong: lark.UnexpectedToken, last: Token | None, accepted:
 
 
 def _hint(token: Token, last: Token | None, accepted: set[str]) -> str:
-    """What a writer most likely meant; `last` is the token before."""
+    """A hint about the likely mistake; `last` is the token before."""
     if accepted == {"COLON"} and last is not None and last.type == "NAME":
         if token.type == "LSQB":
             return ". Tests stand behind `where`, assignments on indented lines below it"
@@ -132,19 +132,19 @@ def _shown(kind: str) -> str:
 
 
 class _Builder:
-    """Makes a program of a syntax tree: names become registers or values by what the program declares."""
+    """Builds a program from a syntax tree; by the declarations, names become registers or values."""
 
     def __init__(self, text: str, name: str) -> None:
         self.text = text
         self.name = name
         self.sections: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
-        self.names: dict[str, dict[str, Token]] = {section: {} for section in SECTIONS}  # where each entry stands
+        self.names: dict[str, dict[str, Token]] = {section: {} for section in SECTIONS}  # the token of each entry
         self.causal = False
 
     def program(self, tree: _Node) -> Program:
         lines = list(tree.children)
         heads = []
-        while lines and lines[0].data == "declaration":  # the declarations, before names are looked up in them
+        while lines and lines[0].data == "declaration":  # declarations first: later names refer to them
             heads.append(lines.pop(0))
         for head in heads:
             self.declare(head)
@@ -325,7 +325,7 @@ class _Builder:
         return tuple(values)
 
     def constant(self, token: Token) -> str:
-        """The value of a constant: a name that is declared, a number, or a quoted string."""
+        """The value of a constant: a declared name, a number, or a quoted string."""
         if token.type != "NAME":
             return self.literal(token)
         if token in self.sections["constants"]:

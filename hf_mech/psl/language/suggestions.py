@@ -16,9 +16,9 @@ def did_you_mean(name: str, known: Iterable[str], otherwise_all: bool = True) ->
     """`Did you mean ...? ` for a name that is close to a known one.
 
     Args:
-        name: the name that is not known.
-        known: those that are.
-        otherwise_all: whether the known names are listed where none is close and they are few.
+        name: the unknown name.
+        known: the known names.
+        otherwise_all: whether to list all known names if none is close and there are few.
 
     >>> did_you_mean("regoin", ["region", "field"])
     'Did you mean `region`? '

@@ -1,6 +1,6 @@
-"""The abstract syntax of PSL. The parser makes it, the checker checks it, the machines and the lowering read it.
+"""The abstract syntax of PSL: made by the parser, checked by the checker, read by the machines and the lowering.
 
-Names of registers are kept as the program writes them (`prev_region`, not `r*`); constants are their values.
+Registers keep their names in the program (`prev_region`, not `r*`); constants are stored by value.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 DEFAULT_BOUND = 1000
-"""How many repetitions a repeat block may take where the program names no other bound."""
+"""The default maximum number of repetitions of a repeat block."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where something stands in the source: line and column count from 1."""
+    """A place in the source: line and column count from 1."""
 
     line: int
     column: int
@@ -35,7 +35,7 @@ class Reference:
 
 @dataclass(frozen=True)
 class Constants:
-    """One constant, or the several of `in` and `not in`, by value."""
+    """One constant, or the constants of `in` and `not in`, by value."""
 
     values: tuple[str, ...]
     place: Place = field(default=Place(0, 0), compare=False)
@@ -80,7 +80,7 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Production:
-    """One layer: for every cell N, the first (or last) cell n that passes all tests gives the assignments' values."""
+    """One layer: every cell N takes the assignments' values from the first (or last) cell n that passes all tests."""
 
     tests: tuple[Test, ...]
     assignments: tuple[Assignment, ...]
@@ -99,7 +99,7 @@ class Production:
 
 @dataclass(frozen=True)
 class Repeat:
-    """A block that is run until it changes nothing (`until` is None), or until some pair n, N passes all of `until`."""
+    """A block that runs until it changes nothing (`until` is None), or until some pair n, N passes all of `until`."""
 
     body: tuple[Production | Repeat, ...]
     until: tuple[Test, ...] | None = None
@@ -115,11 +115,11 @@ class Program:
     Args:
         registers: each register's short name.
         constants: the value of each constant that has a name.
-        system: the register that plays each part: `symbol`, `position` and `output` always, `parse` and `eop` if given.
+        system: the register of each role: `symbol`, `position` and `output` always, `parse` and `eop` if given.
         statements: productions and repeat blocks, in order.
         watch: the registers that a trace shows; empty for all.
-        initial: what registers hold in every prompt cell at the first layer, by value; others hold nothing.
-        values: the declared set of a register's values, where the program declares one.
+        initial: the values of registers in every prompt cell at the first layer; other registers are empty.
+        values: the declared sets of registers' values, if any.
         stop: output symbols that end the generation and are not part of the completion.
         source: the text, for messages.
     """
@@ -136,7 +136,7 @@ class Program:
 
     @property
     def productions(self) -> Iterator[Production]:
-        """Every production in order, those of repeat blocks too."""
+        """Every production in order, including those in repeat blocks."""
         yield from _productions(self.statements)
 
 

@@ -1,4 +1,4 @@
-"""Which values each register of a program can hold: a fixpoint over its assignments."""
+"""The possible values of each register of a program: a fixpoint over its assignments."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from functools import reduce
 from .syntax import Assignment, Constants, Production, Program, Reference
 
 PARSING = "1"
-"""What the parse register holds in every prompt cell at the first layer."""
+"""The value of the parse register in every prompt cell at the first layer."""
 
 END_OF_PROMPT = "EOP"
-"""What the eop register holds in the last prompt cell at the first layer."""
+"""The value of the eop register in the last prompt cell at the first layer."""
 
 
 @dataclass(frozen=True)
 class ValueSet:
-    """What a register can hold: it holds nothing else, in any cell, layer and prompt.
+    """All values that a register can hold, in any cell, layer and prompt.
 
     Args:
         constants: single values.
-        numbers: whether also any position, as a number.
-        words: whether also any word of a prompt; the vocabulary is open.
-        nil: whether also no value.
+        numbers: whether any position is possible, as a number.
+        words: whether any word of a prompt is possible; the vocabulary is open.
+        nil: whether nil is possible.
     """
 
     constants: frozenset[str] = frozenset()
@@ -39,7 +39,7 @@ class ValueSet:
         )
 
     def beyond(self, allowed: tuple[str, ...]) -> str:
-        """What it holds that a declared set has not, in words; empty if nothing. Nil is in every set."""
+        """The values that are not in a declared set, as text; empty if there are none. Nil is in every set."""
         found = [f"`{value}`" for value in sorted(self.constants - set(allowed))]
         found += ["any position"] * self.numbers + ["any word of the prompt"] * self.words
         return ", ".join(found)
@@ -53,9 +53,9 @@ class ValueSet:
 def value_sets(program: Program) -> dict[str, ValueSet]:
     """The values that each register can hold, by the register's name.
 
-    The first layer gives each register its first values (33c-ii), a completion cell's symbol is what the output
-    register held (34a), and every assignment adds its constant or the set of the register it copies, cut down to the
-    constants that the production's own tests demand of it. A program of n registers takes at most n rounds.
+    The first layer gives each register its first values (33c-ii). A completion cell's symbol is the value of the output
+    register (34a). Every assignment adds its constant, or the set of the copied register, restricted to the constants
+    that the production's own tests require. A program of n registers takes at most n rounds.
     """
     sets = {register: _first(program, register) for register in program.registers}
     symbol, output = program.system["symbol"], program.system["output"]
@@ -86,7 +86,7 @@ def _first(program: Program, register: str) -> ValueSet:
 
 
 def _assigned(assignment: Assignment, production: Production, sets: dict[str, ValueSet]) -> ValueSet:
-    """The values that an assignment can write: those of the copied register that the production's tests allow."""
+    """The values that an assignment can write: those of the copied register, restricted by the production's tests."""
     if isinstance(assignment.value, str):
         return ValueSet(frozenset([assignment.value]))
     copied = sets[assignment.value.register]

@@ -1,4 +1,4 @@
-"""The DAT that a program compiles into, run and traced like the symbolic machines, for comparison with them."""
+"""The compiled DAT, run and traced like the symbolic machines, for comparison with them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class DAT:
 
     @torch.no_grad()
     def run(self, words: Sequence[str] | str, max_new_tokens: int = 64) -> Run:
-        """The completion of a prompt and the states of all cells after all layers, as of `Machine.run`.
+        """The completion of a prompt and the states of all cells after all layers, as in `Machine.run`.
 
         Raises:
             PromptError: there is no word.
@@ -59,7 +59,7 @@ class DAT:
         return Run(completion, [list(self._steps(trace_of(self.model.dat.program, group))) for group in groups])
 
     def _read(self, tokens: torch.Tensor, cache: DATCache) -> int:
-        """Reads tokens into the cache and gives the value of the output register behind them."""
+        """Reads tokens into the cache and returns the output register's value after them."""
         output = self.model(tokens, past_key_values=cache, use_cache=True, logits_to_keep=1)
         return int(output.logits[0, -1].argmax())
 

@@ -2,9 +2,9 @@
 
 A machine is a subclass. It chooses the cell n from which each updated cell N takes its values, and updates N.
 
-Cells are updated in groups: all prompt cells at once, then one new cell after another. A group reads the earlier groups
-as they were at the input of the same layer. In a repeat block that is the same repetition, and of a group that left the
-block earlier its last one; in nested blocks this holds level by level.
+Cells are updated in groups: all prompt cells at once, then one new cell after another. A group reads the states of
+earlier groups at the input of the same layer. In a repeat block it reads the same repetition, or the last repetition of
+a group that left the block earlier; in nested blocks this holds level by level.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ State = Mapping[str, str | None]
 Cells = list[State]
 
 UNDEFINED: Any = object()
-"""The image of a value that a function has no image for: it equals nothing, nil neither."""
+"""The result of a function without an image for a value: it equals nothing, not even nil."""
 
 
 class Path(NamedTuple):
-    """Which layer of an unrolled run: `production` counts from 1 in the program's order, 0 stands for the input;
-    `repetitions` has, for each repeat block around it from the outermost, the repetition, from 1."""
+    """A layer of an unrolled run: `production` counts from 1 in the program's order, 0 is the input;
+    `repetitions` has the repetition, from 1, of each enclosing repeat block, the outermost first."""
 
     production: int
     repetitions: tuple[int, ...] = ()
 
 
 class Step(NamedTuple):
-    """The states of the cells that are updated, after a layer; with production 0, before the first."""
+    """The states of the updated cells after a layer; with production 0, before the first layer."""
 
     path: Path
     cells: tuple[State, ...]
@@ -45,11 +45,11 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True)
 class Run:
-    """What a machine did.
+    """The result of a machine's run.
 
     Args:
         completion: the emitted words, without the stop word.
-        trace: the steps of the prompt cells, then those of every new cell. The last word has no cell of its own where
+        trace: the steps of the prompt cells, then those of every new cell. The last word has no cell if
             `max_new_tokens` or a stop word ended the generation.
     """
 
@@ -88,8 +88,8 @@ class Machine(ABC):
 
     Args:
         registers: names of the state variables.
-        system: the register that plays each part: `symbol`, `position`, `output`, and `parse` and `eop` if given.
-        initial: what registers hold in every prompt cell at the first layer.
+        system: the register of each role: `symbol`, `position`, `output`, and `parse` and `eop` if given.
+        initial: the values of registers in every prompt cell at the first layer.
         stop: output symbols that end the generation.
         block: the program.
     """
@@ -120,7 +120,7 @@ class Machine(ABC):
 
     @abstractmethod
     def update(self, rule: Any, of_N: State, of_n: State) -> State:
-        """The next state of a cell N that is matched with n, from both cells' states."""
+        """The next state of a cell N matched with n, from both cells' states."""
 
     def run(
         self,
@@ -133,11 +133,11 @@ class Machine(ABC):
 
         Args:
             words: the prompt's words, or a string that is split at white space.
-            max_new_tokens: after how many words the generation ends, where neither a stop word nor nil ends it.
+            max_new_tokens: the maximum number of words, if neither a stop word nor nil ends the generation.
             max_position_embeddings: the greatest position, T.
 
         Raises:
-            PromptError: there is no word, or something is no word.
+            PromptError: there is no word, or an element is not a word.
             PromptTooLongError: more than T cells are needed.
             RepeatBoundError: a repeat block does not end within its bound.
         """
@@ -151,7 +151,7 @@ class Machine(ABC):
                 break
             completion.append(word)
             if len(completion) < max_new_tokens:
-                # (34a): all of the state is carried forward but the position; the symbol is what was emitted.
+                # (34a): the whole state except the position is carried forward; the symbol is the emitted word.
                 position = str(len(prompt) + len(completion))
                 new = {**last, self.system["position"]: position, self.system["symbol"]: word}
                 (last,) = execution.run_group([new])
@@ -172,7 +172,7 @@ class Machine(ABC):
 
 @dataclass(frozen=True)
 class _History:
-    """What a group of cells went through in a block: of each layer its input, of each repeat block its repetitions."""
+    """The history of a group of cells in a block: the input of each layer, the repetitions of each repeat block."""
 
     entries: list[Any]  # of each statement, Cells or list[_History]
     end: Cells
@@ -190,7 +190,7 @@ class _Execution:
         self.trace: list[list[Step]] = []
 
     def run_group(self, cells: Cells) -> Cells:
-        """Takes new cells through all layers."""
+        """Runs new cells through all layers."""
         self.length += len(cells)
         if self.length > self.limit:
             raise PromptTooLongError(self.length, self.limit)
@@ -236,7 +236,7 @@ class _Execution:
         ]
 
     def _match(self, rule: Any, cells: Cells, earlier: list[Cells]) -> tuple[list[int | None], Cells]:
-        """What the last cells match with, and all cells that they can read."""
+        """The matches of the last cells, and all cells that they can read."""
         readable = [*chain.from_iterable(earlier), *cells]
         updated = range(len(readable) - len(cells), len(readable))
         return self.machine.match(rule, readable, updated, self.functions), readable
@@ -246,9 +246,9 @@ def words_of(words: Any) -> list[str]:
     """The prompt as a list of words.
 
     Raises:
-        PromptError: there is none, or something is no word.
+        PromptError: there is none, or an element is not a word.
     """
-    if not isinstance(words, Sequence):  # a string is one, too
+    if not isinstance(words, Sequence):  # a string is a sequence, too
         raise PromptError(f"a prompt is a string or a list of words; got {words!r}")
     split = words.split() if isinstance(words, str) else list(words)
     if not split:

@@ -1,4 +1,4 @@
-"""PSM, the Production System Machine: runs PSL straight from (33)-(34), and so gives the language its meaning."""
+"""PSM, the Production System Machine: runs PSL directly by (33)-(34), and so defines its meaning."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class PSM(Machine):
     def match(self, rule: _Rule, cells: Cells, updated: range, functions: Tables) -> list[int | None]:
         """The least n, or with `where_rm` the greatest, for which all tests hold (33d-iv-3), (61e).
 
-        Tests that name one of the two cells only are decided once for that cell; n's that agree in all that is tested
-        for being equal to something in N are found together.
+        Tests that name only one of the two cells are evaluated once for that cell. Tests for equality between n and N
+        use an index: cells n with equal tested values are found together.
         """
         if not rule.reads_n:
             return [N if rule.holds(rule.of_N, cells[N], cells[N], functions) else None for N in updated]
@@ -59,7 +59,7 @@ class PSM(Machine):
         return matches
 
     def update(self, rule: _Rule, of_N: State, of_n: State) -> State:
-        """The Action: assigned registers take their values from n, all others stay as they are (33d-iv-1, 4)."""
+        """The Action: assigned registers take their values from n, all others stay unchanged (33d-iv-1, 4)."""
         values = {item.register: _assigned(item, of_n, of_N) for item in rule.production.assignments}
         return {**of_N, **values}
 
@@ -70,8 +70,8 @@ class _Rule:
 
     Args:
         of_n, of_N: tests that name one cell.
-        equal: what must be equal: a register of n, a register of N.
-        of_both: the other tests that name both.
+        equal: pairs that must be equal: a register of n, a register of N.
+        of_both: the other tests that name both cells.
     """
 
     production: Production
@@ -98,7 +98,7 @@ class _Rule:
 
     @staticmethod
     def holds(tests: Iterable[Test], of_n: State, of_N: State, functions: Tables) -> bool:
-        """Whether all tests hold of a pair of cells."""
+        """Whether all tests hold for a pair of cells."""
         return all(_holds(test, of_n, of_N, functions) for test in tests)
 
 
@@ -122,7 +122,7 @@ def _n_first(test: Test) -> tuple[Reference, Reference]:
 
 
 def _holds(test: Test, of_n: State, of_N: State, functions: Tables) -> bool:
-    """One test of a pair of cells; what has no value under a function equals nothing."""
+    """One test of a pair of cells; an undefined function value equals nothing."""
     left = _value(test.left, of_n if test.left.cell == "n" else of_N, functions)
     if isinstance(test.right, Reference):
         right = _value(test.right, of_n if test.right.cell == "n" else of_N, functions)

@@ -16,7 +16,7 @@ Values = tuple[str | None, ...]
 class QKVM(Machine):
     """The machine of Sec. 6.1 with a QKVL program.
 
-    Functions that users register come with the program as tables, so that here T is that of the lowering.
+    The program contains registered functions as tables, so T is the one of the lowering.
 
     >>> layer = QKVLProduction(q={"p`": "p@pos_increment"}, k={"p`": "p"}, v={"x": "s"})
     >>> names = {"symbol": "s", "position": "p", "next": "x"}
@@ -39,8 +39,7 @@ class QKVM(Machine):
     def match(self, rule: _Attention, cells: Cells, updated: range, functions: Tables) -> list[int | None]:
         """The least n, or with `right_match` the greatest, whose key matches N's query (62c.iii-v).
 
-        Keys that have the same single values are found together; what is left are the entries of which one side is a
-        condition.
+        Keys with the same single values are found together by an index; then the entries with a condition are tested.
         """
         keys: dict[Values, list[int]] = {}
         for n in range(len(cells) - 1, -1, -1) if rule.right_match else range(len(cells)):
@@ -60,7 +59,7 @@ class QKVM(Machine):
         return matches
 
     def update(self, rule: _Attention, of_N: State, of_n: State) -> State:
-        """output[N] := value[n] ⇒ input[N]: what value[n] sets overwrites, nil too (62c.i-ii)."""
+        """output[N] := value[n] ⇒ input[N]: registers set in value[n] are overwritten, also by nil (62c.i-ii)."""
         return {**of_N, **{register: _value(source, of_n, {}) for register, source in rule.values}}
 
 
@@ -69,9 +68,9 @@ class _Attention:
     """A QKVL layer, decoded.
 
     Args:
-        single: query and key source of the entries where both are one value.
-        conditions: those where one of them is a condition, `!=`, `in` or `not in`.
-        values: the registers that are set, and their sources.
+        single: query and key sources of the entries in which both are one value.
+        conditions: the entries in which one of them is a condition, `!=`, `in` or `not in`.
+        values: the registers to be set, and their sources.
     """
 
     single: tuple[tuple[Source, Source], ...]
@@ -117,14 +116,14 @@ def _block(
 
 
 def _decoded(source: JSONSource, names: Mapping[str, str]) -> Source:
-    """A source that reads registers by their names, not their short names."""
+    """A source with the registers' names instead of their short names."""
     read = Source.from_json(source, names, "weights")
     register = None if read.register is None else names[read.register]
     return Source(register, read.function, read.constants, read.several, read.negated)
 
 
 def _value(source: Source, state: State, functions: Tables) -> str | None:
-    """The one value that a register of a structure is set to (64)."""
+    """The value that a register of a structure is set to (64)."""
     if source.register is None:
         return source.constants[0]
     value = state[source.register]
@@ -134,7 +133,7 @@ def _value(source: Source, state: State, functions: Tables) -> str | None:
 
 
 def _satisfies(value: str | None, condition: Source, state: State, functions: Tables) -> bool:
-    """Whether a value is one that a condition matches; the image that a function has not is none."""
+    """Whether a condition matches a value; an undefined function value never matches."""
     if value is UNDEFINED:
         return False
     members: Values = condition.constants if condition.register is None else (_value(condition, state, functions),)
