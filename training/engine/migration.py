@@ -1,13 +1,15 @@
 """Runs that earlier versions of the code left under --output_dir: read once, and written as today's.
 
-Before, the settings stood in `run.json` or `cell.json` (or only in the outcome), the outcome repeated them as `run`,
+Before, the settings were in `run.json` or `cell.json` (or only in the outcome), the outcome repeated them as `run`,
 `cell` or `part`, and the folder's name did not always tell all departures from the preset.
+
+A kill in between does no harm: the folder is renamed first, the files are written whole, and what is left is brought by
+the next command.
 """
 
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,9 +19,9 @@ from hf_mech.hub.files import write_text_atomically
 from .experiment import Experiment
 from .run import OUTCOME_FILE
 from .runner import RUN_FILE
-from .settings import SettingsError
+from .settings import Settings, SettingsError
 
-_NOTES = (RUN_FILE, "cell.json")
+_CELL_FILE = "cell.json"
 _REPEATED = ("run", "cell", "part")
 
 
@@ -28,65 +30,66 @@ def migrate(experiment: Experiment[Any, Any], output_dir: Path) -> list[Path]:
 
     Returns:
         The folders of the runs that were brought.
+
+    Raises:
+        FileExistsError: two folders hold the same run.
     """
-    return [_bring(experiment, *found, output_dir) for found in list(_older_runs(experiment, output_dir))]
+    return [_bring(experiment, file, settings, output_dir) for file, settings in [*_older(experiment, output_dir)]]
 
 
-def _older_runs(
-    experiment: Experiment[Any, Any], output_dir: Path
-) -> Iterator[tuple[Path, dict[str, Any], Path | None]]:
-    """The file that holds an older run's settings, those settings, and the outcome's file if the run is done."""
-    for note in sorted(path for name in _NOTES for path in output_dir.rglob(name)):
-        outcome = note.with_name(OUTCOME_FILE)
-        done = outcome.exists()
-        if done and "settings" in json.loads(outcome.read_text("utf-8")):
-            continue
-        before = json.loads(note.read_text("utf-8"))
-        after = experiment.upgrade(before, note.parent)
-        name = None if after is None else _name_of(experiment, after)
-        if (
-            name
-            and after
-            and (done or (output_dir / name, note, after) != (note.parent, note.with_name(RUN_FILE), before))
-        ):
-            yield note, after, outcome if done else None
+def _older(experiment: Experiment[Any, Any], output_dir: Path) -> Iterator[tuple[Path, Settings]]:
+    """The older runs: the file that holds the settings, and those settings as today's."""
+    notes = {file.parent: file for name in (_CELL_FILE, RUN_FILE) for file in sorted(output_dir.rglob(name))}
+    for folder, note in notes.items():
+        before, outcome = _read(note), folder / OUTCOME_FILE
+        settings = _settings(experiment, before, folder)
+        if outcome.exists():
+            older = "settings" not in _read(outcome)
+        else:
+            older = settings is not None and (output_dir / settings.name, before) != (folder, settings.to_dict())
+        if settings is not None and older:
+            yield note, settings
     for file in sorted(output_dir.rglob("*.json")):  # a part of a split was one file
-        if file.stem.isdigit():
-            content = json.loads(file.read_text("utf-8"))
-            if "part" in content and (after := experiment.upgrade(content, file.parent)) is not None:
-                yield file, after, file
+        if file.stem.isdigit() and "part" in (content := _read(file)):
+            settings = _settings(experiment, content, file.parent)
+            if settings is not None:
+                yield file, settings
 
 
-def _name_of(experiment: Experiment[Any, Any], content: dict[str, Any]) -> str | None:
-    """The name of a run with these settings; None if they make no run today, so that the folder is left alone."""
+def _read(file: Path) -> dict[str, Any]:
+    return json.loads(file.read_text("utf-8"))
+
+
+def _settings(experiment: Experiment[Any, Any], record: dict[str, Any], folder: Path) -> Settings | None:
+    """The settings of an older record; None if they make no run today, so that the folder is left alone."""
     try:
-        return experiment.settings(**content).name
+        upgraded = experiment.upgrade(record, folder)
+        return None if upgraded is None else experiment.settings(**upgraded)
     except (SettingsError, TypeError):
         return None
 
 
-def _bring(
-    experiment: Experiment[Any, Any], note: Path, content: dict[str, Any], outcome: Path | None, output_dir: Path
-) -> Path:
-    settings = experiment.settings(**content)
-    prefix = note.parent.parent.relative_to(output_dir)
-    target = output_dir / settings.name
-    if target.exists() and target != note.parent:
-        raise FileExistsError(f"{note.parent} and {target} hold the same run ({prefix}); remove one of them.")
-    written = None
-    if outcome is not None:
-        done = json.loads(outcome.read_text("utf-8"))
-        done = {name: value for name, value in done.items() if name not in (*_REPEATED, *experiment.forgotten)}
-        written = json.dumps({"settings": settings.to_dict(), **done}, indent=1, ensure_ascii=False)
-    if note == outcome:
-        target.mkdir(parents=True)
-    elif target != note.parent:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.move(note.parent, target)
-    if written is not None:
-        write_text_atomically(target / OUTCOME_FILE, written + "\n")
-    write_text_atomically(target / RUN_FILE, json.dumps(settings.to_dict(), indent=1, ensure_ascii=False) + "\n")
-    for old in (target / "cell.json", note if note == outcome else None):
-        if old is not None:
-            old.unlink(missing_ok=True)
+def _bring(experiment: Experiment[Any, Any], file: Path, settings: Settings, output_dir: Path) -> Path:
+    folder, target = file.parent, output_dir / settings.name
+    alone = file.name not in (_CELL_FILE, RUN_FILE)
+    if alone:
+        target.mkdir(parents=True, exist_ok=True)
+        outcome = file
+    else:
+        if target != folder:
+            if target.exists():
+                raise FileExistsError(f"{folder} and {target} hold the same run; remove one of them.")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            folder.rename(target)
+        outcome = target / OUTCOME_FILE
+    if outcome.exists():
+        gone = {*_REPEATED, *experiment.forgotten}
+        done = {name: value for name, value in _read(outcome).items() if name not in gone}
+        _write(target / OUTCOME_FILE, {"settings": settings.to_dict(), **done})
+    _write(target / RUN_FILE, settings.to_dict())
+    (file if alone else target / _CELL_FILE).unlink(missing_ok=True)
     return target
+
+
+def _write(file: Path, content: dict[str, Any]) -> None:
+    write_text_atomically(file, json.dumps(content, indent=1, ensure_ascii=False) + "\n")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.training.cases import CASES
+from training.engine import migration
 from training.engine.migration import migrate
 from training.engine.runner import run_one
 
@@ -90,7 +91,7 @@ def test_a_run_that_was_not_done_keeps_its_checkpoint(tmp_path: Path) -> None:
 def test_two_folders_of_one_run_are_refused(tmp_path: Path) -> None:
     shutil.copytree(OLDER / "strips", tmp_path / "runs")
     (tmp_path / "runs" / NAMES["strips"][0]).mkdir()
-    with pytest.raises(FileExistsError, match=r"hold the same run .*remove one of them"):
+    with pytest.raises(FileExistsError, match="hold the same run; remove one of them"):
         migrate(CASES["strips"].experiment, tmp_path / "runs")
 
 
@@ -101,3 +102,26 @@ def test_a_folder_that_makes_no_run_is_left_alone(tmp_path: Path) -> None:
         (tmp_path / name / "run.json").write_text(json.dumps(content))
     assert migrate(CASES["strips"].experiment, tmp_path) == []
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["a", "b", "run.json", "run.json"]
+
+
+@pytest.mark.parametrize("at", range(3))
+def test_a_kill_in_between_does_no_harm(older: tuple[Any, Path], at: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever file of a run could not be written: the next command brings the rest."""
+    experiment, output_dir = older
+    write, written = migration.write_text_atomically, []
+
+    def killed(file: Path, text: str) -> Path:
+        if len(written) == at:
+            raise KeyboardInterrupt
+        written.append(file)
+        return write(file, text)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(migration, "write_text_atomically", killed)
+        if at < 2 or experiment.name == "lm":  # two files a run; the language models have two runs
+            with pytest.raises(KeyboardInterrupt):
+                migrate(experiment, output_dir)
+    migrate(experiment, output_dir)
+    assert migrate(experiment, output_dir) == []
+    for name in NAMES[experiment.name]:
+        assert experiment.load(output_dir / name).settings.name == name
