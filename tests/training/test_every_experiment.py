@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 import torch
 
+from hf_mech.hub import check_folder
+from hf_mech.hub.environment import describe_machine, package_versions
 from tests.training.cases import CASES, TRAINED, Case, outcome_of, reset_process, weights_of
 from training.engine.runner import run_one
 from training.engine.settings import OPTION, names_of
@@ -26,6 +28,8 @@ CHILD = """
 import sys
 from pathlib import Path
 import torch
+from hf_mech.hub import check_folder
+from hf_mech.hub.environment import describe_machine, package_versions
 from tests.training.cases import CASES
 from training.engine.runner import run_one
 torch.set_num_threads(1)
@@ -125,6 +129,15 @@ def test_killed_and_started_again(case: Case, straight: tuple[Any, Path], tmp_pa
         child.communicate()
     assert not (job.folder / "outcome.json").exists()
     assert_same_run(run_one(case.experiment, settings, job), job.folder, straight)
+
+
+def test_its_card_can_be_written(case: Case, straight: tuple[Any, Path], tmp_path: Path) -> None:
+    outcome, folder = straight
+    card = case.experiment.card({folder: outcome})
+    here = {"command": "python", "commit": "0" * 40, "machine": describe_machine(), "versions": package_versions()}
+    for own in card.outcomes:
+        own.origin = here
+    check_folder(card.write(case.experiment.folder / "card.md", tmp_path))
 
 
 def test_every_setting_and_option_has_help(case: Case) -> None:

@@ -183,7 +183,8 @@ def _members(settings: type[Settings]) -> Iterator[tuple[str, Any, Any]]:
             usual: Any = MISSING if default is None else lambda values=default: [str(value) for value in values]
             yield _called(entry), list[str], field(default_factory=usual, metadata={"help": text}, kw_only=True)
         elif role == OPTION:
-            text += _preset_values(settings, entry)
+            known = entry.metadata["known"]
+            text += (f"; of {', '.join(map(str, known))}" if known else "") + _preset_values(settings, entry)
             yield entry.name, hints[entry.name] | None, field(default=None, metadata={"help": text}, kw_only=True)
 
 

@@ -15,7 +15,7 @@ import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from hf_mech.bibliography import bibtex
-from hf_mech.hub import Measurement, Results, push_checkpoint, render_folder
+from hf_mech.hub import CardError, Measurement, Results, push_checkpoint, render_folder
 from hf_mech.hub.checkpoint import save_checkpoint
 from hf_mech.hub.files import write_text_atomically
 
@@ -138,6 +138,7 @@ def render_blocks(template: Path, values: Mapping[str, Any]) -> dict[str, str]:
     """The sections of a card's template, without blank lines around them.
 
     Raises:
+        CardError: the template has a block that is none of [`BLOCKS`].
         jinja2.UndefinedError: the template has a variable that has no value.
     """
     environment = Environment(
@@ -145,6 +146,8 @@ def render_blocks(template: Path, values: Mapping[str, Any]) -> dict[str, str]:
     )
     loaded = environment.get_template(template.name)
     context = loaded.new_context(dict(values))
+    if unknown := loaded.blocks.keys() - set(BLOCKS):
+        raise CardError(f"{template} has the blocks {', '.join(sorted(unknown))}; expected {', '.join(BLOCKS)}.")
     sections = {name: "".join(loaded.blocks[name](context)).strip() if name in loaded.blocks else "" for name in BLOCKS}
     return {name: f"{text}\n" if text else "" for name, text in sections.items()}
 

@@ -25,7 +25,7 @@ O = TypeVar("O", bound=Outcome[Any])  # noqa: E741
 
 
 class Experiment(ABC, Generic[S, O]):
-    """One experiment: a subclass sets the attributes and writes `train` and `cards`.
+    """One experiment: a subclass sets the attributes and writes `train` and `card`.
 
     Attributes:
         name: runs stand under `runs/<name>`.

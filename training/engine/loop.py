@@ -127,7 +127,7 @@ def batches_from(batches: Dataset[dict[str, Any]], first: int, last: int, worker
 def _finite(loss: float, job: Job, step: int) -> float:
     if loss - loss != 0:
         raise DivergedError(
-            f"The loss of {job.folder.name} is {loss} at step {step}; expected a number. Lower --learning_rate or give "
-            "it --warmup_steps, and remove the run's folder."
+            f"The loss of {job.folder.name} is {loss} at step {step}; expected a number. Lower --learning_rate, or let "
+            "it warm up. A run with other settings has a folder of its own."
         )
     return loss

@@ -78,9 +78,15 @@ def _run(experiment: Experiment[Any, Any], stages: Sequence[Sequence[Settings]],
         return
     asked = [settings for runs in stages for settings in runs]
     finished = finished_runs(experiment, asked, Path(options.output_dir))
-    for card in map(experiment.card, by_card(experiment, finished)):
+    cards = [experiment.card(own) for own in by_card(experiment, finished)]
+    if len({card.name for card in cards}) < len(cards):
+        raise SettingsError(
+            f"Two cards would have one name: {', '.join(card.name for card in cards)}. Ask for one preset."
+        )
+    for card in cards:
         folder = card.write(experiment.folder / "card.md", Path(options.cards_dir))
         card.save_checkpoint(Path(options.output_dir) / card.name)
+        print(f"card: {folder}" + (f", checkpoint: {Path(options.output_dir) / card.name}" if card.checkpoint else ""))
         if options.push_to_hub:
             card.push(folder, options.hub_user)
     table = experiment.table(list(finished.values()))
@@ -125,8 +131,12 @@ def plan_of(experiment: Experiment[Any, Any], runs: Sequence[Settings], output_d
             seconds = _similar(settings, done) or _published(settings, published)
             known, unknown = known + (seconds or 0), unknown + (seconds is None)
         table.rows.append([settings.name, state, "" if seconds is None else _duration(seconds)])
-    total = f"{len(runs)} {experiment.unit}; {_duration(known)} on one core by these times"
-    table.notes.append(f"{total}, and {unknown} without a similar run." if unknown else f"{total}.")
+    total = (
+        f"{len(runs)} {experiment.unit}; {_duration(known)} on one core by these times"
+        if known
+        else f"{len(runs)} {experiment.unit}"
+    )
+    table.notes.append(f"{total}; {unknown} without a similar run." if unknown else f"{total}.")
     return table
 
 

@@ -10,8 +10,11 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import signal
+import threading
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -33,6 +36,10 @@ from .trackers import Tracker
 S = TypeVar("S", bound=Settings)
 O = TypeVar("O", bound=Outcome[Any])  # noqa: E741
 RUN_FILE = "run.json"
+
+
+class KilledError(RuntimeError):
+    """A run whose process was killed by somebody else."""
 
 
 def run_all(experiment: Experiment[S, O], runs: Sequence[S], options: Options, jobs: int) -> list[O | None]:
@@ -63,8 +70,16 @@ def run_all(experiment: Experiment[S, O], runs: Sequence[S], options: Options, j
                 as_completed(futures), total=len(futures), desc=experiment.unit, position=0, smoothing=0
             ):
                 found[futures[future]] = future.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)  # or the error would be told when all others have ended
+        except BaseException as error:
+            workers = list(pool._processes.values())  # from Python 3.14 on: pool.terminate_workers()
+            pool.shutdown(wait=False, cancel_futures=True)
+            for worker in workers:  # as if killed: each goes on from its last checkpoint
+                worker.terminate()
+            if isinstance(error, BrokenProcessPool):
+                raise KilledError(
+                    "The process of a run was killed; was there too little memory? Take fewer --jobs. The same command "
+                    "goes on from each run's last checkpoint."
+                ) from error
             raise
     return [found[number] for number in range(len(runs))]
 
@@ -160,7 +175,17 @@ def wait_for_everyone() -> None:
         processes().wait_for_everyone()
 
 
+def _end_with_parent() -> None:
+    """Ends this worker when the command has ended, however that was."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
 def _one_core(lines: Any) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the command ends its workers
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(1)
     globals()["_LINE"] = lines.get()
 

@@ -93,5 +93,5 @@ def test_a_dry_run_trains_nothing(case: Case, tmp_path: Path, capsys: pytest.Cap
     main(case.experiment, arguments)
     said = capsys.readouterr().out
     assert "new" in said
-    assert f" {case.experiment.unit}; " in said
+    assert f" {case.experiment.unit}" in said
     assert not (tmp_path / "runs").exists()

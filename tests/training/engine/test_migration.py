@@ -33,7 +33,7 @@ NAMES = {
 }
 
 
-@pytest.fixture(params=[name for name in CASES if name != "toy"])
+@pytest.fixture(params=[name for name, case in CASES.items() if (OLDER / case.experiment.name).exists()])
 def older(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Any, Path]:
     """An experiment, and a copy of its older runs as --output_dir."""
     experiment = CASES[request.param].experiment

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -166,3 +170,52 @@ def test_ctrl_c_says_how_to_go_on(
         main(EXPERIMENT, ["--output_dir", str(tmp_path)])
     assert left.value.code == 130
     assert f"goes on from each run's last checkpoint: --output_dir {tmp_path}" in capsys.readouterr().err
+
+
+def running(root: Path) -> list[int]:
+    """The processes that have the folder in their command line or their files open there."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if (
+                str(root).encode() in (process / "cmdline").read_bytes()
+                or str(root).encode() in (process / "environ").read_bytes()
+            ):
+                found.append(int(process.name))
+    return found
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
+def test_an_ended_command_leaves_nobody_behind(tmp_path: Path, ending: signal.Signals) -> None:
+    """Ctrl-C and a kill end the runs that are under way, and no further one begins."""
+    command = subprocess.Popen(
+        [
+            *(sys.executable, "-c", COMMAND, "--num_seeds", "4", "--jobs", "2", "--steps", "100000"),
+            *("--checkpoint_steps", "20", "--output_dir", str(tmp_path / "runs")),
+        ],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "HERE": str(tmp_path)},
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        while len(list((tmp_path / "runs").glob("*/checkpoint-*"))) < 2:
+            assert command.poll() is None, command.communicate()[1]
+            time.sleep(0.05)
+    finally:
+        if ending == signal.SIGINT:
+            os.killpg(command.pid, ending)  # as a terminal does
+        else:
+            command.kill()
+        _, said = command.communicate(timeout=60)
+    assert command.returncode == (130 if ending == signal.SIGINT else -ending)
+    assert ("The same command goes on" in said) == (ending == signal.SIGINT)
+    deadline = time.monotonic() + 20
+    while running(tmp_path) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert running(tmp_path) == []
+    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == [
+        "5-cpu-steps=100000-seed0",
+        "5-cpu-steps=100000-seed1",
+    ]
