@@ -137,7 +137,8 @@ def test_its_card_can_be_written(case: Case, straight: tuple[Any, Path], tmp_pat
     here = {"command": "python", "commit": "0" * 40, "machine": describe_machine(), "versions": package_versions()}
     for own in card.outcomes:
         own.origin = here
-    check_folder(card.write(case.experiment.folder / "card.md", tmp_path))
+    card.write(case.experiment.folder / "card.md", tmp_path / card.name)
+    check_folder(tmp_path / card.name)
 
 
 def test_every_setting_and_option_has_help(case: Case) -> None:

@@ -11,7 +11,7 @@ from typing import Any, Generic, NoReturn, Protocol, TypeVar, get_type_hints
 
 from transformers import HfArgumentParser
 
-from .settings import AXIS, OPTION, Settings, SettingsError, check_names, names_of, parse_seeds, parts_of
+from .settings import AXIS, OPTION, Settings, SettingsError, check_names, check_range, names_of, parse_seeds, parts_of
 from .trackers import TRACKERS
 
 
@@ -24,7 +24,7 @@ class Options:
     preset: list[str] = field(default_factory=list, metadata={"help": "presets of the settings"})
     output_dir: str = field(default="", metadata={"help": "models and outcomes go there"})
     cards_dir: str = field(default="runs/cards", metadata={"help": "results, figures and model cards go there"})
-    jobs: int = field(default=0, metadata={"help": "runs trained side by side; 0: one for each core"})
+    jobs: int = field(default=0, metadata={"help": "runs trained side by side; 0: one for each core", "least": 0})
     report_to: list[str] = field(
         default_factory=list, metadata={"help": f"trackers of the training: {', '.join(TRACKERS)}"}
     )
@@ -39,8 +39,12 @@ class Options:
 class StepOptions(Options):
     """Options of experiments that train step by step."""
 
-    checkpoint_steps: int = field(default=1_000, metadata={"help": "save a run's state every so many steps"})
-    data_workers: int = field(default=0, metadata={"help": "processes a run that make its batches, for a GPU"})
+    checkpoint_steps: int = field(
+        default=1_000, metadata={"help": "steps between two saves of a run's state", "least": 1}
+    )
+    data_workers: int = field(
+        default=0, metadata={"help": "processes that make a run's batches, for a GPU", "least": 0}
+    )
 
 
 T = TypeVar("T", bound=Options)
@@ -116,8 +120,8 @@ def read(experiment: Declared, parser: HfArgumentParser, arguments: Sequence[str
     if unknown:
         raise SettingsError(f"unrecognized arguments: {' '.join(unknown)}; see --help.")
     options = experiment.options(**vars(executed))
-    if options.jobs < 0:
-        raise SettingsError(f"--jobs must be 0 or more, got {options.jobs}.")
+    for entry in fields(experiment.options):
+        check_range(entry, getattr(options, entry.name))
     if options.push_to_hub and not options.hub_user:
         raise SettingsError("--push_to_hub needs --hub_user: the user or organization to push to.")
     presets = parts_of(options.preset or [experiment.preset])
@@ -185,7 +189,8 @@ def _members(settings: type[Settings]) -> Iterator[tuple[str, Any, Any]]:
         elif role == OPTION:
             known = entry.metadata["known"]
             text += (f"; of {', '.join(map(str, known))}" if known else "") + _preset_values(settings, entry)
-            yield entry.name, hints[entry.name] | None, field(default=None, metadata={"help": text}, kw_only=True)
+            kind = hints[entry.name] if hints[entry.name] is bool else hints[entry.name] | None  # bool: a flag
+            yield entry.name, kind, field(default=None, metadata={"help": text}, kw_only=True)
 
 
 def _preset_values(settings: type[Settings], entry: Field[Any]) -> str:

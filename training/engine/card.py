@@ -72,9 +72,8 @@ class Card:
     checkpoint: Checkpoint | None = None
     seconds: float | None = None
 
-    def write(self, template: Path, cards_dir: Path) -> Path:
-        """Writes the card's folder whole, and returns it."""
-        folder = cards_dir / self.name
+    def write(self, template: Path, folder: Path) -> None:
+        """Writes the card's folder whole."""
         folder.mkdir(parents=True, exist_ok=True)
         seconds = self.seconds if self.seconds is not None else sum(outcome.seconds for outcome in self.outcomes)
         origin = common_origin(outcome.origin for outcome in self.outcomes)
@@ -87,7 +86,6 @@ class Card:
             write_text_atomically(folder / name, text)
         write_text_atomically(folder / "card.yaml", self._yaml(template))
         render_folder(folder)
-        return folder
 
     def _yaml(self, template: Path) -> str:
         sections = render_blocks(template, {"name": self.name, **self.text})

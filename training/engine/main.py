@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 import statistics
 import sys
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from .tables import Table, print_markdown
 from .trackers import check_trackers
 
 INTERRUPTED = 130
+_WRONG_VALUES = (ValueError, FileExistsError, FileNotFoundError, NotADirectoryError)
 _OURS = ("hf_mech", __name__.partition(".")[0])  # the packages whose errors are one line
 _TIMES = ("training_seconds", "seconds")  # the metrics of a card that say how long a run took
 _CARDS = Path(__file__).parents[2] / "model_cards"
@@ -49,7 +50,7 @@ def main(experiment: Experiment[Any, Any], arguments: Sequence[str] | None = Non
         if is_main_process():
             migrate(experiment, output_dir)
         wait_for_everyone()
-        stages = [list(stage) for stage in experiment.stages(request)]
+        stages = [list(dict.fromkeys(stage)) for stage in experiment.stages(request)]
         if request.options.dry_run:
             if is_main_process():
                 print_markdown(plan_of(experiment, [run for stage in stages for run in stage], output_dir).markdown())
@@ -60,9 +61,12 @@ def main(experiment: Experiment[Any, Any], arguments: Sequence[str] | None = Non
         sys.stderr.write(f"\nInterrupted. The same command goes on from each run's last checkpoint: {again}\n")
         raise SystemExit(INTERRUPTED) from None
     except Exception as error:
-        if type(error).__module__.partition(".")[0] not in _OURS and not isinstance(error, FileExistsError):
+        if type(error).__module__.partition(".")[0] not in _OURS and not isinstance(error, OSError):
             raise  # its traceback is wanted: it is a bug
-        parser.exit(2 if isinstance(error, ValueError | FileExistsError) else 1, _one_line(parser.prog, error))
+        parser.exit(
+            2 if isinstance(error, _WRONG_VALUES) else 1,
+            _one_line(parser.prog, error),
+        )
 
 
 def _one_line(program: str, error: Exception) -> str:
@@ -77,40 +81,33 @@ def _run(experiment: Experiment[Any, Any], stages: Sequence[Sequence[Settings]],
     if not is_main_process():
         return
     asked = [settings for runs in stages for settings in runs]
-    finished = finished_runs(experiment, asked, Path(options.output_dir))
-    cards = [experiment.card(own) for own in by_card(experiment, finished)]
+    every = finished_runs(experiment, asked, Path(options.output_dir))
+    cards = [experiment.card(finished) for finished in every]
     if len({card.name for card in cards}) < len(cards):
-        raise SettingsError(
-            f"Two cards would have one name: {', '.join(card.name for card in cards)}. Ask for one preset."
-        )
-    for card in cards:
-        folder = card.write(experiment.folder / "card.md", Path(options.cards_dir))
-        card.save_checkpoint(Path(options.output_dir) / card.name)
-        print(f"card: {folder}" + (f", checkpoint: {Path(options.output_dir) / card.name}" if card.checkpoint else ""))
+        names = ", ".join(card.name for card in cards)
+        raise SettingsError(f"Two cards would have one name: {names}. Ask for one preset at a time.")
+    for card, finished in zip(cards, every, strict=True):
+        folder, checkpoint = Path(options.cards_dir) / card.name, Path(options.output_dir) / card.name
+        card.write(experiment.folder / "card.md", folder)
+        card.save_checkpoint(checkpoint)
         if options.push_to_hub:
             card.push(folder, options.hub_user)
-    table = experiment.table(list(finished.values()))
-    print_markdown(table.markdown() if isinstance(table, Table) else table)
+        table = experiment.table(list(finished.values()))
+        print_markdown(table.markdown() if isinstance(table, Table) else table)
+        print(f"card: {folder}" + (f", checkpoint: {checkpoint}" if card.checkpoint else ""))
 
 
 def finished_runs(
     experiment: Experiment[Any, Any], asked: Sequence[Settings], output_dir: Path
-) -> dict[Path, Outcome[Any]]:
-    """The finished runs that share a card with runs asked for, by folder, in the order of the tables."""
-    cards = {experiment.shares_card(settings) for settings in asked}
-    found = {file.parent: experiment.load(file.parent) for file in output_dir.rglob(OUTCOME_FILE)}
-    own = {folder: outcome for folder, outcome in found.items() if experiment.shares_card(outcome.settings) in cards}
-    return dict(sorted(own.items(), key=lambda pair: experiment.order(pair[1])))
-
-
-def by_card(
-    experiment: Experiment[Any, Any], finished: Mapping[Path, Outcome[Any]]
-) -> Iterable[dict[Path, Outcome[Any]]]:
-    """The finished runs, card by card."""
-    cards: dict[Hashable, dict[Path, Outcome[Any]]] = {}
-    for folder, outcome in finished.items():
-        cards.setdefault(experiment.shares_card(outcome.settings), {})[folder] = outcome
-    return cards.values()
+) -> list[dict[Path, Outcome[Any]]]:
+    """The finished runs that share a card with runs asked for, card by card: by folder, in the order of the tables."""
+    cards: dict[Hashable, dict[Path, Outcome[Any]]] = {experiment.shares_card(settings): {} for settings in asked}
+    found = [(file.parent, experiment.load(file.parent)) for file in output_dir.rglob(OUTCOME_FILE)]
+    for folder, outcome in sorted(found, key=lambda pair: experiment.order(pair[1])):
+        key = experiment.shares_card(outcome.settings)
+        if key in cards and folder == output_dir / outcome.settings.name:  # not a copy of somebody's
+            cards[key][folder] = outcome
+    return [finished for finished in cards.values() if finished]
 
 
 # ------------------------------------------------------------------------------------------------------------ dry run
@@ -141,22 +138,23 @@ def plan_of(experiment: Experiment[Any, Any], runs: Sequence[Settings], output_d
 
 
 def _similar(settings: Settings, done: Sequence[Outcome[Any]]) -> float | None:
-    """The median time of runs that differ in the seed alone."""
+    """The median time of finished runs of another seed, or of another part of a split."""
 
-    def without_seed(content: Settings) -> dict[str, Any]:
-        return {name: value for name, value in content.to_dict().items() if name not in ("seed", "start", "stop")}
+    def shared(content: Settings) -> dict[str, Any]:
+        own = ("seed", "stop", "start") if hasattr(content, "stop") else ("seed",)
+        return {name: value for name, value in content.to_dict().items() if name not in own}
 
-    seconds = [outcome.seconds for outcome in done if without_seed(outcome.settings) == without_seed(settings)]
+    seconds = [outcome.seconds for outcome in done if shared(outcome.settings) == shared(settings)]
     return statistics.median(seconds) if seconds else None
 
 
 def _published(settings: Settings, entries: Sequence[Measurement]) -> float | None:
-    """The mean time of the published runs that agree in every setting that both name."""
-    own = settings.to_dict()
+    """The mean time of the published runs that agree in every setting that both name, departures among them."""
+    own, departures = settings.to_dict(), settings.departures
     for entry in entries:
         shared = entry.setting.keys() & own.keys() - {"seed", "seeds"}
-        named = entry.metric in _TIMES and entry.config in own.values()
-        if named and "preset" in shared and all(entry.setting[name] == own[name] for name in shared):
+        named = entry.metric in _TIMES and entry.config in own.values() and "preset" in shared
+        if named and departures.keys() <= shared and all(entry.setting[name] == own[name] for name in shared):
             return entry.mean
     return None
 

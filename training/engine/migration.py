@@ -43,21 +43,25 @@ def _older(experiment: Experiment[Any, Any], output_dir: Path) -> Iterator[tuple
     for folder, note in notes.items():
         before, outcome = _read(note), folder / OUTCOME_FILE
         settings = _settings(experiment, before, folder)
-        if outcome.exists():
-            older = "settings" not in _read(outcome)
-        else:
-            older = settings is not None and (output_dir / settings.name, before) != (folder, settings.to_dict())
-        if settings is not None and older:
+        if settings is None or (output_dir / settings.name).parent != folder.parent:
+            continue
+        changed = (settings.name.rpartition("/")[2], before) != (folder.name, settings.to_dict())
+        if "settings" not in _read(outcome) if outcome.exists() else changed:
             yield note, settings
     for file in sorted(output_dir.rglob("*.json")):  # a part of a split was one file
         if file.stem.isdigit() and "part" in (content := _read(file)):
             settings = _settings(experiment, content, file.parent)
-            if settings is not None:
+            if settings is not None and (output_dir / settings.name).parent == file.parent:
                 yield file, settings
 
 
 def _read(file: Path) -> dict[str, Any]:
-    return json.loads(file.read_text("utf-8"))
+    """The file's content; nothing if it is no JSON object, so no run of ours."""
+    try:
+        content = json.loads(file.read_text("utf-8"))
+    except ValueError:
+        return {}
+    return content if isinstance(content, dict) else {}
 
 
 def _settings(experiment: Experiment[Any, Any], record: dict[str, Any], folder: Path) -> Settings | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import pickle
 import signal
 import threading
 from collections.abc import Sequence
@@ -191,4 +192,11 @@ def _one_core(lines: Any) -> None:
 
 
 def _run_on_line(experiment: Experiment[S, O], settings: S, job: Job) -> O | None:
-    return run_one(experiment, settings, replace(job, position=globals()["_LINE"]))
+    try:
+        return run_one(experiment, settings, replace(job, position=globals()["_LINE"]))
+    except Exception as error:
+        try:
+            pickle.loads(pickle.dumps(error))
+        except Exception:  # noqa: BLE001  (an exception may fail in its own way)
+            raise SettingsError(str(error)) from None
+        raise

@@ -50,16 +50,24 @@ def axis(
     return field(metadata=metadata | {"least": least})
 
 
-def option(help: str, *, default: Any = MISSING, known: Iterable[Any] = (), least: float | None = None) -> Any:
+def option(
+    help: str,
+    *,
+    default: Any = MISSING,
+    known: Iterable[Any] = (),
+    least: float | None = None,
+    most: float | None = None,
+) -> Any:
     """A field that has an option of its own, which replaces the preset's value.
 
     Args:
         help: of the option.
         default: the value in a preset that does not name the field.
         known: the values that it may take; empty: any.
-        least: the smallest number that it may be.
+        least, most: the smallest and the largest number that it may be.
     """
-    return field(default=default, metadata={"role": OPTION, "help": help, "known": tuple(known), "least": least})
+    metadata = {"role": OPTION, "help": help, "known": tuple(known), "least": least, "most": most}
+    return field(default=default, metadata=metadata)
 
 
 def fixed(help: str, *, default: Any = MISSING) -> Any:
@@ -85,7 +93,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         for entry in fields(self):
-            _check(entry, getattr(self, entry.name))
+            check_range(entry, getattr(self, entry.name))
 
     @classmethod
     def of(cls, preset: str, overrides: Mapping[str, Any] | None = None, **given: Any) -> Self:
@@ -116,10 +124,15 @@ class Settings:
         return [str(getattr(self, name)) for name in names_of(self, AXIS)]
 
     @property
+    def ending(self) -> list[str]:
+        """The last parts of the name: the seed, if there is one."""
+        return [f"seed{self.seed}"] if hasattr(self, "seed") else []
+
+    @property
     def name(self) -> str:
         """The run's folder under --output_dir."""
         parts = [*self.labels, self.preset, *(f"{name}={value}" for name, value in self.departures.items())]
-        parts += [f"seed{self.seed}"] if hasattr(self, "seed") else []
+        parts += self.ending
         name = "-".join(part.replace("/", "_") for part in parts)
         if len(name) <= _LONGEST_NAME:
             return name
@@ -189,10 +202,15 @@ def check_names(asked: Iterable[Any], known: Iterable[Any], option: str) -> None
         raise SettingsError(f"{option} must be of {', '.join(map(str, known))}, got {', '.join(unknown)}.")
 
 
-def _check(entry: Field[Any], value: Any) -> None:
-    known, least = entry.metadata.get("known", ()), entry.metadata.get("least")
+def check_range(entry: Field[Any], value: Any) -> None:
+    """Raises SettingsError if a field's value is unknown, too small, too large, or no number."""
+    known, least, most = (entry.metadata.get(name) for name in ("known", "least", "most"))
     asked_by = f"--{entry.metadata.get('called') or entry.name}"
-    if known and value is not None:
+    if value is None:
+        return
+    if known:
         check_names([value], known, asked_by)
-    if least is not None and value is not None and not value >= least:  # also refuses nan
+    if least is not None and not least <= value < float("inf"):  # nor nan
         raise SettingsError(f"{asked_by} must be {least} or more, got {value}.")
+    if most is not None and value > most:
+        raise SettingsError(f"{asked_by} must be {most} or less, got {value}.")

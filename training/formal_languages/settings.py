@@ -84,8 +84,8 @@ class Run(Settings):
     )
     warmup_steps: int = option("steps over which the schedule warms up", least=0)
     max_grad_norm: float = option("gradients are clipped to this norm", default=1.0, least=0)
-    dropout: float = option("dropout of the transformers' hidden states", default=0.1, least=0)
-    attention_dropout: float = option("dropout of their attention", least=0)
+    dropout: float = option("dropout of the transformers' hidden states", default=0.1, least=0, most=1)
+    attention_dropout: float = option("dropout of their attention", least=0, most=1)
     # The paper is silent. With RoBERTa's 0.02 at d 64 the stack is found late or, in the ALM layout of reverse_string,
     # not at all in the steps of `cpu`.
     initializer_range: float = option("standard deviation of their new weights", default=0.1, least=0)

@@ -130,7 +130,9 @@ def summary(cards: Path) -> list[list[str]]:
     file = cards / NAME / "results.json"
     scores: dict[str, dict[str, str]] = {}
     for entry in Results.load(file).results if file.exists() else []:
-        if entry.metric == SCORE and entry.setting["start"] == "scratch":
+        setting = entry.setting
+        usual = setting["start"] == "scratch" and setting["multi_pop"] == 1 and "departures" not in setting
+        if entry.metric == SCORE and usual:
             figure = f"{entry.mean:.1f} ± {entry.std:.1f}"
             scores.setdefault(entry.setting["objective"], {})[entry.setting["form"]] = figure
     return [
@@ -140,6 +142,7 @@ def summary(cards: Path) -> list[list[str]]:
             *(f"{forms['stack']} ({forms['vanilla']})", "other corpora", "in everything"),
         ]
         for objective, forms in scores.items()
+        if {"stack", "vanilla"} <= forms.keys()
     ]
 
 

@@ -29,13 +29,16 @@ from transformers.trainer_utils import EvalPrediction
 from transformers.utils.logging import disable_progress_bar
 
 from hf_mech.hub.checkpoint import save_checkpoint
+from hf_mech.hub.files import write_text_atomically
 from hf_mech.text.blocks import Collator, Prepared, evaluation_rows
 
 from ..engine import Job, Outcome
+from ..engine.loop import DivergedError
 from ..engine.run import last_checkpoint
 from .models import StartError, logits_difference, model_from_checkpoint, new_model
 from .settings import Run
 
+_DIVERGED = 700.0  # nats a token; the exponential of more is no number
 _COMPARED = 16  # rows on which a fine-tuned model's first logits are compared with its checkpoint's
 
 
@@ -93,7 +96,7 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
     if job.stop_at is not None:
         return None
 
-    curve = [math.exp(entry["eval_nll"]) for entry in trainer.state.log_history if "eval_nll" in entry]
+    curve = [perplexity_of(entry["eval_nll"]) for entry in trainer.state.log_history if "eval_nll" in entry]
     outcome = RunOutcome(
         settings=run,
         data=asdict(Prepared.load(data)),
@@ -237,7 +240,7 @@ class Watch(TrainerCallback):
             self.job.tracker.log({"train/loss": logs["loss"]}, state.global_step)
 
     def on_evaluate(self, args: Any, state: Any, control: Any, metrics: dict[str, float], **more: Any) -> None:
-        perplexity = math.exp(metrics["eval_nll"])
+        perplexity = perplexity_of(metrics["eval_nll"])
         self.bar.set_postfix_str(f"perplexity {perplexity:.4g}")
         self.job.tracker.log({"eval/perplexity": perplexity}, state.global_step)
 
@@ -260,16 +263,36 @@ def _clock(trainer: Trainer) -> Clock:
 
 
 def _perplexity(trainer: Trainer, rows: Any) -> float:
-    return math.exp(trainer.predict(rows).metrics["test_nll"])
+    return perplexity_of(trainer.predict(rows).metrics["test_nll"])
+
+
+def perplexity_of(nll: float) -> float:
+    """The perplexity of a mean negative log-likelihood in nats.
+
+    Raises:
+        DivergedError: it is no number, or too large for one.
+    """
+    if not nll < _DIVERGED:
+        raise DivergedError(f"The validation loss is {nll} nats a token. Lower --learning_rate.")
+    return math.exp(nll)
 
 
 def _remove_unfinished(folder: Path) -> None:
-    """Removes checkpoints that a kill left half written: the Trainer writes `trainer_state.json` last."""
+    """Removes checkpoints that a kill left half written: the Trainer writes `trainer_state.json` last.
+
+    The others hold the path of the best one, which is put right if the run's folder was moved: the Trainer would
+    otherwise keep the last weights.
+    """
     for checkpoint in folder.glob("checkpoint-*"):
+        file = checkpoint / "trainer_state.json"
         try:
-            json.loads((checkpoint / "trainer_state.json").read_text())
+            state = json.loads(file.read_text())
         except (FileNotFoundError, json.JSONDecodeError):
             shutil.rmtree(checkpoint)
+            continue
+        best = str(folder / Path(state["best_model_checkpoint"]).name)
+        if best != state["best_model_checkpoint"]:
+            write_text_atomically(file, json.dumps(state | {"best_model_checkpoint": best}, indent=2) + "\n")
 
 
 def _stopped_early(checkpoint: Path, patience: int) -> int | None:

@@ -70,7 +70,7 @@ class Run(Settings):
         "AdamW's learning rate after --warmup; it falls linearly to zero; lower for mlm and for trained weights",
         least=0,
     )
-    warmup: float = option("share of the steps over which the learning rate rises", least=0)
+    warmup: float = option("share of the steps over which the learning rate rises", least=0, most=1)
     batch_size: int = option("blocks a step", least=1)
     epochs: int = option("epochs at most", least=1)
     patience: int = option("stop after so many epochs without a better validation loss", default=5, least=1)

@@ -43,7 +43,8 @@ class Part(Settings):
 
     @property
     def name(self) -> str:
-        return f"{self.program}/{self.task}/{self.split}/{self.start:07d}"
+        departures = "".join(f"-{name}={value}" for name, value in self.departures.items())
+        return f"{self.program}/{self.task}/{self.split}/{self.start:07d}{departures}"
 
     @property
     def positions(self) -> int:

@@ -24,7 +24,9 @@ class StripsOptions(Options):
     )
     domain_file: str | None = field(default=None, metadata={"help": "with --domain pddl: your domain"})
     problem_file: str | None = field(default=None, metadata={"help": "with --domain pddl: your problem"})
-    checkpoint_steps: int = field(default=10_000, metadata={"help": "save a cell's state every so many steps"})
+    checkpoint_steps: int = field(
+        default=10_000, metadata={"help": "steps between two saves of a cell's state", "least": 1}
+    )
 
 
 class StripsExperiment(Experiment[Cell, CellOutcome]):
@@ -48,7 +50,9 @@ class StripsExperiment(Experiment[Cell, CellOutcome]):
     def stages(self, request: Request[StripsOptions]) -> Iterable[Sequence[Cell]]:
         options, axes = request.options, request.axes
         files = {name: getattr(options, name) for name in ("domain_file", "problem_file")}
-        if ("pddl" in axes["domain"]) != (None not in files.values()):
+        if set(axes["domain"]) == {"pddl"} and None not in files.values():
+            pass
+        elif "pddl" in axes["domain"] or set(files.values()) != {None}:
             raise SettingsError("--domain pddl goes with --domain_file and --problem_file, and they with it.")
         cells = []
         for domain in axes["domain"]:

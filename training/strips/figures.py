@@ -26,7 +26,7 @@ def figures_of(
     problem: StripsProblem,
     learned: StripsDomain,
     model: StripsTransformer,
-    measured: Sequence[Measurement],
+    curve: Sequence[Measurement],
     judged: Sequence[tuple[CellOutcome, Sequence[Equivalence]]],
 ) -> dict[str, tuple[Figure, str]]:
     """Pictures with their captions, by file name.
@@ -36,7 +36,7 @@ def figures_of(
         problem: the hidden problem.
         learned: the checkpoint's domain.
         model: the checkpoint.
-        measured: the figures of all cells.
+        curve: the test accuracies of the cells that differ from it in the number of traces alone.
         judged: every cell with the verdicts on its seeds.
     """
     hidden, cell = problem.domain, chosen.settings
@@ -75,9 +75,7 @@ def figures_of(
             "scores S' as shade, and the output y",
         )
     points = [
-        Point(m.setting["num_train"], tuple(m.values), *((m.paper.mean, m.paper.std) if m.paper else ()))
-        for m in measured
-        if (m.metric, m.setting["head_factor"], m.setting["preset"]) == ("test_trace_accuracy", 1, cell.preset)
+        Point(m.setting["num_train"], tuple(m.values), *((m.paper.mean, m.paper.std) if m.paper else ())) for m in curve
     ]
     if points:
         curves = {cell.domain: sorted(points, key=lambda point: point.size)}

@@ -68,10 +68,10 @@ class Cell(Settings):
     )
     # Rare gradients, an action seen in one batch of a hundred, take steps of lr / sqrt(1 - beta2): with torch's 0.999
     # they undo what was learnt.
-    beta2: float = option("RAdam's second coefficient", least=0)
+    beta2: float = option("RAdam's second coefficient", least=0, most=1)
     learning_rate: float = option("RAdam's learning rate", default=0.02, least=0)
     batch_size: int = option("traces a step", default=8, least=1)
-    num_test: int = option("test traces, half of them positive", default=10_000, least=1)
+    num_test: int = option("test traces, half of them positive", default=10_000, least=2)
     domain_file: str | None = fixed("the PDDL domain of --domain pddl", default=None)
     problem_file: str | None = fixed("the PDDL problem of --domain pddl", default=None)
 
@@ -81,8 +81,8 @@ class Cell(Settings):
         return [self.domain if self.problem_file is None else Path(self.problem_file).stem, str(self.num_train), *heads]
 
     @property
-    def name(self) -> str:
-        return super().name + ("" if self.seeds == ALL_SEEDS else f"-seeds={self.seeds}")
+    def ending(self) -> list[str]:
+        return [] if self.seeds == ALL_SEEDS else [f"seeds={self.seeds}"]
 
     @property
     def data(self) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from .settings import Run
 class TemplaticOptions(StepOptions):
     """Options of the baselines besides those of all."""
 
-    eval_batch: int = field(default=100, metadata={"help": "prompts completed at a time"})
+    eval_batch: int = field(default=100, metadata={"help": "prompts completed at a time", "least": 1})
 
 
 class TemplaticExperiment(Experiment[Run, RunOutcome]):

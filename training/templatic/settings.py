@@ -82,7 +82,7 @@ class Run(Settings):
     scheduler: str = option("the schedule of the learning rate; the paper names none", known=SCHEDULERS)
     warmup_steps: int = option("steps over which the schedule warms up", least=0)
     max_grad_norm: float = option("gradients are clipped to this norm; the paper is silent", default=1.0, least=0)
-    dropout: float = option("dropout of the hidden states", default=0.0, least=0)
+    dropout: float = option("dropout of the hidden states", default=0.0, least=0, most=1)
     eval_prompts: int = option("prompts of each split that are measured, drawn with --eval_seed; 0: all", least=0)
     eval_seed: int = option("seed of their choice, the same for every model", default=0, least=0)
     mixed_precision: str = option("of the arithmetic", default="no", known=("no", "bf16"))

@@ -25,7 +25,7 @@ def test_a_part_is_right_and_is_not_run_again(part: Part, job: Job, tmp_path: Pa
     assert outcome.longest == max(len(prompt.split()) for prompt in prompts)
     assert outcome.origin == job.origin
     assert outcome.cpu_seconds > 0
-    folder = tmp_path / "pargen" / "1_shot_rlw" / "test" / "0000007"
+    folder = tmp_path / "pargen" / "1_shot_rlw" / "test" / part.name.rpartition("/")[2]
     assert EXPERIMENT.load(folder) == outcome
     assert sorted(path.name for path in folder.iterdir()) == ["outcome.json", "run.json"]  # nothing temporary is left
     assert list(folder.parent.iterdir()) == [folder]

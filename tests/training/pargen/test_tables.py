@@ -57,7 +57,8 @@ def finished(folder: Path, outcomes: Sequence[PartOutcome]) -> dict[Path, PartOu
         own = folder / outcome.settings.name
         own.mkdir(parents=True, exist_ok=True)
         outcome.save(own)
-    return finished_runs(EXPERIMENT, [outcomes[0].settings], folder)
+    (found,) = finished_runs(EXPERIMENT, [outcomes[0].settings], folder)
+    return found
 
 
 def test_the_parts_of_a_program_are_found_in_their_order(part: Part, tmp_path: Path):

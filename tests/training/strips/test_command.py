@@ -84,7 +84,7 @@ def test_the_checkpoint_is_the_best_member_of_the_largest_cell(finished: Finishe
 
 
 def test_the_table_is_printed(finished: Finished):
-    rows = [line for line in finished.printed.splitlines() if "simple" in line]
+    rows = [line for line in finished.printed.splitlines() if line.startswith(" simple")]
     assert len(rows) == 2
     assert "1.000 ± 0.000" in rows[0]
     assert "0.983 ± 0.052" in rows[1]  # the paper's, for 200 traces
