@@ -16,7 +16,7 @@ class Run(Settings):
     task: str = axis("the task", ("long", "short"))
     seed: int = fixed("of the weights")
     steps: int = option("steps", least=1)
-    rate: float = option("rate", default=0.1, least=0)
+    rate: float = option("rate", default=0.1, least=0, most=1)
     kind: str = option("kind", default="a", known=("a", "b/c"))
 
 
@@ -52,6 +52,8 @@ def test_a_name_that_is_too_long_for_a_folder_ends_in_a_digest() -> None:
         ("gpu", {}, r"--preset must be of paper, cpu, got gpu"),
         ("cpu", {"steps": 0}, r"--steps must be 1 or more, got 0"),
         ("cpu", {"rate": float("nan")}, r"--rate must be 0 or more, got nan"),
+        ("cpu", {"rate": float("inf")}, r"--rate must be 0 or more, got inf"),
+        ("cpu", {"rate": 1.5}, r"--rate must be 1 or less, got 1.5"),
         ("cpu", {"kind": "z"}, r"--kind must be of a, b/c, got z"),
     ],
 )

@@ -43,3 +43,18 @@ def test_patience_that_has_ended_stays_ended(run: Run, job: Job):
     assert outcome.epochs == 2
     assert outcome.best_epoch == 1
     assert outcome.validation_perplexity == [outcome.perplexity_before] * 2
+
+
+def test_a_run_that_was_moved_finds_its_best_weights(run: Run, job: Job, tmp_path: Path):
+    """The Trainer notes the best checkpoint by its path; elsewhere it would keep the last weights."""
+    worse = replace(run, objective="clm", learning_rate=1.0, epochs=6, patience=9)  # diverges after the first epoch
+    straight, moved = replace(job, folder=tmp_path / "straight"), replace(job, folder=tmp_path / "moved")
+    expected = run_one(EXPERIMENT, worse, straight)
+    assert expected is not None
+    assert expected.best_epoch == 1
+    before = replace(job, folder=tmp_path / "before")
+    assert run_one(EXPERIMENT, worse, replace(before, stop_at=3)) is None
+    before.folder.rename(moved.folder)
+    resumed = run_one(EXPERIMENT, worse, moved)
+    assert resumed is not None
+    assert {**asdict(resumed), "seconds": 0} == {**asdict(expected), "seconds": 0}
