@@ -31,7 +31,8 @@ class Options:
     push_to_hub: bool = field(default=False, metadata={"help": "push each card's checkpoint and the card"})
     hub_user: str | None = field(default=None, metadata={"help": "the user or organization to push to"})
     dry_run: bool = field(
-        default=False, metadata={"help": "train nothing; print the runs, and how long similar ones took"}
+        default=False,
+        metadata={"help": "train nothing; print the runs, and how long similar ones took"},
     )
 
 

@@ -48,7 +48,7 @@ def main(experiment: Experiment[Any, Any], arguments: Sequence[str] | None = Non
             raise SettingsError("A run is not shared by processes: start this with python, and give --jobs.")
         output_dir = Path(request.options.output_dir)
         if is_main_process():
-            migrate(experiment, output_dir)
+            migrate(experiment, output_dir)  # also in a dry run, which could not tell what is done otherwise
         wait_for_everyone()
         stages = [list(dict.fromkeys(stage)) for stage in experiment.stages(request)]
         if request.options.dry_run:

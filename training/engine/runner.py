@@ -96,6 +96,8 @@ def run_one(experiment: Experiment[S, O], settings: S, job: Job) -> O | None:
     """
     claim(job.folder, settings)
     if (job.folder / OUTCOME_FILE).exists():
+        if is_main_process():
+            remove_checkpoints(job.folder)  # a kill may have come between the outcome and this
         return experiment.load(job.folder)
     tracking = Path(job.options.output_dir) / "tracking"
     job = replace(

@@ -172,6 +172,15 @@ def test_ctrl_c_says_how_to_go_on(
     assert f"goes on from each run's last checkpoint: --output_dir {tmp_path}" in capsys.readouterr().err
 
 
+def test_what_a_kill_left_of_a_finished_run_is_removed(tmp_path: Path) -> None:
+    command = ["--steps", "5", "--output_dir", str(tmp_path / "runs"), "--cards_dir", str(tmp_path / "cards")]
+    main(EXPERIMENT, command)
+    folder = tmp_path / "runs" / "5-cpu-steps=5-seed0"
+    (folder / "checkpoint-4").mkdir()
+    main(EXPERIMENT, command)
+    assert sorted(path.name for path in folder.iterdir()) == ["model", "outcome.json", "run.json"]
+
+
 def running(root: Path) -> list[int]:
     """The processes that have the folder in their command line or their files open there."""
     found = []
