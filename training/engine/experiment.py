@@ -12,6 +12,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Generic, TypeVar
 
 from .arguments import Options, Request
@@ -25,9 +26,11 @@ O = TypeVar("O", bound=Outcome[Any])  # noqa: E741
 
 
 class Experiment(ABC, Generic[S, O]):
-    """One experiment: a subclass sets the attributes and writes `train` and `card`.
+    """One experiment: a subclass sets the attributes and writes `train`.
 
     Attributes:
+        report: the module with the functions `card`, `order`, `table`, `results` and `summary`, if these are not the
+            subclass's own.
         name: runs stand under `runs/<name>`.
         settings, outcome: the classes of its settings and its outcomes.
         shared: classes of settings that all runs of a command share, such as those of the data.
@@ -39,6 +42,7 @@ class Experiment(ABC, Generic[S, O]):
         forgotten: entries of older outcomes that today's do not have.
     """
 
+    report: ModuleType
     name: str
     settings: type[Settings]
     outcome: type[Outcome[Any]]
@@ -62,7 +66,10 @@ class Experiment(ABC, Generic[S, O]):
     def train(self, settings: S, job: Job, /) -> O | None:
         """Trains one run, or goes on from its last checkpoint; saves the model in `job.folder / "model"`."""
 
-    @abstractmethod
+    def shares_card(self, settings: S, /) -> Hashable:
+        """A key that is the same for runs that share a card: here the preset."""
+        return settings.preset
+
     def card(self, finished: Mapping[Path, O], /) -> Card:
         """The card of finished runs.
 
@@ -70,30 +77,27 @@ class Experiment(ABC, Generic[S, O]):
             finished: the outcomes by folder, in the order of the tables: all runs under --output_dir that share a card
                 with runs that were asked for.
         """
-
-    def shares_card(self, settings: S, /) -> Hashable:
-        """A key that is the same for runs that share a card: here the preset."""
-        return settings.preset
+        return self.report.card(finished)
 
     def order(self, outcome: O, /) -> Any:
         """A key that sorts the outcomes as the tables have them."""
-        return outcome.settings.name
+        return self.report.order(outcome)
 
     def table(self, finished: Sequence[O], /) -> Table | str:
         """The table that the command prints at its end; Markdown if it is text."""
-        return ""
+        return self.report.table(finished)
 
     def results(self, cards: Path, /) -> dict[str, str]:
-        """Markdown by the name of the mark under which it stands in the README or in docs/results.
+        """Markdown by the name of its marks in the README or in docs/results.
 
         Args:
             cards: the folder of all cards.
         """
-        return {}
+        return self.report.results(cards)
 
     def summary(self, cards: Path, /) -> list[list[str]]:
         """The experiment's rows of the README's summary: experiment, measure, ours, the paper's, what is reduced."""
-        return []
+        return self.report.summary(cards)
 
     def upgrade(self, record: dict[str, Any], folder: Path, /) -> dict[str, Any] | None:
         """Settings of today, as JSON has them, from those that an earlier version of the code left in a folder.

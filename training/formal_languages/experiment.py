@@ -8,7 +8,6 @@ from typing import Any
 
 from ..engine import Experiment, Request, SettingsError, StepOptions
 from . import report
-from .groups import order
 from .run import RunOutcome, train_run
 from .settings import TRANSFORMERS, Run
 
@@ -24,11 +23,7 @@ class FormalLanguagesExperiment(Experiment[Run, RunOutcome]):
     outcome = RunOutcome
     options = StepOptions
     train = staticmethod(train_run)
-    order = staticmethod(order)
-    card = staticmethod(report.card)
-    table = staticmethod(report.table)
-    results = staticmethod(report.results)
-    summary = staticmethod(report.summary)
+    report = report
 
     def stages(self, request: Request[StepOptions]) -> Iterable[Sequence[Run]]:
         runs = []

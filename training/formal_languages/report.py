@@ -15,6 +15,7 @@ from ..engine.card import Card, Checkpoint
 from ..engine.tables import Table, percent, steps_in_words
 from .figures import figures_of
 from .groups import NOT_THE_PAPERS, SCORE, Group, accuracy_by_length, grouped, paper_figure
+from .groups import order as order
 from .models import load_model
 from .nesting import NESTED, accuracy_of_levels
 from .run import RunOutcome

@@ -87,11 +87,7 @@ class LanguageModelsExperiment(Experiment[Run, RunOutcome]):
     seeds = 5
     shares_runs = True
     train = staticmethod(train_run)
-    order = staticmethod(report.order)
-    card = staticmethod(report.card)
-    table = staticmethod(report.table)
-    results = staticmethod(report.results)
-    summary = staticmethod(report.summary)
+    report = report
 
     def stages(self, request: Request[LanguageModelOptions]) -> Iterable[Sequence[Run]]:
         """First the runs that others begin with, then the others, seed by seed."""

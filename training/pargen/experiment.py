@@ -37,11 +37,7 @@ class PargenExperiment(Experiment[Part, PartOutcome]):
     preset = "whole"
     forgotten = ("program_digest",)
     train = staticmethod(run_part)
-    order = staticmethod(report.order)
-    card = staticmethod(report.card)
-    table = staticmethod(report.table)
-    results = staticmethod(report.results)
-    summary = staticmethod(report.summary)
+    report = report
 
     def stages(self, request: Request[PargenOptions]) -> Iterable[Sequence[Part]]:
         """Task by task, split by split, in parts."""

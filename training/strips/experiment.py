@@ -41,11 +41,7 @@ class StripsExperiment(Experiment[Cell, CellOutcome]):
     preset = "redraw"
     shares_runs = True
     train = staticmethod(train_cell)
-    order = staticmethod(report.order)
-    card = staticmethod(report.card)
-    table = staticmethod(report.table)
-    results = staticmethod(report.results)
-    summary = staticmethod(report.summary)
+    report = report
 
     def stages(self, request: Request[StripsOptions]) -> Iterable[Sequence[Cell]]:
         options, axes = request.options, request.axes

@@ -29,11 +29,7 @@ class TemplaticExperiment(Experiment[Run, RunOutcome]):
     outcome = RunOutcome
     options = TemplaticOptions
     train = staticmethod(train_run)
-    order = staticmethod(report.order)
-    card = staticmethod(report.card)
-    table = staticmethod(report.table)
-    results = staticmethod(report.results)
-    summary = staticmethod(report.summary)
+    report = report
 
     def shares_card(self, settings: Run) -> Hashable:
         return settings.task, settings.preset

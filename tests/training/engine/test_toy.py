@@ -207,17 +207,21 @@ def test_an_ended_command_leaves_nobody_behind(tmp_path: Path, ending: signal.Si
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),  # a shell's `&` ignores it
     )
     try:
         while len(list((tmp_path / "runs").glob("*/checkpoint-*"))) < 2:
             assert command.poll() is None, command.communicate()[1]
             time.sleep(0.05)
-    finally:
         if ending == signal.SIGINT:
             os.killpg(command.pid, ending)  # as a terminal does
         else:
             command.kill()
         _, said = command.communicate(timeout=60)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(command.pid, signal.SIGKILL)
+        command.communicate()
     assert command.returncode == (130 if ending == signal.SIGINT else -ending)
     assert ("The same command goes on" in said) == (ending == signal.SIGINT)
     deadline = time.monotonic() + 20

@@ -43,6 +43,7 @@ class Batches(Dataset):
 
 class Counting(Experiment[Count, Counted]):
     name, settings, outcome, options = "toy", Count, Counted, StepOptions
+    order = staticmethod(lambda outcome: outcome.settings.seed)
 
     def train(self, run, job):
         accelerator = Accelerator(mixed_precision="no")
