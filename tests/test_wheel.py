@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from hatchling.builders.wheel import WheelBuilder
 
 ROOT = Path(__file__).parents[1]
 
@@ -10,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 @pytest.fixture(scope="module")
 def wheel() -> set[str]:
     """The paths of the files in the wheel, as the build backend lists them."""
-    builder = pytest.importorskip("hatchling.builders.wheel").WheelBuilder(str(ROOT))
+    builder = WheelBuilder(str(ROOT))
     return {Path(file.distribution_path).as_posix() for file in builder.recurse_included_files()}
 
 
