@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import torch
@@ -11,9 +13,10 @@ from torch import Tensor, nn
 from transformers.configuration_utils import PreTrainedConfig
 from transformers.modeling_utils import PreTrainedModel
 from transformers.pytorch_utils import Conv1D
+from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 from transformers.utils.generic import find_labels
 
-from .batches import Batch
+from .batches import Batch, without_labels
 
 LORA_LAYERS = (nn.Linear, nn.Embedding, nn.Conv1d, nn.Conv2d, nn.Conv3d, Conv1D)
 
@@ -31,7 +34,7 @@ class Formula:
     arguments: Callable[[int], tuple[Any, ...]]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ContractCase:
     """One registered model as the contract suite sees it. The configuration is tiny and without dropout.
 
@@ -50,6 +53,10 @@ class ContractCase:
             that it streams, by name; None if the model cannot.
         formulas: each fast function of the family with its reference.
         refuses_partial: the error that a checkpoint lacking a weight raises; None if such weights are drawn anew.
+        processing: makes a configuration and a tokenizer that fit together, the tokenizer as users have it; None if no
+            pipeline of transformers serves the model.
+        texts: what a user would give to such a pipeline, of different lengths.
+        first_position: the position id of a sequence's first token.
         lacks: for every capability that the model does not have, the reason. Checked, not believed.
     """
 
@@ -64,6 +71,9 @@ class ContractCase:
     stream: Callable[[Any, Batch], Mapping[str, Tensor]] | None = None
     formulas: tuple[Formula, ...] = ()
     refuses_partial: type[Exception] | None = None
+    processing: Callable[[], tuple[PreTrainedConfig, PreTrainedTokenizerBase]] | None = None
+    texts: tuple[str, ...] = ()
+    first_position: int = 0
     lacks: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -83,12 +93,40 @@ class ContractCase:
             setattr(made, key, value)
         return self.model_class(made).eval()
 
+    def eager_model(self) -> PreTrainedModel:
+        """With the plain form of attention, which also returns its weights."""
+        return self.model(**({"_attn_implementation": "eager"} if self.has("sdpa") else {}))
+
+    @property
+    def stock(self) -> type[PreTrainedModel] | None:
+        """The model of transformers that this one extends, if any."""
+        bases = self.model_class.__mro__[1:]
+        return next((base for base in bases if base.__module__.startswith("transformers.models.")), None)
+
+    @property
+    def arguments(self) -> Mapping[str, inspect.Parameter]:
+        """The arguments of forward."""
+        return inspect.signature(self.model_class.forward).parameters
+
     def has(self, capability: str) -> bool:
         return CAPABILITIES[capability](self)
 
 
 def _same(first: nn.Module, second: nn.Module) -> bool:
     return all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
+
+
+@cache
+def _answers(case: ContractCase, argument: str) -> bool:
+    """Whether forward takes an argument; a model that does not take it refuses it by name."""
+    try:
+        with torch.no_grad():
+            case.eager_model()(**without_labels(case.inputs(2, 5, 0)), **{argument: True})
+    except (TypeError, ValueError) as refusal:
+        if argument not in str(refusal):
+            raise
+        return False
+    return True
 
 
 CAPABILITIES: dict[str, Callable[[ContractCase], bool]] = {
@@ -100,5 +138,9 @@ CAPABILITIES: dict[str, Callable[[ContractCase], bool]] = {
     "stream": lambda case: case.stream is not None,
     "formulas": lambda case: bool(case.formulas),
     "partial_checkpoints": lambda case: case.refuses_partial is None,
+    "pipeline": lambda case: case.processing is not None,
+    "packing": lambda case: "position_ids" in case.arguments and bool(case.position_outputs),
+    "hidden_states": lambda case: _answers(case, "output_hidden_states"),
+    "attentions": lambda case: _answers(case, "output_attentions"),
     "random_weights": lambda case: not _same(case.model(seed=1), case.model(seed=2)),
 }

@@ -20,6 +20,7 @@ def run(case: ContractCase, batch: dict[str, torch.Tensor], **config: Any) -> An
         return model(**cast(batch, DOUBLE))
 
 
+@pytest.mark.feature("padding on either side changes nothing")
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_padding_changes_nothing(case: ContractCase, side: Literal["left", "right"]):
     batch = case.inputs(3, 8, 0)
@@ -42,6 +43,7 @@ def test_a_batch_of_one_is_that_row_of_a_larger_batch(case: ContractCase):
             assert_close(alone[name][0], together[name][index])
 
 
+@pytest.mark.feature("`step`: one token at a time, constant memory")
 @pytest.mark.needs("stream")
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_streaming_is_forward(case: ContractCase, side: Literal["left", "right"]):
@@ -56,6 +58,7 @@ def test_streaming_is_forward(case: ContractCase, side: Literal["left", "right"]
         assert_close(values[:, real], outputs[name][:, real], check_dtype=False)
 
 
+@pytest.mark.feature("`attn_implementation='sdpa'`")
 @pytest.mark.needs("sdpa")
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_eager_is_sdpa(case: ContractCase, side: Literal["left", "right"]):

@@ -19,6 +19,7 @@ def _fresh_compiler() -> Iterator[None]:
     torch.compiler.reset()
 
 
+@pytest.mark.feature("`torch.compile`")
 # Where the graph breaks, dynamo looks at `.grad` of the tensors that cross, and hides the warning from the screen only.
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf Tensor:UserWarning")
 # inductor's own modules still use torch.jit.

@@ -27,6 +27,7 @@ def generate(case: ContractCase, padding: int, **how: Any) -> Any:
     )
 
 
+@pytest.mark.feature("`generate`, greedy and beams, cached as uncached")
 @pytest.mark.parametrize("padding", [0, 3])
 @pytest.mark.parametrize("beams", [1, 3])
 def test_cached_is_uncached(case: ContractCase, padding: int, beams: int):
@@ -57,6 +58,7 @@ def test_cached_sampling_is_uncached_sampling(case: ContractCase):
     assert torch.equal(*drawn)
 
 
+@pytest.mark.feature("static cache")
 @pytest.mark.parametrize("padding", [0, 3])
 def test_static_cache_is_dynamic_cache(case: ContractCase, padding: int):
     dynamic = generate(case, padding, do_sample=False)
@@ -78,6 +80,7 @@ def test_compiled_generation_is_plain(case: ContractCase):
     assert torch.equal(model.generate(**batch, **how, cache_implementation="static"), plain)
 
 
+@pytest.mark.feature("`generate` with left padding")
 def test_left_padding_changes_no_token(case: ContractCase):
     plain, padded = generate(case, 0, do_sample=False), generate(case, 4, do_sample=False)
     assert torch.equal(plain.sequences, padded.sequences[:, 4:])

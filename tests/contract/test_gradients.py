@@ -44,6 +44,7 @@ def test_every_parameter_gets_a_gradient(case: ContractCase):
         assert gradient.any(), name
 
 
+@pytest.mark.feature("gradient checkpointing")
 @pytest.mark.needs("checkpointing")
 def test_checkpointing_changes_nothing(case: ContractCase):
     batch = batch_for(case, 3, 8)
@@ -54,6 +55,7 @@ def test_checkpointing_changes_nothing(case: ContractCase):
         assert_close(recomputed[name], gradient, msg=named(name))
 
 
+@pytest.mark.feature("fast form equals the paper's equations, value and gradient")
 @pytest.mark.needs("formulas")
 @pytest.mark.parametrize("seed", range(3))
 def test_fast_is_reference_in_value_and_gradient(case: ContractCase, seed: int):
@@ -84,6 +86,7 @@ def value_and_gradients(formula: Formula, function: Any, seed: int) -> list[Tens
     return [result.detach() for result in results] + [leaf.grad for leaf in leaves if leaf.grad is not None]
 
 
+@pytest.mark.feature("bfloat16")
 def test_half_precision_runs_and_is_close(case: ContractCase):
     batch = batch_for(case, 3, 8)
     with torch.no_grad():
@@ -97,6 +100,7 @@ def test_half_precision_runs_and_is_close(case: ContractCase):
         assert gradient.isfinite().all(), name
 
 
+@pytest.mark.feature("autocast")
 def test_autocast_runs_and_is_close(case: ContractCase):
     batch = batch_for(case, 3, 8)
     with torch.no_grad():

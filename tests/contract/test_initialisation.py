@@ -54,6 +54,7 @@ def test_another_seed_gives_other_weights(case: ContractCase):
     assert any(not torch.equal(first[name], other[name]) for name in first)
 
 
+@pytest.mark.feature("checkpoints that lack weights: those are drawn anew")
 @pytest.mark.needs("partial_checkpoints")
 @pytest.mark.usefixtures("_new_memory_is_nan")
 def test_what_a_checkpoint_lacks_is_drawn_and_what_it_holds_is_kept(case: ContractCase, tmp_path: Path):

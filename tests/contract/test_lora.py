@@ -16,6 +16,7 @@ from .test_gradients import batch_for, objective
 pytestmark = pytest.mark.needs("lora")
 
 
+@pytest.mark.feature("LoRA")
 # GPT-2's own layers store their matrix transposed, ours do not; peft sees that, and says so.
 @pytest.mark.filterwarnings("ignore:fan_in_fan_out is set to:UserWarning")
 # peft 0.21 reads the attribute under the name that transformers 5.23 deprecates.

@@ -34,6 +34,7 @@ def assert_same(first: PreTrainedModel, second: PreTrainedModel) -> None:
         assert torch.equal(left[name], right[name]), name
 
 
+@pytest.mark.feature("save and load, bit for bit, float32, float64, bfloat16")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
 def test_every_auto_class_loads_every_tensor_exactly(case: ContractCase, dtype: torch.dtype, tmp_path: Path):
     model = case.model().to(dtype)
@@ -118,6 +119,7 @@ def save_with_code(case: ContractCase, folder: Path, patch: pytest.MonkeyPatch) 
     (folder / "outputs").write_text("\n".join(case.outputs))
 
 
+@pytest.mark.feature("loads with `trust_remote_code` where hf_mech is not installed")
 def test_loads_and_computes_the_same_without_the_package(case: ContractCase, checkpoints: dict[str, Path]):
     folder = checkpoints[case.name]
     with torch.no_grad():

@@ -53,6 +53,7 @@ def trainer(case: ContractCase, folder: Path, model: PreTrainedModel, **argument
     )
 
 
+@pytest.mark.feature("`Trainer`")
 def test_loss_falls(case: ContractCase, tmp_path: Path):
     run = trainer(case, tmp_path, case.model())
     assert run.label_names
@@ -62,6 +63,7 @@ def test_loss_falls(case: ContractCase, tmp_path: Path):
     assert after < 0.9 * before
 
 
+@pytest.mark.feature("gradient accumulation is exact")
 def test_accumulation_is_exact(case: ContractCase, tmp_path: Path):
     """Batch 8 x 1 is batch 1 x 8. Plain gradient descent without clipping, which would hide a wrong scale."""
 
@@ -99,6 +101,7 @@ class StopAfter(TrainerCallback):
         control.should_training_stop = state.global_step >= self.step
 
 
+@pytest.mark.feature("`resume_from_checkpoint` is bit-exact")
 def test_resume_is_bit_exact(case: ContractCase, tmp_path: Path):
     """Steps 1 to 4, and 5 to 7 by another Trainer and another model, are steps 1 to 7."""
     saving = {"max_steps": 7, "save_strategy": "steps", "save_steps": 4}

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from hf_mech.models.stack import (
     StackGPT2Config,
@@ -22,6 +23,7 @@ from hf_mech.models.stack import (
 )
 from tests.contract.batches import Batch
 from tests.contract.case import ContractCase, Formula
+from tests.stock import TEXTS, gpt2_tokenizer, roberta_tokenizer
 
 BOS, PAD, VOCABULARY = 0, 1, 13
 
@@ -92,6 +94,20 @@ def arguments(seed: int, pops: int = 1) -> tuple[Tensor]:
     """Random actions, [batch, N, 2 + K]."""
     generator = torch.Generator().manual_seed(seed)
     return (torch.rand(3, 7, 2 + pops, generator=generator, dtype=torch.float64).softmax(-1),)
+
+
+def stock_gpt2() -> tuple[StackGPT2Config, PreTrainedTokenizerBase]:
+    tokenizer = gpt2_tokenizer()
+    config = gpt2()
+    config.update({"vocab_size": len(tokenizer), "eos_token_id": tokenizer.eos_token_id, "n_positions": 64})
+    return config, tokenizer
+
+
+def stock_roberta(**options: Any) -> tuple[StackRobertaConfig, PreTrainedTokenizerBase]:
+    tokenizer = roberta_tokenizer()
+    config = roberta(**options)
+    config.update({"vocab_size": len(tokenizer), "max_position_embeddings": 66})
+    return config, tokenizer
 
 
 FORMULAS = (

@@ -1,0 +1,36 @@
+"""Which pipelines of transformers serve a model: those whose Auto class gives it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from transformers.pipelines import SUPPORTED_TASKS
+from transformers.tokenization_utils_base import PreTrainedTokenizerBase
+
+from .case import ContractCase
+from .registry import registered_models
+
+# A classifier of any kind serves it, but its labels have to be those of entailment.
+SPECIAL = {"zero-shot-classification"}
+
+
+def tasks(case: ContractCase) -> list[str]:
+    """The tasks of text pipelines that load this model."""
+    auto_classes = registered_models()[case.model_class]
+    return [
+        task
+        for task, entry in SUPPORTED_TASKS.items()
+        if entry["type"] == "text" and task not in SPECIAL and {auto.__name__ for auto in entry["pt"]} & {*auto_classes}
+    ]
+
+
+def request(task: str, text: str, tokenizer: PreTrainedTokenizerBase) -> Any:
+    """The text as the pipeline of a task takes it."""
+    return f"{text} {tokenizer.mask_token}" if task == "fill-mask" else text
+
+
+def options(task: str) -> dict[str, Any]:
+    """Keyword arguments of a call, for outputs that can be compared."""
+    if task == "text-generation":
+        return {"max_new_tokens": 6, "do_sample": False, "return_full_text": False}
+    return {}

@@ -1,0 +1,50 @@
+"""Standard arguments of forward are answered or refused by name; none is ignored in silence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from .batches import without_labels
+from .case import ContractCase
+
+
+def outputs(case: ContractCase, **arguments: Any) -> Any:
+    with torch.no_grad():
+        return case.eager_model()(**without_labels(case.inputs(2, 5, 0)), **arguments)
+
+
+@pytest.mark.feature("`output_hidden_states`")
+@pytest.mark.needs("hidden_states")
+def test_hidden_states_are_those_of_every_layer(case: ContractCase):
+    found = outputs(case, output_hidden_states=True).hidden_states
+    assert len(found) == case.config().num_hidden_layers + 1
+    assert all(isinstance(states, Tensor) and states.isfinite().all() for states in found)
+
+
+@pytest.mark.feature("`output_attentions`")
+@pytest.mark.needs("attentions")
+def test_attentions_are_those_of_every_layer(case: ContractCase):
+    found = outputs(case, output_attentions=True).attentions
+    assert len(found) == getattr(case.config(), "num_hidden_layers", 1)
+    assert all(weights.shape[-1] == weights.shape[-2] == 5 for weights in found)
+
+
+@pytest.mark.feature("`return_dict=False`")
+def test_a_tuple_holds_the_same(case: ContractCase):
+    named, plain = outputs(case), outputs(case, return_dict=False)
+    assert isinstance(plain, tuple)
+    first = next(value for value in named.values() if isinstance(value, Tensor))
+    assert torch.equal(plain[0], first)
+
+
+def test_an_unknown_argument_is_refused(case: ContractCase):
+    """Models that extend one of transformers' take what that one takes; all others refuse by name."""
+    if case.stock is None:
+        with pytest.raises(TypeError, match="no_such_argument"):
+            outputs(case, no_such_argument=1)
+    else:
+        assert any(parameter.kind is parameter.VAR_KEYWORD for parameter in case.arguments.values())
