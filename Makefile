@@ -47,8 +47,9 @@ format: $(STAMP) ## mend what can be mended by itself
 bench: $(STAMP) ## speed and memory, as JSON in benchmarks/
 	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
 
-docs: $(STAMP) ## render the tables of results, and run every Python block of the READMEs
+docs: $(STAMP) ## render the tables of results and features, and run every Python block of the READMEs
 	$(BIN)/python -m training.render_readme
+	$(BIN)/python -m tests.contract.features
 	$(PYTEST) tests/docs
 
 table1: $(STAMP) ## Table 1 of the STRIPS paper, all 28 cells
