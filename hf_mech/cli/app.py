@@ -21,16 +21,25 @@ class MissingExtraError(ImportError):
 
 
 class _OneMessagePerError(TyperGroup):
-    """Prints an error of hf_mech as one message; any other error is a bug and keeps its traceback."""
+    """Prints an error of hf_mech as one message; any other is a bug and keeps its traceback. No secret is shown."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except Exception as error:
-            if type(error).__module__.partition(".")[0] != "hf_mech":
+            from ..hub.redaction import redact, redacted_traceback
+
+            package = type(error).__module__.partition(".")[0]
+            if package == "hf_mech":
+                typer.echo(f"hf-mech: {redact(str(error))}", err=True)
+                raise typer.Exit(1) from error
+            if package in ("typer", "click"):
+                vars(error).update(redact({"message": getattr(error, "message", "")}))
                 raise
-            typer.echo(f"hf-mech: {error}", err=True)
-            raise typer.Exit(1) from error
+            if (shown := redacted_traceback(error)) is None:
+                raise
+            typer.echo(shown, err=True)
+            raise typer.Exit(1) from None
 
 
 app = typer.Typer(

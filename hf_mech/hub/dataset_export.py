@@ -15,6 +15,7 @@ from huggingface_hub.errors import EntryNotFoundError, RepositoryNotFoundError
 
 from .errors import PushError, PushRefusedError
 from .files import write_text_atomically
+from .redaction import redact
 from .upload import check_repo_id, upload_in_one_commit
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def push_dataset(
             repo_id,
             repo_type="dataset",
             private=private,
-            commit_message=commit_message or f"Upload {name}",
+            commit_message=redact(commit_message or f"Upload {name}"),
             parent_commit=head,
             delete_patterns=[f"{_data_folder(name)}/*.parquet"],
         )
@@ -176,7 +177,7 @@ def _fetch_card(api: HfApi, repo_id: str, folder: Path) -> str | None:
         return head
     except Exception as error:
         raise PushError(
-            f"The card of {repo_id} could not be read ({error}), and it may name configurations to keep. Nothing was "
-            "sent; push again when the Hub answers."
+            f"The card of {repo_id} could not be read ({redact(str(error))}), and it may name configurations to keep. "
+            "Nothing was sent; push again when the Hub answers."
         ) from error
     return head

@@ -19,6 +19,7 @@ from typing import Any
 from tqdm.auto import tqdm
 
 from hf_mech.hub.files import write_text_atomically
+from hf_mech.hub.redaction import redact
 from hf_mech.llm_test.language_models import LanguageModel, Question
 from hf_mech.llm_test.scores import Record, Score, accuracy, judge, score
 from hf_mech.llm_test.system_prompt import system_prompt
@@ -130,12 +131,13 @@ def _record(line: str, number: int, path: Path) -> Record:
 
 
 def _claim(folder: Path, settings: dict[str, Any]) -> None:
-    """Write the settings into a new folder; refuse a folder with other settings."""
+    """Write the settings, without secrets, into a new folder; refuse a folder with other settings."""
+    settings = redact(settings)
     folder.mkdir(parents=True, exist_ok=True)
     note = folder / "run.json"
     if note.exists():
         try:
-            before = json.loads(note.read_text(encoding="utf-8"))
+            before = redact(json.loads(note.read_text(encoding="utf-8")))
         except ValueError as error:
             raise AnswersError(f"{note} is no JSON ({error}). Remove {folder}, or choose another --out.") from error
         if before != settings:

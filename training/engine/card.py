@@ -18,6 +18,7 @@ from hf_mech.bibliography import bibtex
 from hf_mech.hub import CardError, Measurement, Results, push_checkpoint, render_folder
 from hf_mech.hub.checkpoint import save_checkpoint
 from hf_mech.hub.files import write_text_atomically
+from hf_mech.hub.redaction import redact
 
 from .run import Outcome
 from .settings import SettingsError
@@ -101,7 +102,7 @@ class Card:
             "headline": list(self.headline),
             "captions": {name: caption for name, (_, caption) in self.figures.items()},
         }
-        written = yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=116)
+        written = yaml.dump(redact(content), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=116)
         return f"# Generated from {template.parent.name}/{template.name} and the runs; edit the template.\n{written}"
 
     def save_checkpoint(self, folder: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from hf_mech.hub import Measurement, Results
 from hf_mech.hub.environment import running_command, usable_cores
+from hf_mech.hub.redaction import redact, redact_command, redacted_traceback
 
 from .arguments import Request, parser_of, read
 from .experiment import Experiment
@@ -57,11 +58,13 @@ def main(experiment: Experiment[Any, Any], arguments: Sequence[str] | None = Non
             return
         _run(experiment, stages, request)
     except KeyboardInterrupt:
-        again = running_command() if arguments is None else shlex.join(arguments)
+        again = running_command() if arguments is None else shlex.join(redact_command(arguments))
         sys.stderr.write(f"\nInterrupted. The same command goes on from each run's last checkpoint: {again}\n")
         raise SystemExit(INTERRUPTED) from None
     except Exception as error:
         if type(error).__module__.partition(".")[0] not in _OURS and not isinstance(error, OSError):
+            if (shown := redacted_traceback(error)) is not None:
+                parser.exit(1, shown)
             raise  # its traceback is wanted: it is a bug
         parser.exit(
             2 if isinstance(error, _WRONG_VALUES) else 1,
@@ -70,7 +73,7 @@ def main(experiment: Experiment[Any, Any], arguments: Sequence[str] | None = Non
 
 
 def _one_line(program: str, error: Exception) -> str:
-    return f"{program}: {' '.join(str(error).split())}\n"
+    return f"{program}: {' '.join(redact(str(error)).split())}\n"
 
 
 def _run(experiment: Experiment[Any, Any], stages: Sequence[Sequence[Settings]], request: Request[Any]) -> None:

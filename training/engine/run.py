@@ -14,6 +14,7 @@ from accelerate import Accelerator
 from tqdm.auto import tqdm
 
 from hf_mech.hub.files import write_text_atomically
+from hf_mech.hub.redaction import redact
 
 from .settings import Settings
 from .trackers import Tracker
@@ -65,7 +66,7 @@ class Outcome(Generic[S]):
     seconds: float
 
     def save(self, folder: Path) -> None:
-        text = json.dumps(asdict(self), indent=1, ensure_ascii=False)
+        text = json.dumps(redact(asdict(self)), indent=1, ensure_ascii=False)
         write_text_atomically(folder / OUTCOME_FILE, text + "\n")
 
     @classmethod

@@ -27,6 +27,7 @@ from tqdm.auto import tqdm
 
 from hf_mech.hub.environment import code_version, describe_machine, package_versions, running_command
 from hf_mech.hub.files import write_text_atomically
+from hf_mech.hub.redaction import redact
 
 from .arguments import Options
 from .experiment import Experiment
@@ -123,9 +124,9 @@ def claim(folder: Path, settings: Settings) -> None:
         FileExistsError: something else was trained there before.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    note, ours = folder / RUN_FILE, json.dumps(settings.to_dict(), indent=1, ensure_ascii=False)
+    note, ours = folder / RUN_FILE, json.dumps(redact(settings.to_dict()), indent=1, ensure_ascii=False)
     if note.exists():
-        before, now = json.loads(note.read_text("utf-8")), json.loads(ours)
+        before, now = redact(json.loads(note.read_text("utf-8"))), json.loads(ours)
         if before != now:
             names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
             differences = ", ".join(f"{name} {before.get(name)} (asked for: {now.get(name)})" for name in names)

@@ -8,6 +8,8 @@ from typing import Any
 
 from accelerate.tracking import LOGGER_TYPE_TO_CLASS, GeneralTracker
 
+from hf_mech.hub.redaction import redact
+
 from .settings import SettingsError, check_names
 
 TRACKERS = ("tensorboard", "wandb", "trackio")
@@ -45,7 +47,9 @@ class Tracker:
             }
             tracker = LOGGER_TYPE_TO_CLASS[name](**given[name])
             tracker.start()
-            tracker.store_init_configuration({key: _plain(value) for key, value in (settings or {}).items()})
+            tracker.store_init_configuration(
+                {key: _plain(value) for key, value in redact(dict(settings or {})).items()}
+            )
             self.trackers.append(tracker)
 
     def log(self, values: Mapping[str, float], step: int) -> None:
