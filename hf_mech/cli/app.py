@@ -1,4 +1,4 @@
-"""The command line: `hf-mech env | demo | card | push | compile | run | trace | test-llm`.
+"""The command line: `hf-mech env | demo | card | push | verify | compile | run | trace | test-llm`.
 
 A wrong input ends with one message on stderr and exit code 1; a wrong command line with exit code 2.
 """
@@ -144,6 +144,20 @@ def push(
         commit_message=message,
     )
     typer.echo(commit.commit_url)
+
+
+@app.command()
+def verify(
+    checkpoint: Annotated[
+        str, typer.Argument(help="A folder, or a repository on the Hub, user/name.", show_default=False)
+    ],
+    revision: Annotated[str | None, typer.Option(help="The repository's branch, tag or commit.")] = None,
+) -> None:
+    """Check the weights of CHECKPOINT against its SHA256SUMS."""
+    from ..hub.checksums import verify_checksums
+
+    for name in verify_checksums(checkpoint, revision=revision):
+        typer.echo(f"{name}: OK")
 
 
 app.command("compile")(compile_to_folder)

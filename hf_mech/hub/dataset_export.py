@@ -6,7 +6,6 @@ the folder, and the repository
 """
 
 import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,7 @@ from huggingface_hub.errors import EntryNotFoundError, RepositoryNotFoundError
 
 from .errors import PushError, PushRefusedError
 from .files import write_text_atomically
+from .push_folder import push_folder
 from .redaction import redact
 from .upload import check_repo_id, upload_in_one_commit
 
@@ -95,8 +95,7 @@ def push_dataset(
         raise PushRefusedError("Give either `token` or an `api` that has one, not both.")
     api = api or HfApi(token=token)
     name = _config_name(builder)
-    with tempfile.TemporaryDirectory(prefix="hf_mech-push-") as temporary:
-        folder = Path(temporary)
+    with push_folder() as folder:
         head = _fetch_card(api, repo_id, folder)
         export_dataset(builder, folder, num_proc=num_proc)
         return upload_in_one_commit(

@@ -2,14 +2,13 @@
 
 the repository after `push_checkpoint(model, "user/name", card_folder="model_cards/name")`
     config.json             with the `auto_map` of every head
-    model.safetensors
+    model.safetensors  SHA256SUMS
     configuration_*.py  modeling_*.py  ...      the code: it loads without hf_mech
     tokenizer.json  ...     if there is a tokenizer or processor
     README.md  results.json  *.png              the card, and the run that its numbers come from
 """
 
 import shutil
-import tempfile
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path, PurePosixPath
@@ -21,6 +20,7 @@ from .card import CARD_FILE, RESULTS_FILE, check_folder, figures_of
 from .checkpoint import save_checkpoint
 from .dataset_export import export_dataset, push_dataset
 from .errors import PushRefusedError
+from .push_folder import push_folder
 from .redaction import redact
 from .results import Results
 from .upload import check_repo_id, upload_in_one_commit
@@ -70,7 +70,7 @@ def push_checkpoint(
     check_repo_id(repo_id)
     if api is not None and token is not None:
         raise PushRefusedError("Give either `token` or an `api` that has one, not both.")
-    with tempfile.TemporaryDirectory(prefix="hf_mech-push-") as folder:
+    with push_folder() as folder:
         prepare_checkpoint(
             model, folder, processing_class=processing_class, card_folder=card_folder, extra_files=extra_files
         )
