@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
@@ -73,6 +74,15 @@ class Outcome(Generic[S]):
     def from_dict(cls, settings: type[S], content: Mapping[str, Any]) -> Self:
         """The outcome that JSON holds."""
         return cls(**{**content, "settings": settings(**content["settings"])})
+
+
+def files_named(folder: Path, *patterns: str) -> Iterator[Path]:
+    """The files under a folder whose name matches a pattern, while other processes make and remove folders there."""
+    for root, folders, files in os.walk(folder):  # pathlib's rglob fails at a folder that is removed meanwhile
+        folders.sort()
+        for name in sorted(files):
+            if any(fnmatch(name, pattern) for pattern in patterns):
+                yield Path(root, name)
 
 
 def save_state(accelerator: Accelerator, folder: Path, step: int) -> None:
