@@ -84,3 +84,30 @@ def test_settings_with_a_secret_go_on_with_another_one(tmp_path: Path) -> None:
     Addressed.password = "second-one"
     claim(tmp_path, settings)
     assert json.loads((tmp_path / "run.json").read_text())["train_file"] == "https://***@host/x"
+
+
+WANDB = """
+import sys
+from pathlib import Path
+from accelerate import PartialState
+from training.engine.trackers import Tracker
+PartialState()
+settings = {"train_file": f"https://me:{sys.argv[2].partition('=')[2]}@host/x", "steps": 5}
+tracker = Tracker(["wandb", "tensorboard"], "toy", "run", Path(sys.argv[1]), settings)
+tracker.log({"loss": 1.0}, 1)
+tracker.finish()
+"""
+
+
+@pytest.mark.parametrize("option", ["--hub_token=token-of-the-line", "--model=an-ordinary-name"])
+def test_trackers_note_no_secret(option: str, tmp_path: Path) -> None:
+    """wandb notes the command line by itself; an ordinary one stays."""
+    own = {"WANDB_MODE": "offline", "WANDB_SILENT": "true", "HF_TOKEN": "token-of-the-hub", "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-c", WANDB, str(tmp_path), option]
+    done = subprocess.run(command, cwd=ROOT, env={**os.environ, **own}, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    written = b"\n".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert b"https://***@host/x" in written
+    for secret in (b"token-of-the-line", b"token-of-the-hub", b"an-ordinary-name@"):
+        assert secret not in written
+    assert (b"an-ordinary-name" in written) == ("ordinary" in option)
