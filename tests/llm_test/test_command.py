@@ -287,3 +287,43 @@ def test_the_traceback_of_a_bug_shows_no_secret(server, tmp_path, monkeypatch):
     assert "Traceback" in done.stderr
     assert "KeyError: '***'" in done.stderr
     assert "key-of-the-server" not in done.output
+
+
+# ------------------------------------------------------------------------------------------- one folder, and full disks
+
+
+def test_two_commands_in_one_folder(server, tmp_path):
+    """The second is refused in one line while the first asks, and then finds its answers."""
+    asked, release = threading.Event(), threading.Event()
+
+    def hold(request):
+        asked.set()
+        release.wait(60)
+
+    server.first.append(hold)
+    found = []
+    first = threading.Thread(target=lambda: found.append(run(server, tmp_path / "out", "--prompts", 3)))
+    first.start()
+    assert asked.wait(120)
+    command = [sys.executable, "-m", "hf_mech.cli", "test-llm", "solver", "--base-url", server.url, "--prompts", "3"]
+    command += ["--out", str(tmp_path / "out")]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    second = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    release.set()
+    first.join(120)
+    assert second.returncode == 1
+    assert f"hf-mech: Another process writes answers to {tmp_path / 'out'}." in second.stderr
+    assert found[0].exit_code == 0, found[0].output
+    assert len(answers(tmp_path / "out")) == len(server.requests) == 3
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_folder_that_cannot_be_written(server, tmp_path):
+    (tmp_path / "file").write_text("")
+    for out in (tmp_path / "file", tmp_path / "file" / "inside"):
+        done = run(server, out, "--prompts", 1)
+        assert done.exit_code == 1
+        (line,) = [line for line in done.stderr.splitlines() if line]
+        assert line.startswith(f"hf-mech: {tmp_path}")
+        assert "cannot be written: " in line
+    assert not server.requests

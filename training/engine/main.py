@@ -13,11 +13,11 @@ from typing import Any
 from hf_mech.hub import Measurement, Results
 from hf_mech.hub.disk import naming_the_path
 from hf_mech.hub.environment import running_command, usable_cores
+from hf_mech.hub.locks import held
 from hf_mech.hub.redaction import redact, redact_command, redacted_traceback
 
 from .arguments import Request, parser_of, read
 from .experiment import Experiment
-from .locks import held
 from .migration import migrate
 from .run import OUTCOME_FILE, Outcome, files_named, last_checkpoint, step_of
 from .runner import is_main_process, launched_processes, run_all, wait_for_everyone

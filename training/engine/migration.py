@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from hf_mech.hub.files import write_text_atomically
+from hf_mech.hub.locks import held
 
 from .experiment import Experiment
-from .locks import held
 from .run import OUTCOME_FILE, files_named
 from .runner import RUN_FILE
 from .settings import Settings, SettingsError

@@ -31,11 +31,11 @@ from tqdm.auto import tqdm
 from hf_mech.hub.disk import naming_the_path
 from hf_mech.hub.environment import code_version, describe_machine, package_versions, running_command
 from hf_mech.hub.files import write_text_atomically
+from hf_mech.hub.locks import held
 from hf_mech.hub.redaction import redact
 
 from .arguments import Options
 from .experiment import Experiment
-from .locks import RunInProgressError, held
 from .run import OUTCOME_FILE, Job, Outcome, remove_checkpoints
 from .settings import Settings, SettingsError
 from .trackers import Tracker
@@ -48,6 +48,10 @@ _LOOK_AGAIN = 2.0  # seconds
 
 class KilledError(RuntimeError):
     """A run whose process was killed by somebody else."""
+
+
+class RunInProgressError(RuntimeError):
+    """Another process trains this run right now."""
 
 
 def run_all(

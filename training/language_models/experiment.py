@@ -11,11 +11,11 @@ from typing import Any
 
 from transformers import AutoTokenizer
 
+from hf_mech.hub.locks import held
 from hf_mech.text.blocks import prepare, train_tokenizer
 from hf_mech.text.corpora import Corpus, file_corpus, hub_corpus, stdlib_corpus
 
 from ..engine import Experiment, Options, Request, SettingsError
-from ..engine.locks import held
 from ..engine.runner import RUN_FILE, processes
 from ..engine.settings import check_names
 from . import report

@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 
 from hf_mech.hub import Results, check_folder, verify_checksums
+from hf_mech.hub.locks import held
 from tests.training.engine.test_toy import COMMAND
 from tests.training.jobs import job_in
 from tests.training.toy.experiment import EXPERIMENT, Count
 from training.engine import main
-from training.engine.locks import RunInProgressError, held
 from training.engine.run import files_named
-from training.engine.runner import run_all, run_one
+from training.engine.runner import RunInProgressError, run_all, run_one
 
 ROOT = Path(__file__).parents[3]
 NAME = "5-cpu-steps=30-seed{}"

@@ -6,15 +6,14 @@ kill. It works between machines where the file system they share has locks (NFS 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-
-class RunInProgressError(RuntimeError):
-    """Another process trains this run right now."""
+from .disk import naming_the_path
 
 
 @contextmanager
@@ -24,12 +23,17 @@ def held(folder: Path, *, wait: bool = False) -> Iterator[bool]:
     Args:
         folder: need not exist yet.
         wait: until another process has left it; without this, False is given at once.
+
+    Raises:
+        OutputError: if the lock cannot be written.
     """
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(os.path.abspath(folder))  # noqa: PTH100  ("." has a name, too, and links stay links)
     file = folder.with_name(f".{folder.name}.lock")
     lock = FileLock(file)
     try:
-        lock.acquire(timeout=-1 if wait else 0)
+        with naming_the_path(file):
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            lock.acquire(timeout=-1 if wait else 0)
     except Timeout:
         yield False
         return
