@@ -1,4 +1,4 @@
-"""The command line and its own helpers: `hf-mech env | demo | card | push | compile | run | trace | test-llm`."""
+"""The command line and its own helpers; see [`~hf_mech.cli.app`]."""
 
 from .app import app
 

@@ -1,4 +1,4 @@
-"""The command line: `hf-mech env | demo | card | push | compile | run | trace | test-llm`.
+"""The command line: `hf-mech env | demo | card | push | verify | compile | run | trace | test-llm`.
 
 A wrong input ends with one message on stderr and exit code 1; a wrong command line with exit code 2.
 """
@@ -21,16 +21,25 @@ class MissingExtraError(ImportError):
 
 
 class _OneMessagePerError(TyperGroup):
-    """Prints an error of hf_mech as one message; any other error is a bug and keeps its traceback."""
+    """Prints an error of hf_mech as one message; any other is a bug and keeps its traceback. No secret is shown."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except Exception as error:
-            if type(error).__module__.partition(".")[0] != "hf_mech":
+            from ..hub.redaction import redact, redacted_traceback
+
+            package = type(error).__module__.partition(".")[0]
+            if package == "hf_mech":
+                typer.echo(f"hf-mech: {redact(str(error))}", err=True)
+                raise typer.Exit(1) from error
+            if package in ("typer", "click"):
+                vars(error).update(redact({"message": getattr(error, "message", "")}))
                 raise
-            typer.echo(f"hf-mech: {error}", err=True)
-            raise typer.Exit(1) from error
+            if (shown := redacted_traceback(error)) is None:
+                raise
+            typer.echo(shown, err=True)
+            raise typer.Exit(1) from None
 
 
 app = typer.Typer(
@@ -135,6 +144,20 @@ def push(
         commit_message=message,
     )
     typer.echo(commit.commit_url)
+
+
+@app.command()
+def verify(
+    checkpoint: Annotated[
+        str, typer.Argument(help="A folder, or a repository on the Hub, user/name.", show_default=False)
+    ],
+    revision: Annotated[str | None, typer.Option(help="The repository's branch, tag or commit.")] = None,
+) -> None:
+    """Check the weights of CHECKPOINT against its SHA256SUMS."""
+    from ..hub.checksums import verify_checksums
+
+    for name in verify_checksums(checkpoint, revision=revision):
+        typer.echo(f"{name}: OK")
 
 
 app.command("compile")(compile_to_folder)

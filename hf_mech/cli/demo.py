@@ -13,6 +13,8 @@ from transformers import AutoModel, DataCollatorForTokenClassification, Trainer,
 from transformers.utils import logging
 
 from ..hub.checkpoint import save_checkpoint
+from ..hub.disk import check_writable, naming_the_path
+from ..hub.files import replacing
 from ..metrics.strips_trace_accuracy import traces_right
 from ..models.strips import StripsDomain, StripsTransformer, StripsTransformerConfig, strips_tokenizer
 from ..planning.equivalence import find_distinguishing_trace
@@ -40,7 +42,16 @@ def run_demo(
 
     Returns:
         The model as loaded again.
+
+    Raises:
+        OutputError: if `out` cannot be written; refused before the training where this can be known.
     """
+    check_writable(out)
+    with naming_the_path(out):
+        return _demo(out, domain, num_train, seeds, max_steps)
+
+
+def _demo(out: Path, domain: str, num_train: int, seeds: int, max_steps: int) -> StripsTransformer:
     console = Console(highlight=False)
     datasets.disable_progress_bars()
     logging.set_verbosity_error()
@@ -159,6 +170,7 @@ def _draw(
         out / "attention.png": attention_figure(names, list(learned.propositions), *arrays),
     }
     for path, figure in pictures.items():
-        figure.savefig(path, dpi=110)
+        with replacing(path) as aside:
+            figure.savefig(aside, dpi=110, format="png")
     first, second = pictures
     return first, second

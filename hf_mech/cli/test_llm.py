@@ -60,6 +60,12 @@ def ask_llm(
     ] = "OPENAI_API_KEY",
     timeout: Annotated[float, typer.Option(help="Seconds for a reply.", rich_help_panel=_ENDPOINT)] = 120.0,
     retries: Annotated[int, typer.Option(help="Further attempts.", rich_help_panel=_ENDPOINT)] = 6,
+    deadline: Annotated[
+        float, typer.Option(help="Seconds for a prompt, with all attempts and waits.", rich_help_panel=_ENDPOINT)
+    ] = 600.0,
+    max_reply_bytes: Annotated[
+        int, typer.Option(help="The most bytes of a reply, also after decompression.", rich_help_panel=_ENDPOINT)
+    ] = 4_000_000,
     concurrency: Annotated[int, typer.Option(help="Simultaneous requests.", rich_help_panel=_ENDPOINT)] = 4,
     request: Annotated[
         str | None,
@@ -78,6 +84,7 @@ def ask_llm(
     """Test a language model on templatic generation, as the paper tested GPT-4 (Tables 2 and 6 to 10)."""
     from rich.console import Console
 
+    from hf_mech.hub.redaction import redact
     from hf_mech.llm_test.evaluate import evaluate
     from hf_mech.llm_test.report import save_results, score_tables
     from hf_mech.llm_test.variants import Variant
@@ -90,7 +97,8 @@ def ask_llm(
         )
     variants = [row.variant for row in rows] or [one]
     pipeline = {"batch_size": batch_size, "device": device, "dtype": dtype, "trust_remote_code": trust_remote_code}
-    endpoint = {"timeout": timeout, "retries": retries, "concurrency": concurrency, "request": _fields(request)}
+    limits = {"timeout": timeout, "retries": retries, "deadline": deadline, "max_reply_bytes": max_reply_bytes}
+    endpoint = {**limits, "concurrency": concurrency, "request": _fields(request)}
     with (
         _endpoint(model, base_url, api_key_env, max_tokens=max_tokens, **endpoint)
         if base_url is not None
@@ -103,7 +111,7 @@ def ask_llm(
     console = Console()
     if not console.is_terminal:
         console.width = 120  # a file has room for the whole table
-    console.print(*score_tables(tested.name, scores, rows), sep="\n")
+    console.print(*score_tables(redact(tested.name), scores, rows), sep="\n")
     typer.echo(f"Wrote {path}")
 
 
@@ -118,12 +126,16 @@ def _rows(tables: list[str]) -> list[Row]:
 
 
 def _fields(request: str | None) -> dict[str, Any]:
+    from hf_mech.hub.redaction import redact
+
     try:
         fields = json.loads(request or "{}")
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise typer.BadParameter(f"is no JSON: {error}", param_hint="--request") from error
     if not isinstance(fields, dict):
-        raise typer.BadParameter(f'must be an object such as {{"seed": 1}}, got {request}', param_hint="--request")
+        raise typer.BadParameter(
+            f'must be an object such as {{"seed": 1}}, got {redact(request)}', param_hint="--request"
+        )
     return fields
 
 

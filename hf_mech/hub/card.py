@@ -22,6 +22,7 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from .errors import CardError, UnbackedNumberError
 from .files import write_text_atomically
 from .measurements import Measurement, PaperFigure
+from .redaction import redact_known
 from .results import Results, validate
 
 TEMPLATE = Path(__file__).with_name("card_template.md")
@@ -197,7 +198,7 @@ def _rendering(folder: Path) -> str:
         raise CardError(f"{folder / RESULTS_FILE} does not exist. The training script writes it: Results.save().")
     card = str(render_card(Results.load(folder / RESULTS_FILE), text, figures_of(folder)))
     # ModelCard rewrites its metadata without comments. The Hub requires `---` as the first line.
-    return card.replace("---\n", f"---\n{_GENERATED}\n", 1)
+    return redact_known(card).replace("---\n", f"---\n{_GENERATED}\n", 1)
 
 
 def _first_difference(card: Path, got: str, expected: str) -> str:

@@ -3,13 +3,17 @@
 import ast
 import inspect
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .checksums import CHECKSUMS_FILE, write_checksums
+from .disk import naming_the_path
 from .errors import PushRefusedError
+from .files import remove, sweep
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel
@@ -21,7 +25,9 @@ def save_checkpoint(
     """Save `model` so that every Auto class it was registered under loads it with `trust_remote_code=True`.
 
     transformers' own `save_pretrained` writes into `auto_map` only the class being saved, and copies only its code.
-    Here `auto_map` holds all heads registered for the model's config, and the code of all of them is copied.
+    Here `auto_map` holds all heads registered for the model's config, and the code of all of them is copied. The file
+    SHA256SUMS holds the checksums of the weights, see [`~hf_mech.hub.checksums`]. All files are written aside, and
+    replace those in the folder when all are whole.
 
     Args:
         model: any transformers model; one of transformers' own is saved as usual.
@@ -33,20 +39,46 @@ def save_checkpoint(
             `__main__`, or it imports hf_mech, another part of its own package, or a file that is not beside it. It may
             import other packages (numpy, safetensors, an optional numba): transformers names missing ones when the
             checkpoint is loaded.
+        OutputError: if the folder cannot be written; its files are as they were.
     """
     folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     heads = registered_heads(model.config)
     _check_loadable(model, heads)
     classes = [cls for cls in (type(model.config), *heads.values()) if heads and _is_custom(cls)]
-    _copy_code(folder, classes)
-    with _full_auto_map(model.config, heads):
-        model.save_pretrained(folder)
-    if processing_class is not None:
-        if _is_custom(type(processing_class)) and processing_class._auto_class is None:
-            type(processing_class).register_for_auto_class()
-        processing_class.save_pretrained(folder)
-    check_self_contained(folder, {_package_of(cls) for cls in classes})
+    with naming_the_path(folder), _written_aside(folder) as aside:
+        _copy_code(aside, classes)
+        with _full_auto_map(model.config, heads):
+            model.save_pretrained(aside)
+        if processing_class is not None:
+            if _is_custom(type(processing_class)) and processing_class._auto_class is None:
+                type(processing_class).register_for_auto_class()
+            processing_class.save_pretrained(aside)
+        check_self_contained(aside, {_package_of(cls) for cls in classes})
+        write_checksums(aside)
+
+
+@contextmanager
+def _written_aside(folder: Path) -> Iterator[Path]:
+    """A folder in `folder` whose files move up, one by one, if the block ends without an error."""
+    folder.mkdir(parents=True, exist_ok=True)
+    sweep(folder / "checkpoint")
+    aside = folder / f".checkpoint.{os.getpid()}.tmp"
+    remove(aside)
+    try:
+        aside.mkdir()
+        yield aside
+        new = sorted(path.relative_to(aside) for path in aside.rglob("*") if path.is_file())
+        for name in sorted(new, key=lambda name: name.name == CHECKSUMS_FILE):  # last: a kill in between is found out
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (aside / name).replace(folder / name)
+        for old in folder.glob("model*"):
+            if _WEIGHTS.fullmatch(old.name) and Path(old.name) not in new:
+                old.unlink()
+    finally:
+        remove(aside)
+
+
+_WEIGHTS = re.compile(r"model(-\d{5}-of-\d{5})?\.safetensors|model\.safetensors\.index\.json")
 
 
 def load_checkpoint(folder: str | os.PathLike[str]) -> "PreTrainedModel":

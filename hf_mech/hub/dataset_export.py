@@ -6,7 +6,6 @@ the folder, and the repository
 """
 
 import os
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,8 @@ from huggingface_hub.errors import EntryNotFoundError, RepositoryNotFoundError
 
 from .errors import PushError, PushRefusedError
 from .files import write_text_atomically
+from .push_folder import push_folder
+from .redaction import redact
 from .upload import check_repo_id, upload_in_one_commit
 
 if TYPE_CHECKING:
@@ -94,8 +95,7 @@ def push_dataset(
         raise PushRefusedError("Give either `token` or an `api` that has one, not both.")
     api = api or HfApi(token=token)
     name = _config_name(builder)
-    with tempfile.TemporaryDirectory(prefix="hf_mech-push-") as temporary:
-        folder = Path(temporary)
+    with push_folder() as folder:
         head = _fetch_card(api, repo_id, folder)
         export_dataset(builder, folder, num_proc=num_proc)
         return upload_in_one_commit(
@@ -104,7 +104,7 @@ def push_dataset(
             repo_id,
             repo_type="dataset",
             private=private,
-            commit_message=commit_message or f"Upload {name}",
+            commit_message=redact(commit_message or f"Upload {name}"),
             parent_commit=head,
             delete_patterns=[f"{_data_folder(name)}/*.parquet"],
         )
@@ -176,7 +176,7 @@ def _fetch_card(api: HfApi, repo_id: str, folder: Path) -> str | None:
         return head
     except Exception as error:
         raise PushError(
-            f"The card of {repo_id} could not be read ({error}), and it may name configurations to keep. Nothing was "
-            "sent; push again when the Hub answers."
+            f"The card of {repo_id} could not be read ({redact(str(error))}), and it may name configurations to keep. "
+            "Nothing was sent; push again when the Hub answers."
         ) from error
     return head

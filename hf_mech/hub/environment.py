@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from .redaction import redact_command
+
 RECORDED_PACKAGES = ("torch", "transformers", "datasets")
 """The packages whose versions are recorded with every figure, besides Python and hf_mech."""
 
@@ -106,8 +108,8 @@ def code_version(package_folder: str | os.PathLike[str] | None = None) -> str:
 
 
 def running_command() -> str:
-    """The command line of this process, to be copied and run again; the interpreter is written as `python`."""
-    return shlex.join(["python", *sys.orig_argv[1:]])
+    """The command line of this process, to be copied and run again, without secrets; the interpreter is `python`."""
+    return shlex.join(["python", *redact_command(sys.orig_argv[1:])])
 
 
 def _device(gpu: str | int | None) -> str:

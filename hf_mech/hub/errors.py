@@ -19,3 +19,27 @@ class PushRefusedError(ValueError):
 
 class PushError(RuntimeError):
     """A failed upload. The repository keeps its last good commit; the push can be run again."""
+
+
+class OutputError(OSError):
+    """A folder or file that cannot be written: a full or read-only disk, missing rights. What was whole stays whole."""
+
+
+class ChecksumError(ValueError):
+    """Weights that cannot be checked against their checksums, or do not agree with them."""
+
+
+class ChecksumsMissingError(ChecksumError):
+    """A checkpoint without checksums."""
+
+
+class ListedFileMissingError(ChecksumError):
+    """A file that SHA256SUMS names is not there."""
+
+
+class ChecksumDiffersError(ChecksumError):
+    """A file has another checksum than SHA256SUMS says: it is damaged, or of another save."""
+
+
+class UnlistedWeightsError(ChecksumError):
+    """Weights that SHA256SUMS does not name."""

@@ -2,14 +2,13 @@
 
 the repository after `push_checkpoint(model, "user/name", card_folder="model_cards/name")`
     config.json             with the `auto_map` of every head
-    model.safetensors
+    model.safetensors  SHA256SUMS
     configuration_*.py  modeling_*.py  ...      the code: it loads without hf_mech
     tokenizer.json  ...     if there is a tokenizer or processor
     README.md  results.json  *.png              the card, and the run that its numbers come from
 """
 
 import shutil
-import tempfile
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path, PurePosixPath
@@ -21,6 +20,9 @@ from .card import CARD_FILE, RESULTS_FILE, check_folder, figures_of
 from .checkpoint import save_checkpoint
 from .dataset_export import export_dataset, push_dataset
 from .errors import PushRefusedError
+from .push_folder import push_folder
+from .redaction import redact
+from .results import Results
 from .upload import check_repo_id, upload_in_one_commit
 
 if TYPE_CHECKING:
@@ -68,12 +70,12 @@ def push_checkpoint(
     check_repo_id(repo_id)
     if api is not None and token is not None:
         raise PushRefusedError("Give either `token` or an `api` that has one, not both.")
-    with tempfile.TemporaryDirectory(prefix="hf_mech-push-") as folder:
+    with push_folder() as folder:
         prepare_checkpoint(
             model, folder, processing_class=processing_class, card_folder=card_folder, extra_files=extra_files
         )
         return upload_in_one_commit(
-            api or HfApi(token=token), folder, repo_id, private=private, commit_message=commit_message
+            api or HfApi(token=token), folder, repo_id, private=private, commit_message=redact(commit_message)
         )
 
 
@@ -92,8 +94,9 @@ def prepare_checkpoint(
     _check_extra_files(extra_files or {})
     save_checkpoint(model, folder, processing_class=processing_class)
     if card_folder is not None:
-        for name in (CARD_FILE, RESULTS_FILE, *figures_of(card_folder)):
+        for name in (CARD_FILE, *figures_of(card_folder)):
             shutil.copyfile(Path(card_folder) / name, folder / name)
+        Results.load(Path(card_folder) / RESULTS_FILE).save(folder / RESULTS_FILE)  # an older one may hold a secret
     for name, source in (extra_files or {}).items():
         target = folder / name
         if target.exists():

@@ -22,6 +22,7 @@ from .environment import code_version, describe_machine, package_versions, runni
 from .errors import ResultsError
 from .files import write_text_atomically
 from .measurements import Measurement, PaperFigure
+from .redaction import redact
 from .validation import check_measurements, check_origin
 
 
@@ -77,7 +78,7 @@ class Results:
         )
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the file in one step, after checking that every figure comes from a run.
+        """Write the file in one step and without secrets, after checking that every figure comes from a run.
 
         Returns:
             The path written.
@@ -86,12 +87,12 @@ class Results:
             ResultsError: if [`validate`] finds a fault; then nothing is written.
         """
         validate(self)
-        text = json.dumps(dataclasses.asdict(self), indent=2, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(redact(dataclasses.asdict(self)), indent=2, ensure_ascii=False, allow_nan=False)
         return write_text_atomically(path, text + "\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Results":
-        """Read a results.json and check it.
+        """Read a results.json and check it. Secrets that an older version left in it are removed.
 
         Raises:
             FileNotFoundError: if there is no such file.
@@ -102,7 +103,7 @@ class Results:
             content = json.loads(path.read_text(encoding="utf-8"))
         except json.JSONDecodeError as error:
             raise ResultsError(f"{path} is not JSON ({error}). Let the run write it again.") from error
-        results = cls.from_dict(content, where=str(path))
+        results = cls.from_dict(redact(content), where=str(path))
         validate(results, where=str(path))
         return results
 

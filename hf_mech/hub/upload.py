@@ -7,6 +7,7 @@ from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
 from .errors import PushError, PushRefusedError
+from .redaction import redact
 
 
 def check_repo_id(repo_id: str) -> None:
@@ -90,5 +91,5 @@ def _state_after(failure: str, api: HfApi, repo_id: str, repo_type: str, before:
 
 def _first_line(error: BaseException) -> str:
     cause = error.__cause__ if isinstance(error, RuntimeError) and error.__cause__ is not None else None
-    text = (str(error) or type(error).__name__).strip().splitlines()[0].rstrip(".")
+    text = redact(str(error) or type(error).__name__).strip().splitlines()[0].rstrip(".")
     return f"{text} ({_first_line(cause)})" if cause is not None else text

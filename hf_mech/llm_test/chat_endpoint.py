@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,6 +14,8 @@ from urllib.parse import urlsplit
 
 import httpx2
 
+from hf_mech.hub.redaction import redact, redact_known, remember
+from hf_mech.llm_test.bounded_post import DeepJSONError, ReplyTooLargeError, UnknownEncodingError, json_of, post
 from hf_mech.llm_test.errors import (
     EndpointAnswerError,
     EndpointBusyError,
@@ -41,12 +44,15 @@ class ChatEndpoint:
     Args:
         model: the model's name at the endpoint.
         base_url: the address up to and including the version, such as `http://localhost:8000/v1`.
-        api_key: sent as a bearer token; None sends none. It is never written to a file or message.
-        timeout: seconds to wait for a reply, for each attempt.
+        api_key: sent as a bearer token; None sends none. It is never written to a file or message, also if the server
+            repeats it.
+        timeout: seconds for a whole reply, for each attempt; also if it comes drop by drop.
         retries: further attempts after a status of [`~hf_mech.llm_test.retries.RETRIED`], a lost connection or a
             time-out.
         backoff: seconds before the first retry; each later wait is about twice as long. A Retry-After header goes
             first. No wait is longer than a minute.
+        deadline: seconds for a question: all attempts and the waits between them.
+        max_reply_bytes: the most bytes of a reply, also after decompression.
         concurrency: simultaneous requests.
         max_tokens: the most tokens of a reply.
         request: further fields of the request's JSON; None removes a field. Reasoning models of OpenAI, for example,
@@ -67,6 +73,8 @@ class ChatEndpoint:
         timeout: float = 120.0,
         retries: int = 6,
         backoff: float = 1.0,
+        deadline: float = 600.0,
+        max_reply_bytes: int = 4_000_000,
         concurrency: int = 4,
         max_tokens: int = 256,
         request: Mapping[str, Any] | None = None,
@@ -75,6 +83,7 @@ class ChatEndpoint:
             ("retries", retries, 0),
             ("concurrency", concurrency, 1),
             ("max_tokens", max_tokens, 1),
+            ("max_reply_bytes", max_reply_bytes, 1),
         ):
             if value < least:
                 raise EndpointSettingsError(f"{name} must be {least} or more, got {value}.")
@@ -82,6 +91,8 @@ class ChatEndpoint:
             raise EndpointSettingsError(
                 f"timeout must be more than 0 seconds and backoff 0 or more, both finite, got {timeout} and {backoff}."
             )
+        if not 0 < deadline <= TIMEOUT_MAX:
+            raise EndpointSettingsError(f"deadline must be more than 0 seconds and finite, got {deadline}.")
         if api_key is not None and not (
             api_key.isascii() and api_key.isprintable() and api_key.strip() == api_key != ""
         ):
@@ -95,10 +106,13 @@ class ChatEndpoint:
         self.url = _completions_url(base_url)
         self.timeout = timeout
         self.retries = retries
+        self.deadline = deadline
+        self.max_reply_bytes = max_reply_bytes
         self.concurrency = concurrency
-        self._key = api_key
+        self._secrets = () if api_key is None else (api_key,)
+        remember(*self._secrets, fields)
         self._request: dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
-        self._attempts = retrying(retries, backoff)
+        self._attempts = retrying(retries, backoff, deadline)
         try:
             self._client = httpx2.Client(
                 headers={} if api_key is None else {"Authorization": f"Bearer {api_key}"},
@@ -109,12 +123,13 @@ class ChatEndpoint:
             self._client.build_request("POST", self.url, json=self._request)
         except (TypeError, ValueError, ImportError) as error:  # ImportError: the environment asks for a SOCKS proxy
             raise EndpointSettingsError(
-                f"No request to {self.url} can be made: {error}. Check --request and the proxy of the environment."
+                f"No request to {self.url} can be made: {redact(str(error))}. Check --request and the proxy of the "
+                "environment."
             ) from error
 
     def settings(self) -> dict[str, Any]:
-        """The address and the request; not the key."""
-        return {"kind": "chat endpoint", "url": self.url, **self._request}
+        """The address and the request without secrets; not the key."""
+        return redact({"kind": "chat endpoint", "url": self.url, **self._request}, *self._secrets)
 
     def replies(self, questions: Sequence[Question]) -> Iterator[Reply]:
         """One reply a question, in order, from up to `concurrency` simultaneous requests.
@@ -144,17 +159,32 @@ class ChatEndpoint:
         messages = [{"role": "user", "content": question.prompt}]
         if question.system is not None:
             messages.insert(0, {"role": "system", "content": question.system})
+        tried, ends = 0, time.monotonic() + self.deadline
+
+        def attempt() -> httpx2.Response:
+            nonlocal tried
+            tried += 1
+            seconds = min(self.timeout, ends - time.monotonic())
+            content = self._request | {"messages": messages}
+            return post(self._client, self.url, content, seconds=seconds, most=self.max_reply_bytes)
+
         try:
-            response = self._attempts(self._client.post, self.url, json=self._request | {"messages": messages})
+            response = self._attempts(attempt)
+        except (ReplyTooLargeError, UnknownEncodingError) as error:
+            raise EndpointAnswerError(
+                f"{self.url} answered with something that is not a chat completion: {redact(str(error))}. A chat "
+                "completion is a few thousand bytes of JSON; --max-reply-bytes sets the limit."
+            ) from error
         except httpx2.RequestError as error:
             raise EndpointUnreachableError(
-                f"{self.url} did not answer after {self.retries} retries ({_reason(error)}). Is the address right and "
-                f"the server up? The limit for a reply is {self.timeout:g} s."
+                f"{self.url} did not answer after {tried - 1} retries ({redact(_reason(error), *self._secrets)}). Is "
+                f"the address right and the server up? The limit for a reply is {self.timeout:g} s, and for all "
+                f"attempts together {self.deadline:g} s."
             ) from error
-        self._check_status(response)
+        self._check_status(response, tried - 1)
         return self._read(response)
 
-    def _check_status(self, response: httpx2.Response) -> None:
+    def _check_status(self, response: httpx2.Response, tried: int) -> None:
         status, said = response.status_code, self._excerpt(response)
         if status == 200:
             return
@@ -164,7 +194,6 @@ class ChatEndpoint:
                 "environment variable that --api-key-env names."
             )
         if status in RETRIED or status >= 500:
-            tried = self.retries if status in RETRIED else 0
             raise EndpointBusyError(
                 f"{self.url} still answers with status {status} after {tried} retries: {said}. Run the command again "
                 "later, with less --concurrency: it goes on from here."
@@ -176,11 +205,12 @@ class ChatEndpoint:
 
     def _read(self, response: httpx2.Response) -> Reply:
         try:
-            choice = response.json()["choices"][0]
+            choice = json_of(response)["choices"][0]
             text, finish_reason = choice["message"]["content"], choice.get("finish_reason")
         except (ValueError, LookupError, TypeError, AttributeError) as error:
+            reason = f" ({error})" if isinstance(error, DeepJSONError) else ""
             raise EndpointAnswerError(
-                f"{self.url} answered with something that is not a chat completion: {self._excerpt(response)}. "
+                f"{self.url} answered with something that is not a chat completion{reason}: {self._excerpt(response)}. "
                 'Expected {"choices": [{"message": {"content": "..."}}]}.'
             ) from error
         # The protocol writes null for a reply without text, such as one whose tokens all went into reasoning.
@@ -189,16 +219,15 @@ class ChatEndpoint:
                 f"{self.url} answered with a message that is not text: {self._excerpt(response)}. Expected a string as "
                 "content and as finish_reason."
             )
-        return Reply(text or "", finish_reason)
+        reason = None if finish_reason is None else redact_known(finish_reason, *self._secrets)
+        return Reply(redact_known(text or "", *self._secrets), reason)
 
     def _excerpt(self, response: httpx2.Response, longest: int = 300) -> str:
-        """The error message of a body in OpenAI's form, else the beginning of the body; the key is removed."""
+        """The error message of a body in OpenAI's form, else the beginning of the body, without secrets."""
         said = response.text
         with suppress(ValueError, LookupError, TypeError):
-            said = response.json()["error"]["message"]
-        said = " ".join(str(said).split())
-        if self._key is not None:
-            said = said.replace(self._key, "<the API key>")
+            said = json_of(response)["error"]["message"]
+        said = redact(" ".join(str(said).split()), *self._secrets)
         return (said[:longest] + " ..." if len(said) > longest else said) or "(empty)"
 
     def close(self) -> None:
@@ -230,7 +259,7 @@ def _completions_url(base_url: str) -> str:
         )
     if not whole or "?" in base_url or "#" in base_url:
         raise EndpointSettingsError(
-            f"The endpoint's address must look like https://host/v1, got {base_url.rpartition('@')[2]!r}; "
+            f"The endpoint's address must look like https://host/v1, got {redact(base_url.rpartition('@')[2])!r}; "
             "/chat/completions is added to it."
         )
     return f"{base_url.rstrip('/').removesuffix('/chat/completions')}/chat/completions"

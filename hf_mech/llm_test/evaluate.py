@@ -18,7 +18,10 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
+from hf_mech.hub.disk import naming_the_path
 from hf_mech.hub.files import write_text_atomically
+from hf_mech.hub.locks import held
+from hf_mech.hub.redaction import redact
 from hf_mech.llm_test.language_models import LanguageModel, Question
 from hf_mech.llm_test.scores import Record, Score, accuracy, judge, score
 from hf_mech.llm_test.system_prompt import system_prompt
@@ -55,19 +58,24 @@ def evaluate(
         One score a variant.
 
     Raises:
-        AnswersError: if the folder was begun with another model, seed or system prompt, or its files were changed.
+        AnswersError: if the folder was begun with another model, seed or system prompt, its files were changed, or
+            another process writes there now.
+        OutputError: if the folder cannot be written; earlier answers are kept.
         LanguageModelError: if the model fails at a question; earlier answers are kept, and the next run continues.
         VariantError: if a variant has too few prompts, or `prompts` is less than 1.
     """
     asked = {variant: prompts_of(variant, seed, prompts) for variant in variants}  # wrong ones are refused first
-    _claim(folder, {"model": model.settings(), "seed": seed, "system_prompt": system})
-    answers = folder / "answers"
-    answers.mkdir(exist_ok=True)
-    scores = []
-    for variant, wanted in asked.items():
-        records = _ask(model, variant, wanted, answers / f"{variant.name}.jsonl", system, progress)
-        scores.append(score(variant, records))
-    return scores
+    with naming_the_path(folder), held(folder) as alone:
+        if not alone:
+            raise AnswersError(f"Another process writes answers to {folder}. Wait for it, or choose another --out.")
+        _claim(folder, {"model": model.settings(), "seed": seed, "system_prompt": system})
+        answers = folder / "answers"
+        answers.mkdir(exist_ok=True)
+        scores = []
+        for variant, wanted in asked.items():
+            records = _ask(model, variant, wanted, answers / f"{variant.name}.jsonl", system, progress)
+            scores.append(score(variant, records))
+        return scores
 
 
 def _ask(
@@ -130,12 +138,13 @@ def _record(line: str, number: int, path: Path) -> Record:
 
 
 def _claim(folder: Path, settings: dict[str, Any]) -> None:
-    """Write the settings into a new folder; refuse a folder with other settings."""
+    """Write the settings, without secrets, into a new folder; refuse a folder with other settings."""
+    settings = redact(settings)
     folder.mkdir(parents=True, exist_ok=True)
     note = folder / "run.json"
     if note.exists():
         try:
-            before = json.loads(note.read_text(encoding="utf-8"))
+            before = redact(json.loads(note.read_text(encoding="utf-8")))
         except ValueError as error:
             raise AnswersError(f"{note} is no JSON ({error}). Remove {folder}, or choose another --out.") from error
         if before != settings:

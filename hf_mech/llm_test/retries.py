@@ -12,6 +12,7 @@ from tenacity import (
     retry_if_exception_type,
     retry_if_result,
     stop_after_attempt,
+    stop_before_delay,
     wait_exponential_jitter,
 )
 from tenacity.wait import wait_base
@@ -23,7 +24,7 @@ LONGEST_WAIT = 60.0
 """Seconds between two attempts, at most, also after a longer Retry-After header."""
 
 
-def retrying(retries: int, backoff: float) -> Retrying:
+def retrying(retries: int, backoff: float, deadline: float) -> Retrying:
     """Call a function that returns an `httpx2.Response`, again and again, until its reply is final.
 
     A status of [`RETRIED`], a lost connection and a time-out are retried. After the last attempt, the reply is returned
@@ -32,11 +33,12 @@ def retrying(retries: int, backoff: float) -> Retrying:
     Args:
         retries: further attempts after the first.
         backoff: seconds before the first retry; see [`RetryWait`].
+        deadline: seconds after which no attempt begins.
     """
     return Retrying(
         retry=retry_if_exception_type(httpx2.TransportError)
         | retry_if_result(lambda response: response.status_code in RETRIED),
-        stop=stop_after_attempt(retries + 1),
+        stop=stop_after_attempt(retries + 1) | stop_before_delay(deadline),
         wait=RetryWait(backoff),
         retry_error_callback=_last_outcome,
     )

@@ -1,5 +1,8 @@
 """The command line: what it prints, and with which code it ends."""
 
+import errno
+import functools
+import os
 import sys
 from pathlib import Path
 
@@ -7,6 +10,7 @@ import pytest
 from huggingface_hub import HfApi
 from typer.testing import CliRunner
 
+import hf_mech.cli.demo
 import hf_mech.hub.push
 from hf_mech import __version__
 from hf_mech.cli import app
@@ -97,3 +101,40 @@ def test_push_sends_a_saved_checkpoint(
     assert repository.private
     assert answer.stdout.strip() == f"{hub.url}/tester/toy/commit/{head.sha}"
     assert {"README.md", "domain.json", "model.safetensors", "modeling_toy.py"} < head.files.keys()
+
+
+# ---------------------------------------------------------------------------------------------------------- full disks
+
+
+def test_a_place_where_the_demo_cannot_write_is_refused_before_it_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hf_mech.cli.demo._demo", lambda *_: pytest.fail("it was started"))
+    (tmp_path / "file").write_text("")
+    answer = runner.invoke(app, ["demo", "--out", str(tmp_path / "file" / "inside")])
+    assert (answer.exit_code, answer.stdout) == (1, "")
+    (line,) = answer.stderr.splitlines()
+    assert line.startswith(f"hf-mech: {tmp_path / 'file' / 'inside'} cannot be written: Not a directory. ")
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
+@pytest.mark.parametrize("place", ["hf_mech.cli.demo.save_checkpoint", "matplotlib.figure.Figure.savefig"])
+def test_a_disk_that_is_full_during_the_demo(
+    place: str, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(place, refuse)
+    small = functools.partial(hf_mech.cli.demo.run_demo, num_train=20, seeds=1, max_steps=2)
+    monkeypatch.setattr("hf_mech.cli.demo.run_demo", small)
+    (tmp_path / "attention.png").write_text("whole")
+    answer = runner.invoke(app, ["demo", "--out", str(tmp_path)])
+    assert answer.exit_code == 1, answer.output
+    last = answer.stderr.strip().splitlines()[-1]
+    assert last.startswith("hf-mech: ")
+    assert f" cannot be written: {os.strerror(number)}. " in last
+    assert str(tmp_path) in last
+    assert "Traceback" not in answer.stderr
+    assert (tmp_path / "attention.png").read_text() == "whole"
+    assert not list(tmp_path.glob(".*"))

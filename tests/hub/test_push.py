@@ -38,6 +38,7 @@ def test_one_commit_holds_everything(
     assert history[0].files.keys() == {
         ".gitattributes",
         "README.md",
+        "SHA256SUMS",
         "config.json",
         "configuration_toy.py",
         "data/domain.json",

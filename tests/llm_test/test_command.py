@@ -1,5 +1,6 @@
 """The command `hf-mech test-llm`: requests, tables and results; a killed run ends like a whole one."""
 
+import json
 import os
 import signal
 import subprocess
@@ -21,7 +22,7 @@ from hf_mech.llm_test.system_prompt import system_prompt
 from hf_mech.llm_test.tables import TABLES
 from hf_mech.llm_test.variants import Variant, prompts_of
 from tests.llm_test.answers import answers
-from tests.llm_test.chat_server import ChatServer
+from tests.llm_test.chat_server import ChatServer, completion
 from tests.templatic.regex_solver import solve
 
 ROOT = Path(__file__).parents[2]
@@ -220,3 +221,109 @@ def test_the_command_line_starts_without_what_only_this_command_needs():
         [sys.executable, "-c", code], env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True
     )
     assert eval(done.stdout) == []
+
+
+# ------------------------------------------------------------------------------------------------------------- secrets
+
+
+def written_in(folder):
+    return b"\n".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
+
+
+def test_no_secret_is_written_or_printed(server, tmp_path):
+    """The server repeats the key in an error and in an answer; the command holds two more secrets."""
+    secrets = {"MY_API_KEY": "key-of-the-server", "HF_TOKEN": "token-of-the-hub"}
+    request = {"extra": {"api_key": "key-in-the-request"}, "user": "u"}
+    command = [sys.executable, "-m", "hf_mech.cli", "test-llm", "solver", "--base-url", server.url]
+    command += ["--api-key-env", "MY_API_KEY", "--request", json.dumps(request), "--retries", "0", "--prompts", "3"]
+    command += ["--out", str(tmp_path / "out"), "--concurrency", "1"]
+    echo = "no: key-of-the-server, key-in-the-request, token-of-the-hub"
+    server.first.extend([(200, {}, completion(echo)), (400, {}, json.dumps({"error": {"message": echo}}))])
+    environment = {**os.environ, **secrets, "PYTHONPATH": str(ROOT)}
+    failed = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert failed.returncode == 1
+    assert "no: ***, ***, ***" in failed.stderr
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    headers, body = server.requests[0]
+    assert headers["Authorization"] == "Bearer key-of-the-server"
+    assert body["extra"] == request["extra"]
+    written = written_in(tmp_path / "out") + (failed.stdout + failed.stderr + done.stdout + done.stderr).encode()
+    for secret in (*secrets.values(), "key-in-the-request"):
+        assert secret.encode() not in written
+    results = Results.load(tmp_path / "out" / "results.json")
+    assert results.results[0].setting["model"]["extra"] == {"api_key": "***"}
+    assert "--api-key-env MY_API_KEY" in results.command
+    assert '{"extra": {"api_key": "***"}, "user": "u"}' in results.command
+    assert json.loads((tmp_path / "out" / "run.json").read_text())["model"]["user"] == "u"
+
+
+def test_a_password_in_the_address_is_refused_and_not_repeated(tmp_path):
+    command = [sys.executable, "-m", "hf_mech.cli", "test-llm", "m", "--base-url", "http://me:pass-word@127.0.0.1:1/v1"]
+    command += ["--out", str(tmp_path / "out")]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 1
+    assert "must not hold a user name or password" in done.stderr
+    assert "pass-word" not in done.stdout + done.stderr
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_wrong_request_is_not_repeated_with_its_key(server, tmp_path):
+    done = run(server, tmp_path, "--request", '[{"api_key": "key-in-the-request"}]')
+    assert done.exit_code == 2
+    assert "must be an object" in " ".join(done.stderr.replace("│", " ").split())
+    assert "key-in-the-request" not in done.stderr
+
+
+def test_the_traceback_of_a_bug_shows_no_secret(server, tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise KeyError("key-of-the-server")
+
+    monkeypatch.setenv("MY_API_KEY", "key-of-the-server")
+    monkeypatch.setattr("hf_mech.llm_test.evaluate.evaluate", fail)
+    done = run(server, tmp_path, "--api-key-env", "MY_API_KEY")
+    assert done.exit_code == 1
+    assert "Traceback" in done.stderr
+    assert "KeyError: '***'" in done.stderr
+    assert "key-of-the-server" not in done.output
+
+
+# ------------------------------------------------------------------------------------------- one folder, and full disks
+
+
+def test_two_commands_in_one_folder(server, tmp_path):
+    """The second is refused in one line while the first asks, and then finds its answers."""
+    asked, release = threading.Event(), threading.Event()
+
+    def hold(request):
+        asked.set()
+        release.wait(60)
+
+    server.first.append(hold)
+    found = []
+    first = threading.Thread(target=lambda: found.append(run(server, tmp_path / "out", "--prompts", 3)))
+    first.start()
+    assert asked.wait(120)
+    command = [sys.executable, "-m", "hf_mech.cli", "test-llm", "solver", "--base-url", server.url, "--prompts", "3"]
+    command += ["--out", str(tmp_path / "out")]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    second = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    release.set()
+    first.join(120)
+    assert second.returncode == 1
+    assert f"hf-mech: Another process writes answers to {tmp_path / 'out'}." in second.stderr
+    assert found[0].exit_code == 0, found[0].output
+    assert len(answers(tmp_path / "out")) == len(server.requests) == 3
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_folder_that_cannot_be_written(server, tmp_path):
+    (tmp_path / "file").write_text("")
+    for out in (tmp_path / "file", tmp_path / "file" / "inside"):
+        done = run(server, out, "--prompts", 1)
+        assert done.exit_code == 1
+        (line,) = [line for line in done.stderr.splitlines() if line]
+        assert line.startswith(f"hf-mech: {tmp_path}")
+        assert "cannot be written: " in line
+    assert not server.requests

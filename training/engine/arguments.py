@@ -11,6 +11,8 @@ from typing import Any, Generic, NoReturn, Protocol, TypeVar, get_type_hints
 
 from transformers import HfArgumentParser
 
+from hf_mech.hub.redaction import redact, redact_command
+
 from .settings import AXIS, OPTION, Settings, SettingsError, check_names, check_range, names_of, parse_seeds, parts_of
 from .trackers import TRACKERS
 
@@ -90,7 +92,7 @@ class Declared(Protocol):
 class _Parser(HfArgumentParser):
     def error(self, message: str) -> NoReturn:
         """One line and exit code 2."""
-        sys.stderr.write(f"{self.prog}: {message}\n")
+        sys.stderr.write(f"{self.prog}: {redact(message)}\n")
         raise SystemExit(2)
 
 
@@ -119,7 +121,7 @@ def read(experiment: Declared, parser: HfArgumentParser, arguments: Sequence[str
         None if arguments is None else list(arguments), return_remaining_strings=True
     )
     if unknown:
-        raise SettingsError(f"unrecognized arguments: {' '.join(unknown)}; see --help.")
+        raise SettingsError(f"unrecognized arguments: {' '.join(redact_command(unknown))}; see --help.")
     options = experiment.options(**vars(executed))
     for entry in fields(experiment.options):
         check_range(entry, getattr(options, entry.name))

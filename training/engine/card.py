@@ -17,7 +17,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from hf_mech.bibliography import bibtex
 from hf_mech.hub import CardError, Measurement, Results, push_checkpoint, render_folder
 from hf_mech.hub.checkpoint import save_checkpoint
-from hf_mech.hub.files import write_text_atomically
+from hf_mech.hub.files import replacing, write_text_atomically
+from hf_mech.hub.redaction import redact
 
 from .run import Outcome
 from .settings import SettingsError
@@ -73,15 +74,17 @@ class Card:
     seconds: float | None = None
 
     def write(self, template: Path, folder: Path) -> None:
-        """Writes the card's folder whole."""
+        """Writes the card's folder whole. Every file is replaced in one step."""
         folder.mkdir(parents=True, exist_ok=True)
         seconds = self.seconds if self.seconds is not None else sum(outcome.seconds for outcome in self.outcomes)
         origin = common_origin(outcome.origin for outcome in self.outcomes)
         Results(name=self.name, **origin, seconds=seconds, results=self.measured).save(folder / "results.json")
-        for old in folder.glob("*.png"):
-            old.unlink()
         for name, (figure, _) in self.figures.items():
-            figure.savefig(folder / name, dpi=_DPI)
+            with replacing(folder / name) as aside:
+                figure.savefig(aside, dpi=_DPI, format=Path(name).suffix[1:])
+        for old in folder.glob("*.png"):
+            if old.name not in self.figures:
+                old.unlink()
         for name, text in self.files.items():
             write_text_atomically(folder / name, text)
         write_text_atomically(folder / "card.yaml", self._yaml(template))
@@ -101,7 +104,7 @@ class Card:
             "headline": list(self.headline),
             "captions": {name: caption for name, (_, caption) in self.figures.items()},
         }
-        written = yaml.dump(content, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=116)
+        written = yaml.dump(redact(content), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=116)
         return f"# Generated from {template.parent.name}/{template.name} and the runs; edit the template.\n{written}"
 
     def save_checkpoint(self, folder: Path) -> None:

@@ -6,16 +6,20 @@ import shlex
 import statistics
 import sys
 from collections.abc import Hashable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from hf_mech.hub import Measurement, Results
+from hf_mech.hub.disk import naming_the_path
 from hf_mech.hub.environment import running_command, usable_cores
+from hf_mech.hub.locks import held
+from hf_mech.hub.redaction import redact, redact_command, redacted_traceback
 
 from .arguments import Request, parser_of, read
 from .experiment import Experiment
 from .migration import migrate
-from .run import OUTCOME_FILE, Outcome, last_checkpoint, step_of
+from .run import OUTCOME_FILE, Outcome, files_named, last_checkpoint, step_of
 from .runner import is_main_process, launched_processes, run_all, wait_for_everyone
 from .settings import Settings, SettingsError
 from .tables import Table, print_markdown
@@ -57,11 +61,13 @@ def main(experiment: Experiment[Any, Any], arguments: Sequence[str] | None = Non
             return
         _run(experiment, stages, request)
     except KeyboardInterrupt:
-        again = running_command() if arguments is None else shlex.join(arguments)
+        again = running_command() if arguments is None else shlex.join(redact_command(arguments))
         sys.stderr.write(f"\nInterrupted. The same command goes on from each run's last checkpoint: {again}\n")
         raise SystemExit(INTERRUPTED) from None
     except Exception as error:
         if type(error).__module__.partition(".")[0] not in _OURS and not isinstance(error, OSError):
+            if (shown := redacted_traceback(error)) is not None:
+                parser.exit(1, shown)
             raise  # its traceback is wanted: it is a bug
         parser.exit(
             2 if isinstance(error, _WRONG_VALUES) else 1,
@@ -70,17 +76,19 @@ def main(experiment: Experiment[Any, Any], arguments: Sequence[str] | None = Non
 
 
 def _one_line(program: str, error: Exception) -> str:
-    return f"{program}: {' '.join(str(error).split())}\n"
+    return f"{program}: {' '.join(redact(str(error)).split())}\n"
 
 
 def _run(experiment: Experiment[Any, Any], stages: Sequence[Sequence[Settings]], request: Request[Any]) -> None:
     options = request.options
     jobs = 1 if launched_processes() > 1 else options.jobs or usable_cores()
-    for runs in filter(None, stages):
-        run_all(experiment, runs, options, jobs)
+    for number, runs in enumerate(stages):
+        if runs:  # a later stage may need all runs of this one
+            run_all(experiment, runs, options, jobs, wait=any(stages[number + 1 :]))
     if not is_main_process():
         return
     asked = [settings for runs in stages for settings in runs]
+    _say_unfinished(experiment, asked, Path(options.output_dir))
     every = finished_runs(experiment, asked, Path(options.output_dir))
     cards = [experiment.card(finished) for finished in every]
     if len({card.name for card in cards}) < len(cards):
@@ -88,13 +96,27 @@ def _run(experiment: Experiment[Any, Any], stages: Sequence[Sequence[Settings]],
         raise SettingsError(f"Two cards would have one name: {names}. Ask for one preset at a time.")
     for card, finished in zip(cards, every, strict=True):
         folder, checkpoint = Path(options.cards_dir) / card.name, Path(options.output_dir) / card.name
-        card.write(experiment.folder / "card.md", folder)
-        card.save_checkpoint(checkpoint)
-        if options.push_to_hub:
-            card.push(folder, options.hub_user)
+        with ExitStack() as locks:  # another command may be writing the same card
+            for written in dict.fromkeys([checkpoint, folder]):
+                locks.enter_context(naming_the_path(written))
+                locks.enter_context(held(written, wait=True))
+            card.write(experiment.folder / "card.md", folder)
+            card.save_checkpoint(checkpoint)
+            if options.push_to_hub:
+                card.push(folder, options.hub_user)
         table = experiment.table(list(finished.values()))
         print_markdown(table.markdown() if isinstance(table, Table) else table)
         print(f"card: {folder}" + (f", checkpoint: {checkpoint}" if card.checkpoint else ""))
+
+
+def _say_unfinished(experiment: Experiment[Any, Any], asked: Sequence[Settings], output_dir: Path) -> None:
+    """Names the runs that other processes still train."""
+    names = [settings.name for settings in asked if not (output_dir / settings.name / OUTCOME_FILE).exists()]
+    if names:
+        sys.stderr.write(
+            f"Another process still trains {len(names)} of {len(asked)} {experiment.unit}: {', '.join(names)}. The "
+            "cards are made without them; run the same command again when they are done.\n"
+        )
 
 
 def finished_runs(
@@ -102,7 +124,7 @@ def finished_runs(
 ) -> list[dict[Path, Outcome[Any]]]:
     """The finished runs that share a card with runs asked for, card by card: by folder, in the order of the tables."""
     cards: dict[Hashable, dict[Path, Outcome[Any]]] = {experiment.shares_card(settings): {} for settings in asked}
-    found = [(file.parent, experiment.load(file.parent)) for file in output_dir.rglob(OUTCOME_FILE)]
+    found = [(file.parent, experiment.load(file.parent)) for file in files_named(output_dir, OUTCOME_FILE)]
     for folder, outcome in sorted(found, key=lambda pair: experiment.order(pair[1])):
         key = experiment.shares_card(outcome.settings)
         if key in cards and folder == output_dir / outcome.settings.name:  # not a copy of somebody's
@@ -115,7 +137,7 @@ def finished_runs(
 
 def plan_of(experiment: Experiment[Any, Any], runs: Sequence[Settings], output_dir: Path) -> Table:
     """The runs that a command would do: where each stands, and how long similar ones took, each on one core."""
-    done = [experiment.load(file.parent) for file in output_dir.rglob(OUTCOME_FILE)]
+    done = [experiment.load(file.parent) for file in files_named(output_dir, OUTCOME_FILE)]
     published = [entry for file in sorted(_CARDS.glob("*/results.json")) for entry in Results.load(file).results]
     table, known, unknown = Table([experiment.unit, "state", ">similar runs took"]), 0.0, 0
     for settings in runs:

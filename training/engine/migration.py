@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from hf_mech.hub.files import write_text_atomically
+from hf_mech.hub.locks import held
 
 from .experiment import Experiment
-from .run import OUTCOME_FILE
+from .run import OUTCOME_FILE, files_named
 from .runner import RUN_FILE
 from .settings import Settings, SettingsError
 
@@ -34,12 +35,15 @@ def migrate(experiment: Experiment[Any, Any], output_dir: Path) -> list[Path]:
     Raises:
         FileExistsError: two folders hold the same run.
     """
-    return [_bring(experiment, file, settings, output_dir) for file, settings in [*_older(experiment, output_dir)]]
+    if not any(True for _ in _older(experiment, output_dir)):
+        return []
+    with held(output_dir, wait=True):  # another command may be bringing them
+        return [_bring(experiment, file, settings, output_dir) for file, settings in [*_older(experiment, output_dir)]]
 
 
 def _older(experiment: Experiment[Any, Any], output_dir: Path) -> Iterator[tuple[Path, Settings]]:
     """The older runs: the file that holds the settings, and those settings as today's."""
-    notes = {file.parent: file for name in (_CELL_FILE, RUN_FILE) for file in sorted(output_dir.rglob(name))}
+    notes = {file.parent: file for name in (_CELL_FILE, RUN_FILE) for file in sorted(files_named(output_dir, name))}
     for folder, note in notes.items():
         before, outcome = _read(note), folder / OUTCOME_FILE
         settings = _settings(experiment, before, folder)
@@ -48,7 +52,7 @@ def _older(experiment: Experiment[Any, Any], output_dir: Path) -> Iterator[tuple
         changed = (settings.name.rpartition("/")[2], before) != (folder.name, settings.to_dict())
         if "settings" not in _read(outcome) if outcome.exists() else changed:
             yield note, settings
-    for file in sorted(output_dir.rglob("*.json")):  # a part of a split was one file
+    for file in sorted(files_named(output_dir, "*.json")):  # a part of a split was one file
         if file.stem.isdigit() and "part" in (content := _read(file)):
             settings = _settings(experiment, content, file.parent)
             if settings is not None and (output_dir / settings.name).parent == file.parent:
@@ -56,10 +60,10 @@ def _older(experiment: Experiment[Any, Any], output_dir: Path) -> Iterator[tuple
 
 
 def _read(file: Path) -> dict[str, Any]:
-    """The file's content; nothing if it is no JSON object, so no run of ours."""
+    """The file's content; nothing if it is no JSON object, so no run of ours, or was removed meanwhile."""
     try:
         content = json.loads(file.read_text("utf-8"))
-    except ValueError:
+    except (ValueError, FileNotFoundError):
         return {}
     return content if isinstance(content, dict) else {}
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
@@ -14,6 +15,7 @@ from accelerate import Accelerator
 from tqdm.auto import tqdm
 
 from hf_mech.hub.files import write_text_atomically
+from hf_mech.hub.redaction import redact
 
 from .settings import Settings
 from .trackers import Tracker
@@ -65,13 +67,22 @@ class Outcome(Generic[S]):
     seconds: float
 
     def save(self, folder: Path) -> None:
-        text = json.dumps(asdict(self), indent=1, ensure_ascii=False)
+        text = json.dumps(redact(asdict(self)), indent=1, ensure_ascii=False)
         write_text_atomically(folder / OUTCOME_FILE, text + "\n")
 
     @classmethod
     def from_dict(cls, settings: type[S], content: Mapping[str, Any]) -> Self:
         """The outcome that JSON holds."""
         return cls(**{**content, "settings": settings(**content["settings"])})
+
+
+def files_named(folder: Path, *patterns: str) -> Iterator[Path]:
+    """The files under a folder whose name matches a pattern, while other processes make and remove folders there."""
+    for root, folders, files in os.walk(folder):  # pathlib's rglob fails at a folder that is removed meanwhile
+        folders.sort()
+        for name in sorted(files):
+            if any(fnmatch(name, pattern) for pattern in patterns):
+                yield Path(root, name)
 
 
 def save_state(accelerator: Accelerator, folder: Path, step: int) -> None:

@@ -1,5 +1,6 @@
 """Runs: each in a folder of its own, done once, several side by side, gone on with after a kill.
 
+.<run>.lock             beside the folder, while a process trains the run; another command goes on with its other runs
 run.json                the settings; a run of other settings is refused the folder
 checkpoint-<step>/      the state, replaced by the next one; gone when the run is done
 model/  outcome.json    the model and the outcome, which is written last
@@ -13,20 +14,25 @@ import os
 import pickle
 import signal
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
 from accelerate import PartialState
-from accelerate.utils import parse_flag_from_env
+from accelerate.utils import broadcast_object_list, parse_flag_from_env
 from tqdm.auto import tqdm
 
+from hf_mech.hub.disk import naming_the_path
 from hf_mech.hub.environment import code_version, describe_machine, package_versions, running_command
 from hf_mech.hub.files import write_text_atomically
+from hf_mech.hub.locks import held
+from hf_mech.hub.redaction import redact
 
 from .arguments import Options
 from .experiment import Experiment
@@ -37,30 +43,58 @@ from .trackers import Tracker
 S = TypeVar("S", bound=Settings)
 O = TypeVar("O", bound=Outcome[Any])  # noqa: E741
 RUN_FILE = "run.json"
+_LOOK_AGAIN = 2.0  # seconds
 
 
 class KilledError(RuntimeError):
     """A run whose process was killed by somebody else."""
 
 
-def run_all(experiment: Experiment[S, O], runs: Sequence[S], options: Options, jobs: int) -> list[O | None]:
+class RunInProgressError(RuntimeError):
+    """Another process trains this run right now."""
+
+
+def run_all(
+    experiment: Experiment[S, O], runs: Sequence[S], options: Options, jobs: int, *, wait: bool = False
+) -> list[O | None]:
     """The outcome of each run; they begin in their order, `jobs` at a time.
+
+    A run that another process trains is left to it. When all others are done it is looked at again: its outcome is read
+    if it is there, and the run goes on here if its process was killed.
 
     Args:
         experiment: the experiment.
         runs: the settings of each.
         options: the command's.
         jobs: how many at a time; 1: here, in this process.
+        wait: until the other processes have done their runs; otherwise the outcome of a run in progress is None.
     """
+    outcomes: dict[int, O | None] = {}
+    missing = list(range(len(runs)))
+    while True:
+        before, found = len(missing), _run_free(experiment, [runs[number] for number in missing], options, jobs)
+        outcomes |= {missing[number]: outcome for number, outcome in found.items()}
+        missing = [number for number in missing if number not in outcomes]
+        if not missing or (len(missing) == before and not wait):
+            return [outcomes.get(number) for number in range(len(runs))]
+        if len(missing) == before:
+            time.sleep(_LOOK_AGAIN)
+
+
+def _run_free(experiment: Experiment[S, O], runs: Sequence[S], options: Options, jobs: int) -> dict[int, O | None]:
+    """The outcomes of the runs that no other process trains, by number."""
     origin, output_dir = this_process(), Path(options.output_dir)
     all_jobs = [Job(folder=output_dir / settings.name, options=options, origin=origin) for settings in runs]
+    found: dict[int, O | None] = {}
     if jobs == 1 or len(runs) == 1:
-        return [run_one(experiment, settings, job) for settings, job in zip(runs, all_jobs, strict=True)]
+        for number, (settings, job) in enumerate(zip(runs, all_jobs, strict=True)):
+            with suppress(RunInProgressError):
+                found[number] = run_one(experiment, settings, job)
+        return found
     context = multiprocessing.get_context("spawn")
     lines = context.Queue()
     for line in range(1, jobs + 1):
         lines.put(line)
-    found: dict[int, O | None] = {}
     with ProcessPoolExecutor(jobs, mp_context=context, initializer=_one_core, initargs=(lines,)) as pool:
         futures = {
             pool.submit(_run_on_line, experiment, settings, job): number
@@ -70,7 +104,8 @@ def run_all(experiment: Experiment[S, O], runs: Sequence[S], options: Options, j
             for future in tqdm(
                 as_completed(futures), total=len(futures), desc=experiment.unit, position=0, smoothing=0
             ):
-                found[futures[future]] = future.result()
+                with suppress(RunInProgressError):
+                    found[futures[future]] = future.result()
         except BaseException as error:
             workers = list(pool._processes.values())  # from Python 3.14 on: pool.terminate_workers()
             pool.shutdown(wait=False, cancel_futures=True)
@@ -82,7 +117,7 @@ def run_all(experiment: Experiment[S, O], runs: Sequence[S], options: Options, j
                     "goes on from each run's last checkpoint."
                 ) from error
             raise
-    return [found[number] for number in range(len(runs))]
+    return found
 
 
 def run_one(experiment: Experiment[S, O], settings: S, job: Job) -> O | None:
@@ -93,7 +128,30 @@ def run_one(experiment: Experiment[S, O], settings: S, job: Job) -> O | None:
 
     Raises:
         FileExistsError: the folder holds a run with other settings.
+        RunInProgressError: another process trains it right now.
+        OutputError: a full disk, or a folder that cannot be written.
     """
+    with naming_the_path(job.folder), _alone(job.folder):
+        return _run_one(experiment, settings, job)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Holds the run's folder; processes of `accelerate launch` hold it together.
+
+    Raises:
+        RunInProgressError: another process holds it.
+    """
+    with held(folder) if is_main_process() else nullcontext(True) as free:
+        if launched_processes() > 1:
+            processes()
+            (free,) = broadcast_object_list([free])
+        if not free:
+            raise RunInProgressError(f"{folder} is trained by another process right now. Wait for it, or end it.")
+        yield
+
+
+def _run_one(experiment: Experiment[S, O], settings: S, job: Job) -> O | None:
     claim(job.folder, settings)
     if (job.folder / OUTCOME_FILE).exists():
         if is_main_process():
@@ -123,9 +181,9 @@ def claim(folder: Path, settings: Settings) -> None:
         FileExistsError: something else was trained there before.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    note, ours = folder / RUN_FILE, json.dumps(settings.to_dict(), indent=1, ensure_ascii=False)
+    note, ours = folder / RUN_FILE, json.dumps(redact(settings.to_dict()), indent=1, ensure_ascii=False)
     if note.exists():
-        before, now = json.loads(note.read_text("utf-8")), json.loads(ours)
+        before, now = redact(json.loads(note.read_text("utf-8"))), json.loads(ours)
         if before != now:
             names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
             differences = ", ".join(f"{name} {before.get(name)} (asked for: {now.get(name)})" for name in names)

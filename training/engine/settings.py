@@ -18,6 +18,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from typing import Any, ClassVar, Self
 
+from hf_mech.hub.redaction import redact
+
 AXIS, OPTION, FIXED = "axis", "option", "fixed"
 _LONGEST_NAME = 200  # of a folder; file systems allow 255 bytes
 
@@ -133,7 +135,7 @@ class Settings:
         """The run's folder under --output_dir."""
         parts = [*self.labels, self.preset, *(f"{name}={value}" for name, value in self.departures.items())]
         parts += self.ending
-        name = "-".join(part.replace("/", "_") for part in parts)
+        name = "-".join(redact(part).replace("/", "_") for part in parts)
         if len(name) <= _LONGEST_NAME:
             return name
         return f"{name[:_LONGEST_NAME]}-{hashlib.sha256(name.encode()).hexdigest()[:12]}"

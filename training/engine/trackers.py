@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from accelerate.tracking import LOGGER_TYPE_TO_CLASS, GeneralTracker
+
+from hf_mech.hub.redaction import redact, redact_command
 
 from .settings import SettingsError, check_names
 
@@ -40,12 +43,14 @@ class Tracker:
                 folder.mkdir(parents=True, exist_ok=True)
             given: dict[str, dict[str, Any]] = {
                 "tensorboard": {"run_name": run, "logging_dir": folder},
-                "wandb": {"run_name": project, "name": run, "dir": folder},
+                "wandb": {"run_name": project, "name": run, "dir": folder, "settings": _wandb_settings()},
                 "trackio": {"run_name": project, "name": run},
             }
             tracker = LOGGER_TYPE_TO_CLASS[name](**given[name])
             tracker.start()
-            tracker.store_init_configuration({key: _plain(value) for key, value in (settings or {}).items()})
+            tracker.store_init_configuration(
+                {key: _plain(value) for key, value in redact(dict(settings or {})).items()}
+            )
             self.trackers.append(tracker)
 
     def log(self, values: Mapping[str, float], step: int) -> None:
@@ -57,6 +62,11 @@ class Tracker:
         """Ends the trackers; what they hold back is written."""
         for tracker in self.trackers:
             tracker.finish()
+
+
+def _wandb_settings() -> dict[str, Any]:
+    """wandb notes the command line itself: not where it holds a secret."""
+    return {"x_disable_meta": redact_command(sys.argv) != sys.argv}
 
 
 def check_trackers(names: Iterable[str]) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from transformers import AutoTokenizer
 
+from hf_mech.hub.locks import held
 from hf_mech.text.blocks import prepare, train_tokenizer
 from hf_mech.text.corpora import Corpus, file_corpus, hub_corpus, stdlib_corpus
 
@@ -178,19 +179,24 @@ def prepared_data(options: LanguageModelOptions, settings: Data) -> Path:
     }
     folder = data_folder(options.output_dir, hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:12])
     if not options.dry_run and not (folder / "prepared.json").exists():
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        if tokenizer_name:
-            tokenizer = AutoTokenizer.from_pretrained(tokenizer_name)
-        else:
-            tokenizer = train_tokenizer(corpus.splits["train"], settings.vocabulary)
-        prepare(
-            corpus,
-            tokenizer,
-            folder,
-            max_pretraining_characters=settings.max_pretraining_characters,
-            max_evaluation_blocks=settings.max_evaluation_blocks,
-        )
+        with held(folder, wait=True):  # another command may be preparing it
+            if not (folder / "prepared.json").exists():
+                _prepare(corpus, tokenizer_name, folder, settings)
     return folder
+
+
+def _prepare(corpus: Corpus, tokenizer_name: str | None, folder: Path, settings: Data) -> None:
+    if tokenizer_name:
+        tokenizer = AutoTokenizer.from_pretrained(tokenizer_name)
+    else:
+        tokenizer = train_tokenizer(corpus.splits["train"], settings.vocabulary)
+    prepare(
+        corpus,
+        tokenizer,
+        folder,
+        max_pretraining_characters=settings.max_pretraining_characters,
+        max_evaluation_blocks=settings.max_evaluation_blocks,
+    )
 
 
 EXPERIMENT = LanguageModelsExperiment()

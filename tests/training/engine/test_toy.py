@@ -228,7 +228,7 @@ def test_an_ended_command_leaves_nobody_behind(tmp_path: Path, ending: signal.Si
     while running(tmp_path) and time.monotonic() < deadline:
         time.sleep(0.1)
     assert running(tmp_path) == []
-    assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == [
+    assert sorted(path.name for path in (tmp_path / "runs").glob("[!.]*")) == [
         "5-cpu-steps=100000-seed0",
         "5-cpu-steps=100000-seed1",
     ]
