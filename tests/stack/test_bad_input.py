@@ -31,7 +31,7 @@ from .contract import gpt2, inputs, roberta
     ("options", "error", "says"),
     [
         ({"position_embedding_type": "rope"}, EncodingError, "'rope'"),
-        ({"multi_pop": 0}, StackError, "at least 1 .* got 0"),
+        ({"multi_pop": 0}, StackError, "multi_pop must be at least 1, got 0"),
         ({"bos_token_id": None}, BosError, "use_stack=False"),
     ],
 )
