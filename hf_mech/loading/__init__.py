@@ -1,6 +1,6 @@
 """How every family checks a configuration, loads a checkpoint and saves one.
 
 A family's folder is uploaded with a checkpoint: its files import only each other, and hf_mech may be missing where they
-run. `configs.py` therefore lies in every family's folder as a copy. Edit the original here, and
+run. `configs.py` and `checkpoints.py` therefore lie in every family's folder as copies. Edit the originals here, and
 write the copies with `make format`.
 """

@@ -1,4 +1,4 @@
-"""Writes the copies of `configs.py` into every family's folder.
+"""Writes the copies of `configs.py` and `checkpoints.py` into every family's folder.
 
 Run as a file, `python hf_mech/loading/copies.py`: without the copies hf_mech itself cannot be imported.
 """
@@ -6,7 +6,7 @@ Run as a file, `python hf_mech/loading/copies.py`: without the copies hf_mech it
 from pathlib import Path
 
 HERE = Path(__file__).parent
-ORIGINALS = (HERE / "configs.py",)
+ORIGINALS = (HERE / "checkpoints.py", HERE / "configs.py")
 HEADER = "# Copied from hf_mech/loading/{name} by `make format`; edit it there.\n"
 
 

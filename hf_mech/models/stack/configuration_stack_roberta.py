@@ -61,6 +61,8 @@ class StackRobertaConfig(RobertaConfig):
     def validate_architecture(self):
         """Refuses invalid options before any work starts."""
         check_options(self)
+        if self.pad_token_id is not None and not 0 <= self.pad_token_id < self.vocab_size:
+            raise StackError(f"pad_token_id must be one of the {self.vocab_size} tokens, got {self.pad_token_id}.")
 
 
 __all__ = ["StackRobertaConfig"]
