@@ -16,7 +16,6 @@ from torch import Tensor
 from .case import ContractCase
 from .memory import memory_limit
 from .registry import AUTO_CLASSES, contract_cases, family, registered_models
-from .test_save_load import assert_same
 
 MIB = 2**20
 
@@ -71,7 +70,7 @@ def test_a_damaged_file(case: ContractCase, damage: str, tmp_path: Path):
     file.write_bytes(DAMAGES[damage](file.read_bytes()))
     loaders = [case.model_class, *(AUTO_CLASSES[name] for name in registered_models()[case.model_class])]
     for loader in loaders:
-        with pytest.raises(typed(case), match="damaged safetensors file.*force_download=True") as caught:
+        with pytest.raises(typed(case), match=r"damaged safetensors file.*force_download=True") as caught:
             loader.from_pretrained(tmp_path)
         assert str(tmp_path) in str(caught.value)
 
