@@ -16,6 +16,7 @@ from torch import Tensor
 from .case import ContractCase
 from .memory import memory_limit
 from .registry import AUTO_CLASSES, contract_cases, family, registered_models
+from .test_bad_configs import each
 
 MIB = 2**20
 
@@ -184,6 +185,24 @@ def test_a_small_file_with_huge_sizes(case: ContractCase, size: int, tmp_path: P
             except (typed(case), case.model_class.config_class._config_error):
                 refused += 1
     assert refused
+
+
+@each
+def test_far_more_layers_than_the_file_has(one: ContractCase, tmp_path: Path):
+    """No weight has another shape; all that are lacking would be random."""
+    file, small = saved(one, tmp_path) / "config.json", len(one.model().state_dict())
+    plain, refused = json.loads(file.read_text()), set()
+    names = [field.name for field in fields(one.model_class.config_class) if field.type is int]
+    for name in names:
+        file.write_text(json.dumps({**plain, name: 150}))
+        try:
+            loaded = one.model_class.from_pretrained(tmp_path)
+        except (typed(one), one.model_class.config_class._config_error) as error:
+            refused.add(name if "asks for" in str(error) else "")
+        else:
+            assert len(loaded.state_dict()) <= 2 * small + 1_000, name
+    layers = one.model_class.config_class.attribute_map.get("num_hidden_layers", "num_hidden_layers")
+    assert layers in refused or layers not in names
 
 
 def test_a_file_without_any_weight_of_a_huge_configuration(case: ContractCase, tmp_path: Path):

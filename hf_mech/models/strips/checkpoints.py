@@ -18,8 +18,8 @@ from transformers.dynamic_module_utils import get_relative_import_files
 from transformers.modeling_utils import PreTrainedModel
 from transformers.models.auto import modeling_auto
 
-#: Numbers that a model may have besides those in its checkpoint, for new heads; more need a checkpoint of that size.
-NEW_NUMBERS = 2**24
+#: Numbers and weights that a model may have besides those in its file, for new heads; more need a file of that size.
+NEW_NUMBERS, NEW_WEIGHTS = 2**24, 1_000
 Shapes = Mapping[str, tuple[int, ...]]
 
 
@@ -173,14 +173,14 @@ def _check_shapes(error: type[ValueError], where: str, other: list[tuple[str, An
 def _check_growth(
     error: type[ValueError], where: str, tensors: Mapping[str, Tensor], new: Mapping[str, Tensor]
 ) -> None:
-    held = sum(tensor.numel() for name, tensor in tensors.items() if name not in new)
-    wanted = sum(tensor.numel() for tensor in new.values())
-    if wanted > held + NEW_NUMBERS:
+    held = {name: tensor for name, tensor in tensors.items() if name not in new}
+    numbers, wanted = (sum(tensor.numel() for tensor in some.values()) for some in (held, new))
+    if wanted > numbers + NEW_NUMBERS or len(new) > len(held) + NEW_WEIGHTS:
         largest = max(new, key=lambda name: new[name].numel())
         raise error(
-            f"{where} holds {held:,} numbers, and its configuration asks for {wanted:,} more, {largest} "
-            f"{list(new[largest].shape)} first of all; it is not the configuration of these weights. Pass "
-            "ignore_mismatched_sizes=True to draw them anew all the same."
+            f"{where} holds {len(held)} weights of {numbers:,} numbers, and its configuration asks for {len(new)} more "
+            f"of {wanted:,} numbers, {largest} {list(new[largest].shape)} first of all; it is not the configuration of "
+            "these weights. Pass ignore_mismatched_sizes=True to draw them anew all the same."
         )
 
 
