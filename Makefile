@@ -41,6 +41,7 @@ lint: $(STAMP) ## style and types
 	$(BIN)/mypy
 
 format: $(STAMP) ## mend what can be mended by itself
+	$(PYTHON) hf_mech/loading/copies.py
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 

@@ -20,7 +20,7 @@ def register(config_class: type[PreTrainedConfig], auto_classes: dict[str, str],
     Args:
         config_class: the configuration; its `model_type` becomes loadable through `AutoConfig`.
         auto_classes: for the name of each Auto class, the model's `"module:Class"`. A configuration's several heads are
-            several entries, and `hf_mech.hub` writes them all into a checkpoint's `auto_map`.
+            several entries, and every saved checkpoint names them all in its `auto_map`.
         tokenizer: the `"module:Class"` that `AutoTokenizer` gives for the configuration, if the family has its own.
     """
     AutoConfig.register(config_class.model_type, config_class, exist_ok=True)

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import networkx
 
+from hf_mech.loading.copies import copies
+
 ROOT = Path(__file__).parents[1]
 MODULES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
@@ -62,3 +64,9 @@ def test_experiments_know_only_the_engine() -> None:
 def test_colours_stand_in_the_palette_alone() -> None:
     found = {path.name for path in (ROOT / "hf_mech/viz").glob("*.py") if re.search(r"#[0-9a-f]{6}", path.read_text())}
     assert found == {"palette.py"}
+
+
+def test_the_files_that_every_family_carries_are_copies() -> None:
+    """What to do if it fails: `make format`."""
+    assert len(copies()) >= 6
+    assert {str(path.relative_to(ROOT)) for path, text in copies().items() if path.read_text("utf-8") != text} == set()

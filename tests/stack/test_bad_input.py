@@ -31,7 +31,7 @@ from .contract import gpt2, inputs, roberta
     ("options", "error", "says"),
     [
         ({"position_embedding_type": "rope"}, EncodingError, "'rope'"),
-        ({"multi_pop": 0}, StackError, "at least 1 .* got 0"),
+        ({"multi_pop": 0}, StackError, "multi_pop must be at least 1, got 0"),
         ({"bos_token_id": None}, BosError, "use_stack=False"),
     ],
 )
@@ -129,13 +129,13 @@ def test_a_checkpoint_of_another_family(tmp_path: Path):
     for folder in ("bert", "roberta"):
         with pytest.raises(CheckpointError, match=f"model type '{folder}'"):
             StackGPT2ForCausalLM.from_pretrained(tmp_path / folder)
-    with pytest.raises(CheckpointError, match="'stack_roberta' and, with new stacks, 'roberta'"):
+    with pytest.raises(CheckpointError, match="expected 'stack_roberta' or 'roberta'"):
         StackRobertaForMaskedLM.from_pretrained(tmp_path / "bert")
 
 
 def test_a_configuration_of_another_family(tmp_path: Path):
     StackGPT2ForCausalLM(gpt2()).save_pretrained(tmp_path)
-    with pytest.raises(CheckpointError, match="takes a StackGPT2Config, or a GPT2Config to put stacks into"):
+    with pytest.raises(CheckpointError, match="takes a StackGPT2Config or a GPT2Config, got a StackRobertaConfig"):
         StackGPT2ForCausalLM.from_pretrained(tmp_path, config=roberta())
     with pytest.raises(CheckpointError, match="model type 'stack_gpt2'"):
         StackRobertaForMaskedLM.from_pretrained(tmp_path, config=roberta())

@@ -22,6 +22,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "dat_cache": ["DATCache"],
         "dat_errors": [
             "DATBackendError",
+            "DATCheckpointError",
             "DATConfigError",
             "DATError",
             "DATInputError",
@@ -41,6 +42,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .configuration_dat import DATConfig as DATConfig
     from .dat_cache import DATCache as DATCache
     from .dat_errors import DATBackendError as DATBackendError
+    from .dat_errors import DATCheckpointError as DATCheckpointError
     from .dat_errors import DATConfigError as DATConfigError
     from .dat_errors import DATError as DATError
     from .dat_errors import DATInputError as DATInputError

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from huggingface_hub.dataclasses import strict
 from transformers.configuration_utils import PreTrainedConfig
 
+from .configs import strict_config
 from .dat_errors import DATConfigError
 from .dat_program import MALFORMED, DATProgram, constants_of, read_program
 from .dat_values import END_OF_PROMPT, NIL, ValueSpace
 
+#: A function of the program is a table of all values, and so is a register of the vector backends.
+MOST_VALUES = 1_000_000
 BACKENDS = ("gather", "dense", "relaxed")
 
 
@@ -34,7 +36,12 @@ def _sorted(value: Any) -> Any:
     return [_sorted(item) for item in value] if isinstance(value, list | tuple) else value
 
 
-@strict
+@strict_config(
+    DATConfigError,
+    max_position_embeddings=(1, MOST_VALUES),
+    num_open_values=(0, MOST_VALUES),
+    num_attention_heads=(1, 1),
+)
 class DATConfig(PreTrainedConfig):
     r"""A program in QKVL, and the sizes and the backend that run it.
 
@@ -42,8 +49,10 @@ class DATConfig(PreTrainedConfig):
         qkvl (`dict`, *optional*): the program as the JSON of App. J: registers, constants, system registers, and the
             layers with their query, key and value instructions. `hf_mech.psl.compile_program` makes it. Without one,
             the program is a single layer that copies the symbol.
-        max_position_embeddings (`int`, *optional*, defaults to 512): T, the largest position and the largest number.
-        num_open_values (`int`, *optional*, defaults to 4096): places for words that the program does not name.
+        max_position_embeddings (`int`, *optional*, defaults to 512): T, the largest position and the largest number, at
+            most 1,000,000.
+        num_open_values (`int`, *optional*, defaults to 4096): places for words that the program does not name, at most
+            1,000,000.
         constants (`list[str]`, *optional*): the program's constants in the order of their indices; read off `qkvl`.
         value_sets (`dict[str, str]`, *optional*): the values that each register can hold, as text. The compiler
             computes them; nothing depends on them.
@@ -55,7 +64,7 @@ class DATConfig(PreTrainedConfig):
         pad_token_id, eop_token_id (`int`, *optional*): nil, 0, and the end of the prompt, 1; nothing else is accepted.
 
     Raises:
-        DATConfigError: invalid QKVL, sizes or backend.
+        DATConfigError: invalid QKVL, sizes or backend, or a value of a wrong type.
 
     Example:
 
@@ -100,13 +109,9 @@ class DATConfig(PreTrainedConfig):
             # An emitted nil ends the generation, too. It comes first: beam search pads with the first EOS token.
             self.eos_token_id = [NIL, *(self.values.index(word) or NIL for word in self.qkvl.get("stop", ()))]
         super().__post_init__(**kwargs)
-        self.validate_architecture()  # here too: `strict` wraps the errors of its own call
 
     def validate_architecture(self):
         """Refuses invalid values before any work starts."""
-        for name, least in (("max_position_embeddings", 1), ("num_open_values", 0)):
-            if getattr(self, name) < least:
-                raise DATConfigError(f"{name} must be at least {least}, got {getattr(self, name)}.")
         if self.backend not in BACKENDS:
             raise DATConfigError(f"backend must be one of {BACKENDS}, got {self.backend!r}.")
         if self.relaxation_temperature < 0 or self.logit_scale <= 0:

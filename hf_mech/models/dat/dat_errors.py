@@ -9,6 +9,10 @@ class DATConfigError(DATError):
     """A configuration with an invalid program or invalid sizes."""
 
 
+class DATCheckpointError(DATError):
+    """An invalid checkpoint: of another family, damaged, or with weights of other shapes or that are not finite."""
+
+
 class DATInputError(DATError):
     """Token ids that are not a valid prompt: no end of the prompt, an empty prompt, ids out of range."""
 

@@ -14,11 +14,12 @@ from transformers.modeling_outputs import CausalLMOutputWithPast
 from transformers.modeling_utils import PreTrainedModel
 from transformers.utils import ModelOutput, can_return_tuple
 
+from .checkpoints import SafeCheckpoints
 from .configuration_dat import DATConfig
 from .dat_backend_gather import GatherBackend
 from .dat_backend_vectors import VectorBackend
 from .dat_cache import DATCache, as_dat_cache
-from .dat_errors import DATBackendError
+from .dat_errors import DATBackendError, DATCheckpointError
 from .dat_history import Group, History, Registers
 from .dat_inputs import Words, check_ids, check_length, collect, read_mask, split
 from .dat_layer import DATLayer
@@ -70,13 +71,14 @@ class _States:
         ).unsqueeze(-1)
 
 
-class DATPreTrainedModel(PreTrainedModel):
+class DATPreTrainedModel(SafeCheckpoints, PreTrainedModel):
     """Weights, loading and saving of all DAT models."""
 
     config_class = DATConfig
     base_model_prefix = "dat"
     main_input_name = "input_ids"
     _no_split_modules = ["DATLayer"]
+    _checkpoint_error = DATCheckpointError
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from huggingface_hub.dataclasses import strict
 from transformers.models.gpt2.configuration_gpt2 import GPT2Config
 
-from .stack_options import check_options
+from .configs import strict_config
+from .stack_errors import StackError
+from .stack_options import LAYERS, SIZES, WIDTHS, check_options
 
 
-@strict
+@strict_config(
+    StackError,
+    vocab_size=SIZES,
+    n_positions=SIZES,
+    n_embd=WIDTHS,
+    n_layer=LAYERS,
+    n_head=WIDTHS,
+    n_inner=WIDTHS,
+    multi_pop=WIDTHS,
+)
 class StackGPT2Config(GPT2Config):
     r"""A [`GPT2Config`] with the stack's options; every other argument is GPT-2's.
 
@@ -23,7 +33,7 @@ class StackGPT2Config(GPT2Config):
         output_stack_attentions (`bool`, *optional*, defaults to `False`): return the stack attention of every layer.
 
     Raises:
-        StackError: invalid options; see its subclasses.
+        StackError: options of a wrong type, outside their range or invalid; see its subclasses.
 
     Example:
 
@@ -46,10 +56,6 @@ class StackGPT2Config(GPT2Config):
     stack_gate: bool = False
     position_embedding_type: str = "learned"
     output_stack_attentions: bool = False
-
-    def __post_init__(self, **kwargs):
-        super().__post_init__(**kwargs)
-        self.validate_architecture()  # here too: `strict` wraps the errors of its own call
 
     def validate_architecture(self):
         """Refuses invalid options before any work starts."""

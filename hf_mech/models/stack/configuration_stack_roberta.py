@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from huggingface_hub.dataclasses import strict
 from transformers.models.roberta.configuration_roberta import RobertaConfig
 
-from .stack_options import check_options
+from .configs import strict_config
+from .stack_errors import StackError
+from .stack_options import LAYERS, SIZES, WIDTHS, check_options
 
 
-@strict
+@strict_config(
+    StackError,
+    vocab_size=SIZES,
+    max_position_embeddings=SIZES,
+    type_vocab_size=SIZES,
+    hidden_size=WIDTHS,
+    intermediate_size=WIDTHS,
+    num_attention_heads=WIDTHS,
+    num_hidden_layers=LAYERS,
+    multi_pop=WIDTHS,
+)
 class StackRobertaConfig(RobertaConfig):
     r"""A [`RobertaConfig`] with the stack's options; every other argument is RoBERTa's.
 
@@ -23,7 +34,7 @@ class StackRobertaConfig(RobertaConfig):
         output_stack_attentions (`bool`, *optional*, defaults to `False`): return the stack attention of every layer.
 
     Raises:
-        StackError: invalid options; see its subclasses.
+        StackError: options of a wrong type, outside their range or invalid; see its subclasses.
 
     Example:
 
@@ -47,13 +58,11 @@ class StackRobertaConfig(RobertaConfig):
     position_embedding_type: str = "learned"
     output_stack_attentions: bool = False
 
-    def __post_init__(self, **kwargs):
-        super().__post_init__(**kwargs)
-        self.validate_architecture()  # here too: `strict` wraps the errors of its own call
-
     def validate_architecture(self):
         """Refuses invalid options before any work starts."""
         check_options(self)
+        if self.pad_token_id is not None and not 0 <= self.pad_token_id < self.vocab_size:
+            raise StackError(f"pad_token_id must be one of the {self.vocab_size} tokens, got {self.pad_token_id}.")
 
 
 __all__ = ["StackRobertaConfig"]

@@ -22,7 +22,7 @@ class EncodingError(StackError):
 
 
 class CheckpointError(StackError):
-    """A checkpoint of another family, or a damaged one."""
+    """An invalid checkpoint: of another family, damaged, or with weights of other shapes or that are not finite."""
 
 
 class StackCacheError(StackError):

@@ -10,6 +10,9 @@ from .stack_errors import BosError, EncodingError, StackError
 EMBEDDED = ("learned", "none", "sinusoidal")
 ATTENDED = ("relative", "rotary", "alibi")
 
+#: The least and the largest of the sizes that a configuration may have: of tables, of vectors, and the layers.
+SIZES, WIDTHS, LAYERS = (1, 100_000_000), (1, 1_000_000), (1, 1_000)
+
 
 def check_options(config: Any) -> None:
     """Refuses invalid options.
@@ -17,7 +20,7 @@ def check_options(config: Any) -> None:
     Raises:
         EncodingError: an unknown `position_embedding_type`, or one that does not fit the sizes.
         BosError: a stack, but no `bos_token_id` for the empty stack.
-        StackError: `multi_pop` below 1.
+        StackError: `hidden_size` cannot be divided among the heads.
     """
     encoding = config.position_embedding_type
     if encoding not in EMBEDDED + ATTENDED:
@@ -41,8 +44,6 @@ def check_options(config: Any) -> None:
             "Rotary positions need an even size of every head, got "
             f"{config.hidden_size} / {config.num_attention_heads} = {config.hidden_size // config.num_attention_heads}."
         )
-    if config.multi_pop < 1:
-        raise StackError(f"multi_pop must be at least 1 (the paper's stack), got {config.multi_pop}.")
     if config.use_stack and config.bos_token_id is None:
         raise BosError(
             "A stack needs a token for its bottom: bos_token_id is None. Set it to the id of the token that begins "

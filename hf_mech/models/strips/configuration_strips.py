@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
-from huggingface_hub.dataclasses import strict
 from transformers.configuration_utils import PreTrainedConfig
 
+from .configs import strict_config
 from .strips_errors import DomainError
 
+#: Every name is a string of its own, so a configuration may not ask for more of them.
+MOST_NAMES = 100_000
 
-@strict
+
+@strict_config(
+    DomainError,
+    num_actions=(1, MOST_NAMES),
+    num_propositions=(1, MOST_NAMES),
+    ensemble=(1, MOST_NAMES),
+    focal_gamma=(0.0, 1000.0),
+)
 class StripsTransformerConfig(PreTrainedConfig):
     r"""Sizes, names and loss of a [`StripsTransformer`].
 
     Args:
-        num_actions (`int`, *optional*): |A|, the number of actions; the token ids 0 to |A| - 1. Taken from `actions`
-            if those are given, else 3.
-        num_propositions (`int`, *optional*): |F|, one attention head for each proposition. Taken from `propositions`
-            if those are given, else 3.
+        num_actions (`int`, *optional*): |A|, the number of actions, at most 100,000; the token ids 0 to |A| - 1. Taken
+            from `actions` if those are given, else 3.
+        num_propositions (`int`, *optional*): |F|, at most 100,000, one attention head for each proposition. Taken
+            from `propositions` if those are given, else 3.
         actions (`list[str]`, *optional*): the actions' names, in the order of their ids; default `a0`, `a1`, ...
         propositions (`list[str]`, *optional*): the propositions' names, in the order of the heads; default `p0`, ...
-        ensemble (`int`, *optional*, defaults to 1): the number of independent members in theta. They are trained on the
-            same traces and do not interact, so one run trains this many seeds.
+        ensemble (`int`, *optional*, defaults to 1): the number of independent members in theta, at most 100,000. They
+            are trained on the same traces and do not interact, so one run trains this many seeds.
         focal_alpha (`float`, *optional*, defaults to 0.9): weight of the inapplicable class in the loss, Eq. 21-22.
         focal_gamma (`float`, *optional*, defaults to 3.0): focusing exponent of the focal loss, Eq. 21-22.
         pad_token_id (`int`, *optional*): the id of padding, |A|; any other value is refused.
 
     Raises:
-        DomainError: sizes and names that contradict each other, or a value outside its range.
+        DomainError: sizes and names that contradict each other, or a value of a wrong type or outside its range.
 
     Example:
 
@@ -51,8 +60,8 @@ class StripsTransformerConfig(PreTrainedConfig):
     actions: list[str] | None = None
     propositions: list[str] | None = None
     ensemble: int = 1
-    focal_alpha: float = 0.9
-    focal_gamma: float = 3.0
+    focal_alpha: float | int = 0.9
+    focal_gamma: float | int = 3.0
     pad_token_id: int | None = None
 
     def __post_init__(self, **kwargs):
@@ -64,12 +73,9 @@ class StripsTransformerConfig(PreTrainedConfig):
             self.id2label: dict[int, str] | None = {0: "applicable", 1: "inapplicable"}
             self.label2id = {"applicable": 0, "inapplicable": 1}
         super().__post_init__(**kwargs)
-        self.validate_architecture()  # here too: `strict` wraps the errors of its own call
 
     def validate_architecture(self):
         """Refuses invalid values before any work starts."""
-        if self.ensemble < 1:
-            raise DomainError(f"ensemble must be at least 1, got {self.ensemble}.")
         if not 0.0 < self.focal_alpha < 1.0:
             raise DomainError(f"focal_alpha must lie strictly between 0 and 1, got {self.focal_alpha}.")
         if self.focal_gamma < 1.0 and self.focal_gamma != 0.0:
@@ -93,8 +99,6 @@ def _sized(kind: str, size: int | None, names: list[str] | None) -> tuple[int, l
     """Number and names of the actions or propositions, each filled in from the other."""
     if names is None:
         size = 3 if size is None else size
-        if size < 1:
-            raise DomainError(f"num_{kind}s must be at least 1, got {size}.")
         return size, [f"{kind[0]}{i}" for i in range(size)]
     if size is not None and size != len(names):
         raise DomainError(f"num_{kind}s is {size}, but {len(names)} {kind} names were given; leave num_{kind}s out.")

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers import initialization as init
-from transformers.configuration_utils import PreTrainedConfig
 from transformers.modeling_utils import PreTrainedModel
 from transformers.utils import ModelOutput, can_return_tuple
 
+from .checkpoints import SafeCheckpoints
 from .configuration_strips import StripsTransformerConfig
 from .strips_attention import advance, init_state, next_scores, strips_attention, strips_attention_reference
 from .strips_domain import StripsAction, StripsDomain
@@ -45,7 +44,7 @@ class StripsTransformerOutput(ModelOutput):
     attentions: tuple[Tensor, ...] | None = None
 
 
-class StripsTransformer(PreTrainedModel):
+class StripsTransformer(SafeCheckpoints, PreTrainedModel):
     r"""Learns a propositional STRIPS domain from action traces and returns it as symbols.
 
     Its one parameter is theta in [0, 1]^(ensemble x |F| x |A| x 3): for every proposition and action, whether the
@@ -76,6 +75,8 @@ class StripsTransformer(PreTrainedModel):
     main_input_name = "input_ids"
     _auto_class = "AutoModel"  # a saved checkpoint carries this code and loads without the package
     _no_split_modules: list[str] = []
+    _checkpoint_error = CheckpointError
+    _refuses_missing_weights = True  # theta is all that there is
     # Eq. 20 divides by the number of traces, but Trainer's `num_items_in_batch` counts actions: Trainer has to average
     # the parts of an accumulated batch itself. That is exact if all parts have the same number of traces; your own
     # loop is exact for any parts with `num_traces`.
@@ -237,55 +238,12 @@ class StripsTransformer(PreTrainedModel):
         self.theta.data.clamp_(0, 1)
         return super().save_pretrained(*args, **kwargs)
 
-    @classmethod
-    def from_pretrained(cls, pretrained_model_name_or_path, *model_args, config=None, **kwargs):
-        """As in transformers, but refuses folders that are not a STRIPS Transformer's checkpoint.
 
-        Raises:
-            CheckpointError: the checkpoint is of another model type, its safetensors file is truncated, weights are
-                missing, or weights are not finite.
-        """
-        where = f"Checkpoint {str(pretrained_model_name_or_path)!r}"
-        if config is None:
-            found, _ = PreTrainedConfig.get_config_dict(pretrained_model_name_or_path, **kwargs)
-            if found.get("model_type") != cls.config_class.model_type:
-                raise CheckpointError(
-                    f"{where} has model type {found.get('model_type')!r}, expected {cls.config_class.model_type!r}; "
-                    "load it with AutoModel, which picks the class that fits."
-                )
-        wanted_info = kwargs.pop("output_loading_info", False)
-        other_sizes = kwargs.pop("ignore_mismatched_sizes", False)
-        try:
-            model, info = super().from_pretrained(
-                pretrained_model_name_or_path,
-                *model_args,
-                config=config,
-                output_loading_info=True,
-                ignore_mismatched_sizes=True,
-                **kwargs,
-            )
-        except SafetensorError as error:
-            raise CheckpointError(
-                f"{where} has a damaged safetensors file ({error}); download it again with force_download=True, or "
-                "save it again."
-            ) from error
-        if info["missing_keys"]:
-            raise CheckpointError(f"{where} lacks the weights {sorted(info['missing_keys'])}; save the model again.")
-        if info["mismatched_keys"] and not other_sizes:
-            raise CheckpointError(
-                f"{where} has weights of other sizes than its configuration says: {info['mismatched_keys']}; save the "
-                "model again, or give the configuration that it was saved with."
-            )
-        if not model.theta.is_meta:
-            _finite(model.theta, where)
-        return (model, info) if wanted_info else model
-
-
-def _finite(theta: Tensor, where: str = "The model") -> Tensor:
+def _finite(theta: Tensor) -> Tensor:
     bad = int((~theta.detach().isfinite()).sum())
     if bad:
         raise CheckpointError(
-            f"{where}: {bad} of {theta.numel()} weights are not finite; training diverged or the file is damaged. "
+            f"The model: {bad} of {theta.numel()} weights are not finite; training diverged or the file is damaged. "
             "Go back to the last good checkpoint, or lower the learning rate."
         )
     return theta.detach()

@@ -14,4 +14,4 @@ class TraceError(StripsError):
 
 
 class CheckpointError(StripsError):
-    """An invalid checkpoint: of another model type, truncated, or with weights that are not finite."""
+    """An invalid checkpoint: of another family, damaged, or with weights of other shapes or that are not finite."""
