@@ -9,7 +9,6 @@ import torch
 from torch.testing import assert_close
 from transformers.modeling_utils import PreTrainedModel
 
-from .batches import without_labels
 from .case import LORA_LAYERS, ContractCase
 from .test_gradients import batch_for, objective
 
@@ -32,7 +31,7 @@ def test_lora_trains_its_own_weights_and_merges(case: ContractCase):
     objective(case, adapted(**batch_for(case, 4, 8))).backward()
     assert any(weight.grad is not None and weight.grad.any() for weight in trainable.values())
 
-    batch = without_labels(case.inputs(3, 8, 1))
+    batch = case.questions(3, 8, 1)
     adapted.eval()
     with torch.no_grad():
         before = adapted(**batch)

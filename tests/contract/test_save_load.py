@@ -16,7 +16,6 @@ from transformers.modeling_utils import PreTrainedModel
 
 import hf_mech
 
-from .batches import without_labels
 from .case import ContractCase
 from .registry import AUTO_CLASSES, contract_cases, registered_models
 
@@ -113,7 +112,7 @@ def save_with_code(case: ContractCase, folder: Path, patch: pytest.MonkeyPatch) 
     reference = f"{case.model_class.__module__.split('.')[-1]}.{case.name}"
     model.config.auto_map = dict.fromkeys(auto_classes, reference)
     model.save_pretrained(folder)
-    torch.save(without_labels(case.inputs(3, 7, 0)), folder / "inputs.pt")
+    torch.save(case.questions(3, 7, 0), folder / "inputs.pt")
     (folder / "auto_classes").write_text("\n".join(auto_classes))
     (folder / "outputs").write_text("\n".join(case.outputs))
 

@@ -11,6 +11,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from transformers.models.gpt2.modeling_gpt2 import (
     GPT2Attention,
     GPT2Block,
+    GPT2ForQuestionAnswering,
     GPT2ForSequenceClassification,
     GPT2ForTokenClassification,
     GPT2LMHeadModel,
@@ -28,9 +29,11 @@ from .stack_layer import StackContext, StackSubLayer, init_stack
 from .stack_outputs import (
     StackCausalLMOutput,
     StackModelOutput,
+    StackQuestionAnsweringOutput,
     StackSequenceClassifierOutput,
     StackTokenClassifierOutput,
     counts_items,
+    ignores_padding,
     returns_stacks,
 )
 
@@ -230,15 +233,39 @@ class StackGPT2ForTokenClassification(StackGPT2PreTrainedModel, GPT2ForTokenClas
     _auto_class = "AutoModelForTokenClassification"
 
     def __init__(self, config: StackGPT2Config) -> None:
-        super().__init__(config)
+        super(GPT2ForTokenClassification, self).__init__(config)
+        self.num_labels = config.num_labels
         self.transformer = StackGPT2Model(config)
+        rates = (getattr(config, name, None) for name in ("classifier_dropout", "hidden_dropout"))
+        self.dropout = nn.Dropout(next((rate for rate in rates if rate is not None), 0.1))  # transformers' defaults
+        self.classifier = nn.Linear(config.hidden_size, config.num_labels)
         self.post_init()
 
     forward = returns_stacks(StackTokenClassifierOutput)(counts_items(GPT2ForTokenClassification.forward))
 
 
+class StackGPT2ForQuestionAnswering(StackGPT2PreTrainedModel, GPT2ForQuestionAnswering):
+    """StackGPT2 with two linear heads on every token, for the first and the last token of an answer.
+
+    The loss of a model with stacks ignores the logits of padding; transformers' lets padding compete for both ends.
+    """
+
+    _auto_class = "AutoModelForQuestionAnswering"
+    accepts_loss_kwargs = False  # its loss is a mean over the batch, whatever `num_items_in_batch` says
+
+    def __init__(self, config: StackGPT2Config) -> None:
+        super(GPT2ForQuestionAnswering, self).__init__(config)
+        self.num_labels = config.num_labels
+        self.transformer = StackGPT2Model(config)
+        self.qa_outputs = nn.Linear(config.hidden_size, 2)
+        self.post_init()
+
+    forward = returns_stacks(StackQuestionAnsweringOutput)(ignores_padding(GPT2ForQuestionAnswering.forward))
+
+
 __all__ = [
     "StackGPT2ForCausalLM",
+    "StackGPT2ForQuestionAnswering",
     "StackGPT2ForSequenceClassification",
     "StackGPT2ForTokenClassification",
     "StackGPT2Model",
