@@ -23,6 +23,7 @@ from transformers.models.gpt2.modeling_gpt2 import (
 from .configuration_stack_gpt2 import StackGPT2Config
 from .position_encodings import ENCODINGS, encode, init_encoding, position_embedding
 from .stack_checkpoint import LoadsStockCheckpoints
+from .stack_checkpointing import checkpointing_waits
 from .stack_errors import StackError
 from .stack_inputs import PadsMasksForStaticCaches, check_length, past_length, positions_of, stack_context
 from .stack_layer import StackContext, StackSubLayer, init_stack
@@ -124,7 +125,8 @@ class StackGPT2Model(StackGPT2PreTrainedModel, GPT2Model):
     _auto_class = "AutoModel"  # a saved checkpoint carries this code and loads without the package
 
     def __init__(self, config: StackGPT2Config) -> None:
-        super().__init__(config)
+        with checkpointing_waits(config):
+            super().__init__(config)
         self.h = nn.ModuleList([StackGPT2Block(config, layer_idx=i) for i in range(config.num_hidden_layers)])
         if config.position_embedding_type != "learned":
             self.wpe = position_embedding(config.position_embedding_type, config.hidden_size)

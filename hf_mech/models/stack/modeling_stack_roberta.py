@@ -29,6 +29,7 @@ from transformers.models.roberta.modeling_roberta import (
 from .configuration_stack_roberta import StackRobertaConfig
 from .position_encodings import ENCODINGS, encode, init_encoding, position_embedding
 from .stack_checkpoint import LoadsStockCheckpoints
+from .stack_checkpointing import checkpointing_waits
 from .stack_errors import StackError
 from .stack_inputs import PadsMasksForStaticCaches, check_length, past_length, positions_of, stack_context
 from .stack_layer import StackContext, StackSubLayer, init_stack
@@ -144,7 +145,8 @@ class StackRobertaModel(StackRobertaPreTrainedModel, RobertaModel):
     _auto_class = "AutoModel"  # a saved checkpoint carries this code and loads without the package
 
     def __init__(self, config: StackRobertaConfig, add_pooling_layer: bool = True) -> None:
-        super().__init__(config, add_pooling_layer=add_pooling_layer)
+        with checkpointing_waits(config):
+            super().__init__(config, add_pooling_layer=add_pooling_layer)
         layers = [StackRobertaLayer(config, layer_idx=i) for i in range(config.num_hidden_layers)]
         self.encoder.layer = nn.ModuleList(layers)
         if config.position_embedding_type != "learned":
@@ -275,9 +277,14 @@ class StackRobertaForCausalLM(StackRobertaPreTrainedModel, RobertaForCausalLM):
 
     forward = returns_stacks(StackCausalLMOutput)(RobertaForCausalLM.forward)
 
-    def prepare_inputs_for_generation(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+    def prepare_inputs_for_generation(
+        self,
+        *args: Any,
+        inputs_embeds: Tensor | None = None,  # named: generate() takes embeddings only if it finds the name here
+        **kwargs: Any,
+    ) -> dict[str, Any]:
         """As in transformers, but without its `position_ids`: they begin at 0, RoBERTa's after `pad_token_id`."""
-        inputs = super().prepare_inputs_for_generation(*args, **kwargs)
+        inputs = super().prepare_inputs_for_generation(*args, inputs_embeds=inputs_embeds, **kwargs)
         inputs.pop("position_ids", None)
         return inputs
 
