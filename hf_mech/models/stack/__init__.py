@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 import lazy_loader
+import wrapt
 
 from ...registration import register
 from .configuration_stack_gpt2 import StackGPT2Config
@@ -36,6 +37,16 @@ register(
         "AutoModelForMultipleChoice": "hf_mech.models.stack.modeling_stack_roberta:StackRobertaForMultipleChoice",
     },
 )
+
+
+@wrapt.when_imported("peft.utils.constants")
+def _declare_targets(constants: object) -> None:
+    """Default targets for `get_peft_model`, as soon as peft is imported."""
+    from .stack_lora import declare_targets
+
+    declare_targets("stack_gpt2", "gpt2")
+    declare_targets("stack_roberta", "roberta")
+
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,

@@ -27,6 +27,7 @@ from .stack_checkpointing import checkpointing_waits
 from .stack_errors import StackError
 from .stack_inputs import PadsMasksForStaticCaches, check_length, past_length, positions_of, stack_context
 from .stack_layer import StackContext, StackSubLayer, init_stack
+from .stack_lora import SavesStacksWithAdapters
 from .stack_outputs import (
     StackCausalLMOutput,
     StackModelOutput,
@@ -91,7 +92,9 @@ class StackGPT2Block(GPT2Block):
         return self.stack(hidden_states, past_key_values, stack_context)
 
 
-class StackGPT2PreTrainedModel(LoadsStockCheckpoints, PadsMasksForStaticCaches, GPT2PreTrainedModel):
+class StackGPT2PreTrainedModel(
+    LoadsStockCheckpoints, SavesStacksWithAdapters, PadsMasksForStaticCaches, GPT2PreTrainedModel
+):
     """The base of all StackGPT2 models: configuration, initialisation, loading."""
 
     config_class = StackGPT2Config

@@ -33,6 +33,7 @@ from .stack_checkpointing import checkpointing_waits
 from .stack_errors import StackError
 from .stack_inputs import PadsMasksForStaticCaches, check_length, past_length, positions_of, stack_context
 from .stack_layer import StackContext, StackSubLayer, init_stack
+from .stack_lora import SavesStacksWithAdapters
 from .stack_outputs import (
     StackCausalLMOutput,
     StackMaskedLMOutput,
@@ -109,7 +110,9 @@ class StackRobertaLayer(RobertaLayer):
         return self.stack(hidden_states, past_key_values, stack_context)
 
 
-class StackRobertaPreTrainedModel(LoadsStockCheckpoints, PadsMasksForStaticCaches, RobertaPreTrainedModel):
+class StackRobertaPreTrainedModel(
+    LoadsStockCheckpoints, SavesStacksWithAdapters, PadsMasksForStaticCaches, RobertaPreTrainedModel
+):
     """The base of all StackRoberta models: configuration, initialisation, loading."""
 
     config_class = StackRobertaConfig
