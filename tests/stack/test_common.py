@@ -13,7 +13,7 @@ from torch.testing import assert_close
 from hf_mech.models.stack import StackGPT2ForCausalLM, StackRobertaForCausalLM
 
 from .contract import predicting_tokens
-from .test_heads import STOCK, config, logits_of, new, stock_model
+from .stock import STOCK, config, logits_of, new, stock_model
 
 heads = pytest.mark.parametrize("ours", STOCK, ids=lambda head: head.__name__)
 decoders = pytest.mark.parametrize(

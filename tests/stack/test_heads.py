@@ -7,90 +7,27 @@ from typing import Any
 
 import pytest
 import torch
-from tokenizers import ByteLevelBPETokenizer
 from torch.testing import assert_close
-from transformers import (
-    GPT2Config,
-    GPT2ForQuestionAnswering,
-    GPT2ForSequenceClassification,
-    GPT2ForTokenClassification,
-    GPT2LMHeadModel,
-    GPT2Tokenizer,
-    RobertaConfig,
-    RobertaForCausalLM,
-    RobertaForMaskedLM,
-    RobertaForMultipleChoice,
-    RobertaForQuestionAnswering,
-    RobertaForSequenceClassification,
-    RobertaForTokenClassification,
-    RobertaTokenizer,
-    pipeline,
-)
+from transformers import pipeline
 from transformers.pipelines import PIPELINE_REGISTRY
 
 from hf_mech.models.stack import (
-    StackGPT2ForCausalLM,
     StackGPT2ForQuestionAnswering,
     StackGPT2ForSequenceClassification,
     StackGPT2ForTokenClassification,
-    StackRobertaForCausalLM,
-    StackRobertaForMaskedLM,
     StackRobertaForMultipleChoice,
     StackRobertaForQuestionAnswering,
     StackRobertaForSequenceClassification,
     StackRobertaForTokenClassification,
 )
 
-from .contract import (
-    answering,
-    choosing,
-    gpt2,
-    predicting_tokens,
-    roberta,
-    tagging_rows,
-    tagging_tokens,
-)
+from .contract import answering, tagging_rows
+from .stock import STOCK, TEXT, logits_of, new, stock_model, with_tokenizer
 
-STOCK = {
-    StackGPT2ForCausalLM: (GPT2LMHeadModel, predicting_tokens),
-    StackGPT2ForQuestionAnswering: (GPT2ForQuestionAnswering, answering),
-    StackGPT2ForSequenceClassification: (GPT2ForSequenceClassification, tagging_rows),
-    StackGPT2ForTokenClassification: (GPT2ForTokenClassification, tagging_tokens),
-    StackRobertaForCausalLM: (RobertaForCausalLM, predicting_tokens),
-    StackRobertaForMaskedLM: (RobertaForMaskedLM, predicting_tokens),
-    StackRobertaForMultipleChoice: (RobertaForMultipleChoice, choosing),
-    StackRobertaForQuestionAnswering: (RobertaForQuestionAnswering, answering),
-    StackRobertaForSequenceClassification: (RobertaForSequenceClassification, tagging_rows),
-    StackRobertaForTokenClassification: (RobertaForTokenClassification, tagging_tokens),
-}
 heads = pytest.mark.parametrize("ours", STOCK, ids=lambda head: head.__name__)
 classifiers = pytest.mark.parametrize(
     "ours", [StackGPT2ForSequenceClassification, StackRobertaForSequenceClassification], ids=lambda head: head.__name__
 )
-
-
-def config(ours: Any, **options: Any) -> Any:
-    if ours is StackRobertaForCausalLM:
-        options["is_decoder"] = True
-    return gpt2(**options) if "GPT2" in ours.__name__ else roberta(**options)
-
-
-def new(ours: Any, **options: Any) -> Any:
-    torch.manual_seed(0)
-    return ours(config(ours, **options)).eval()
-
-
-def stock_model(ours: Any, **options: Any) -> Any:
-    """A stock model with the sizes of our configuration."""
-    stock_config = GPT2Config if "GPT2" in ours.__name__ else RobertaConfig
-    made = config(ours, **options).to_dict()
-    known = {key: value for key, value in made.items() if hasattr(stock_config(), key) and key != "model_type"}
-    torch.manual_seed(0)
-    return STOCK[ours][0](stock_config(**{**known, **options})).eval()
-
-
-def logits_of(outputs: Any) -> list[torch.Tensor]:
-    return [outputs[name] for name in ("logits", "start_logits", "end_logits") if name in outputs]
 
 
 def left_padded(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -174,32 +111,6 @@ def test_answers_outside_the_inputs_are_ignored(ours: Any):
 
 # ---------------------------------------------------------------------------------- stock tokenizers and pipelines
 
-TEXT = ["the cat sat on the mat and looked at the dog", "a dog barked at the cat in the house", "cats and dogs eat"]
-BPE: dict[str, Any] = {"vocab_size": 400, "min_frequency": 1, "show_progress": False}
-
-
-@pytest.fixture(scope="module")
-def tokenizers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """RoBERTa's and GPT-2's own tokenizers, with a small vocabulary."""
-    bpe = ByteLevelBPETokenizer()
-    bpe.train_from_iterator(TEXT, special_tokens=["<s>", "<pad>", "</s>", "<unk>", "<mask>", "<|endoftext|>"], **BPE)
-    folder = tmp_path_factory.mktemp("tokenizer")
-    bpe.save_model(str(folder))
-    files = {"vocab": str(folder / "vocab.json"), "merges": str(folder / "merges.txt")}
-    return {"RobertaTokenizer": RobertaTokenizer(**files), "GPT2Tokenizer": GPT2Tokenizer(**files, pad_token="<pad>")}
-
-
-def with_tokenizer(ours: Any, tokenizers: dict[str, Any], folder: Path, **options: Any) -> tuple[Any, Any]:
-    """A stack model from a stock checkpoint of the tokenizer's size, and the tokenizer; both from their folder."""
-    tokenizer = tokenizers["GPT2Tokenizer" if "GPT2" in ours.__name__ else "RobertaTokenizer"]
-    stock_config = GPT2Config if "GPT2" in ours.__name__ else RobertaConfig
-    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "max_position_embeddings": 64}
-    tokens = {name: getattr(tokenizer, name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
-    torch.manual_seed(0)
-    STOCK[ours][0](stock_config(vocab_size=len(tokenizer), **sizes, **tokens, **options)).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return ours.from_pretrained(folder), tokenizer
-
 
 def begun(ours: Any, tokenizer: Any, text: str) -> str:
     """RoBERTa's tokenizer adds its <s>; GPT-2's adds nothing."""
@@ -207,8 +118,8 @@ def begun(ours: Any, tokenizer: Any, text: str) -> str:
 
 
 @classifiers
-def test_text_classification_pipeline(ours: Any, tokenizers: dict[str, Any], tmp_path: Path):
-    model, tokenizer = with_tokenizer(ours, tokenizers, tmp_path, id2label={0: "cat", 1: "dog", 2: "both"})
+def test_text_classification_pipeline(ours: Any, stock_tokenizers: dict[str, Any], tmp_path: Path):
+    model, tokenizer = with_tokenizer(ours, stock_tokenizers, tmp_path, id2label={0: "cat", 1: "dog", 2: "both"})
     texts = [begun(ours, tokenizer, text) for text in TEXT]
     for side in ("right", "left"):
         tokenizer.padding_side = side
@@ -225,8 +136,8 @@ def test_text_classification_pipeline(ours: Any, tokenizers: dict[str, Any], tmp
 
 
 @pytest.mark.parametrize("ours", [StackGPT2ForTokenClassification, StackRobertaForTokenClassification])
-def test_token_classification_pipeline(ours: Any, tokenizers: dict[str, Any], tmp_path: Path):
-    model, tokenizer = with_tokenizer(ours, tokenizers, tmp_path, id2label={0: "A", 1: "B"})
+def test_token_classification_pipeline(ours: Any, stock_tokenizers: dict[str, Any], tmp_path: Path):
+    model, tokenizer = with_tokenizer(ours, stock_tokenizers, tmp_path, id2label={0: "A", 1: "B"})
     tag = pipeline("token-classification", model=model, tokenizer=tokenizer, ignore_labels=[])
     text = begun(ours, tokenizer, TEXT[0])
     tags = tag(text)
@@ -239,10 +150,10 @@ def test_token_classification_pipeline(ours: Any, tokenizers: dict[str, Any], tm
 
 
 @pytest.mark.parametrize("ours", [StackGPT2ForQuestionAnswering, StackRobertaForQuestionAnswering])
-def test_question_answering_with_a_stock_tokenizer(ours: Any, tokenizers: dict[str, Any], tmp_path: Path):
+def test_question_answering_with_a_stock_tokenizer(ours: Any, stock_tokenizers: dict[str, Any], tmp_path: Path):
     """transformers 5 has no question answering pipeline; the head trains and answers on a stock tokenizer's pairs."""
     assert "question-answering" not in PIPELINE_REGISTRY.get_supported_tasks()
-    model, tokenizer = with_tokenizer(ours, tokenizers, tmp_path)
+    model, tokenizer = with_tokenizer(ours, stock_tokenizers, tmp_path)
     question = begun(ours, tokenizer, "who sat")
     batch = tokenizer([question] * 2, TEXT[:2], padding=True, return_tensors="pt")
     start = torch.tensor([5, 6])
@@ -256,9 +167,9 @@ def test_question_answering_with_a_stock_tokenizer(ours: Any, tokenizers: dict[s
     assert outputs.end_logits.argmax(1).tolist() == (start + 1).tolist()
 
 
-def test_multiple_choice_with_a_stock_tokenizer(tokenizers: dict[str, Any], tmp_path: Path):
+def test_multiple_choice_with_a_stock_tokenizer(stock_tokenizers: dict[str, Any], tmp_path: Path):
     """Choices of several lengths, padded on either side, have the logits that each has alone."""
-    model, tokenizer = with_tokenizer(StackRobertaForMultipleChoice, tokenizers, tmp_path)
+    model, tokenizer = with_tokenizer(StackRobertaForMultipleChoice, stock_tokenizers, tmp_path)
     for side in ("left", "right"):
         tokenizer.padding_side = side
         encoded = tokenizer([TEXT[0]] * 2, TEXT[1:], padding=True, return_tensors="pt")

@@ -29,7 +29,7 @@ from hf_mech.models.stack import (
 )
 
 from .contract import predicting_tokens
-from .test_heads import STOCK, logits_of, new, stock_model
+from .stock import STOCK, TEXT, logits_of, new, stock_model, with_tokenizer
 
 pytestmark = [
     # GPT-2's own layers store their matrix transposed, ours do not; peft sees that, and says so.
@@ -260,3 +260,43 @@ def test_the_cure_of_the_warning_saves_the_stacks(tmp_path: Path):
     assert json.loads((tmp_path / "adapter" / "adapter_config.json").read_text())["modules_to_save"] == ["stack"]
     base = StackGPT2ForCausalLM.from_pretrained(stock).eval()
     assert_same_outputs(PeftModel.from_pretrained(base, tmp_path / "adapter"), adapted, batch)
+
+
+# ------------------------------------------------------------------------------------------------------ TRL
+
+
+# trl 1.16 passes on its option under the name that transformers 5.23 deprecates.
+@pytest.mark.filterwarnings("ignore:`gradient_checkpointing` is deprecated:FutureWarning")
+def test_supervised_fine_tuning_with_trl_trains_the_stacks(stock_tokenizers: dict[str, Any], tmp_path: Path):
+    """A stock GPT-2 tokenizer and checkpoint, `LoraConfig()`, SFTTrainer; the saved adapter has the trained logits."""
+    from datasets import Dataset
+    from trl import SFTConfig, SFTTrainer
+
+    model, tokenizer = with_tokenizer(StackGPT2ForCausalLM, stock_tokenizers, tmp_path / "stock")
+    trainer = SFTTrainer(
+        model=model,
+        args=SFTConfig(
+            output_dir=str(tmp_path / "out"),
+            max_steps=4,
+            learning_rate=1e-2,
+            per_device_train_batch_size=2,
+            save_strategy="no",
+            report_to="none",
+            use_cpu=True,
+            bf16=False,
+            disable_tqdm=True,
+            dataloader_pin_memory=False,
+        ),
+        train_dataset=Dataset.from_dict({"text": [tokenizer.bos_token + text for text in TEXT * 4]}),
+        processing_class=tokenizer,
+        peft_config=LoraConfig(),
+    )
+    assert in_training(trainer.model) == {f"modules_to_save.default.{name}" for name in ACTION}
+    before = {name: weight.detach().clone() for name, weight in trainer.model.named_parameters()}
+    trainer.train()
+    changed = {name for name, weight in trainer.model.named_parameters() if not torch.equal(weight, before[name])}
+    assert changed == {name for name, weight in trainer.model.named_parameters() if weight.requires_grad}
+    trainer.save_model(str(tmp_path / "adapter"))
+    base = StackGPT2ForCausalLM.from_pretrained(tmp_path / "stock").eval()
+    batch = dict(tokenizer(tokenizer.bos_token + TEXT[0], return_tensors="pt"))
+    assert_same_outputs(PeftModel.from_pretrained(base, tmp_path / "adapter"), trainer.model.eval(), batch)
