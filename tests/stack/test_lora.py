@@ -209,6 +209,35 @@ def test_every_method_of_peft_has_the_defaults_of_the_stock_model():
     assert any("ia3_" in name for name, weight in adapted.named_parameters() if weight.requires_grad)
 
 
+# peft says so of every second adapter, also of stock models.
+@pytest.mark.filterwarnings("ignore:Already found a `peft_config` attribute:UserWarning")
+def test_every_adapter_of_transformers_has_stacks_of_its_own():
+    model, batch = new(StackGPT2ForCausalLM), predicting_tokens(4, 8, 0)
+    for name in ("first", "second"):
+        model.add_adapter(LoraConfig(), name)
+    assert {config.modules_to_save[0] for config in model.peft_config.values()} == {"stack"}
+    model.set_adapter("first")
+    first = trained(model, batch)(**batch).logits
+    model.set_adapter("second")
+    assert not torch.allclose(model(**batch).logits, first)
+    model.set_adapter("first")
+    assert torch.equal(model(**batch).logits, first)
+
+
+def test_an_adapter_without_stacks_is_loaded_as_it_is(tmp_path: Path):
+    """One of earlier versions, say: loading for inference adds nothing that its file lacks."""
+    new(StackGPT2ForCausalLM).save_pretrained(tmp_path / "model")
+    adapted = get_peft_model(
+        StackGPT2ForCausalLM.from_pretrained(tmp_path / "model"), LoraConfig(target_modules=["action"])
+    )
+    adapted.save_pretrained(tmp_path / "adapter")
+    loaded = PeftModel.from_pretrained(
+        StackGPT2ForCausalLM.from_pretrained(tmp_path / "model"), tmp_path / "adapter"
+    ).eval()
+    assert loaded.peft_config["default"].modules_to_save is None
+    assert_same_outputs(loaded, adapted.eval(), predicting_tokens(4, 8, 0))
+
+
 def test_merging_leaves_a_model_without_adapters():
     model, batch = new(StackGPT2ForCausalLM), predicting_tokens(4, 8, 0)
     assert not hasattr(model, "peft_config")
