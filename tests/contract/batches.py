@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Literal
 
 import torch
@@ -12,12 +12,24 @@ from torch.nn import functional
 Batch = dict[str, Tensor]
 
 
-def pad(batch: Batch, amount: int, side: Literal["left", "right"], values: Mapping[str, float]) -> Batch:
-    """The batch with `amount` more positions of padding in dimension 1 of every tensor that has one."""
+def pad(
+    batch: Batch,
+    amount: int,
+    side: Literal["left", "right"],
+    values: Mapping[str, float],
+    dim: int = 1,
+    columns: Collection[str] = (),
+) -> Batch:
+    """The batch with `amount` more positions of padding in dimension `dim` of every tensor that has one.
+
+    Padding on the left moves the tensors named in `columns`, which hold numbers of positions.
+    """
     width = (amount, 0) if side == "left" else (0, amount)
     return {
-        name: functional.pad(tensor, (0, 0) * (tensor.dim() - 2) + width, value=values[name])
-        if tensor.dim() > 1
+        name: functional.pad(tensor, (0, 0) * (tensor.dim() - 1 - dim) + width, value=values[name])
+        if tensor.dim() > dim
+        else tensor + width[0]
+        if name in columns
         else tensor
         for name, tensor in batch.items()
     }
@@ -42,7 +54,3 @@ def row(batch: Batch, index: int) -> Batch:
 def cast(batch: Batch, dtype: torch.dtype) -> Batch:
     """The batch with its floating-point tensors in another type."""
     return {name: tensor.to(dtype) if tensor.is_floating_point() else tensor for name, tensor in batch.items()}
-
-
-def without_labels(batch: Batch) -> Batch:
-    return {name: tensor for name, tensor in batch.items() if "label" not in name}

@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -16,7 +16,7 @@ from transformers.pytorch_utils import Conv1D
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 from transformers.utils.generic import find_labels
 
-from .batches import Batch, without_labels
+from .batches import Batch, pad
 
 LORA_LAYERS = (nn.Linear, nn.Embedding, nn.Conv1d, nn.Conv2d, nn.Conv3d, Conv1D)
 
@@ -45,6 +45,8 @@ class ContractCase:
             [batch] and unpadded, with an attention mask if the model takes one, and with labels that can be learned if
             it has any.
         padding: the value of padding in each of them.
+        length_dim: the dimension of length in the inputs; 2 if they are [batch, choices, length, ...].
+        columns: the inputs that hold numbers of positions, as the labels of question answering do.
         position_outputs: the output's fields that are [batch, length, ...].
         row_outputs: the output's fields that are [batch, ...], one for a whole row.
         learning_rate: AdamW's, with which 30 steps on 16 examples lower the loss by a tenth at least.
@@ -52,6 +54,7 @@ class ContractCase:
         stream: `stream(model, inputs)` reads the inputs one position after the other and returns the position outputs
             that it streams, by name; None if the model cannot.
         formulas: each fast function of the family with its reference.
+        no_gradient: for every parameter on which the loss does not depend, the reason. Checked, not believed.
         refuses_partial: the error that a checkpoint lacking a weight raises; None if such weights are drawn anew.
         processing: makes a configuration and a tokenizer that fit together, the tokenizer as users have it; None if no
             pipeline of transformers serves the model.
@@ -66,10 +69,13 @@ class ContractCase:
     padding: Mapping[str, float]
     position_outputs: tuple[str, ...]
     row_outputs: tuple[str, ...] = ()
+    length_dim: int = 1
+    columns: tuple[str, ...] = ()
     learning_rate: float = 1e-2
     bf16_tolerance: float = 0.05
     stream: Callable[[Any, Batch], Mapping[str, Tensor]] | None = None
     formulas: tuple[Formula, ...] = ()
+    no_gradient: Mapping[str, str] = field(default_factory=dict)
     refuses_partial: type[Exception] | None = None
     processing: Callable[[], tuple[PreTrainedConfig, PreTrainedTokenizerBase]] | None = None
     texts: tuple[str, ...] = ()
@@ -108,6 +114,18 @@ class ContractCase:
         """The arguments of forward."""
         return inspect.signature(self.model_class.forward).parameters
 
+    def questions(self, batch: int, length: int, seed: int) -> Batch:
+        """The inputs without the labels."""
+        return self.without_labels(self.inputs(batch, length, seed))
+
+    def without_labels(self, batch: Batch) -> Batch:
+        labels = find_labels(self.model_class)
+        return {name: tensor for name, tensor in batch.items() if name not in labels}
+
+    def pad(self, batch: Batch, amount: int, side: Literal["left", "right"]) -> Batch:
+        """The batch with `amount` more positions of padding."""
+        return pad(batch, amount, side, self.padding, self.length_dim, self.columns)
+
     def has(self, capability: str) -> bool:
         return CAPABILITIES[capability](self)
 
@@ -121,7 +139,7 @@ def _answers(case: ContractCase, argument: str) -> bool:
     """Whether forward takes an argument; a model that does not take it refuses it by name."""
     try:
         with torch.no_grad():
-            case.eager_model()(**without_labels(case.inputs(2, 5, 0)), **{argument: True})
+            case.eager_model()(**case.questions(2, 5, 0), **{argument: True})
     except (TypeError, ValueError) as refusal:
         if argument not in str(refusal):
             raise

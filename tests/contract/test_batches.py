@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from .batches import cast, pad, row, without_labels
+from .batches import cast, row
 from .case import ContractCase
 
 DOUBLE = torch.float64
@@ -24,7 +24,7 @@ def run(case: ContractCase, batch: dict[str, torch.Tensor], **config: Any) -> An
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_padding_changes_nothing(case: ContractCase, side: Literal["left", "right"]):
     batch = case.inputs(3, 8, 0)
-    plain, padded = run(case, batch), run(case, pad(batch, 4, side, case.padding))
+    plain, padded = run(case, batch), run(case, case.pad(batch, 4, side))
     real = slice(4, None) if side == "left" else slice(None, 8)
     for name in case.position_outputs:
         assert_close(padded[name][:, real], plain[name])
@@ -35,7 +35,7 @@ def test_padding_changes_nothing(case: ContractCase, side: Literal["left", "righ
 
 
 def test_a_batch_of_one_is_that_row_of_a_larger_batch(case: ContractCase):
-    batch = without_labels(case.inputs(4, 8, 0))
+    batch = case.questions(4, 8, 0)
     together = run(case, batch)
     for index in range(4):
         alone = run(case, row(batch, index))
@@ -48,7 +48,7 @@ def test_a_batch_of_one_is_that_row_of_a_larger_batch(case: ContractCase):
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_streaming_is_forward(case: ContractCase, side: Literal["left", "right"]):
     assert case.stream is not None
-    batch = pad(without_labels(case.inputs(3, 8, 0)), 2, side, case.padding)
+    batch = case.pad(case.questions(3, 8, 0), 2, side)
     model = case.model().to(DOUBLE)
     real = slice(2, None) if side == "left" else slice(None, 8)
     with torch.no_grad():
@@ -62,7 +62,7 @@ def test_streaming_is_forward(case: ContractCase, side: Literal["left", "right"]
 @pytest.mark.needs("sdpa")
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_eager_is_sdpa(case: ContractCase, side: Literal["left", "right"]):
-    batch = pad(case.inputs(3, 8, 0), 3, side, case.padding)
+    batch = case.pad(case.inputs(3, 8, 0), 3, side)
     real = slice(3, None) if side == "left" else slice(None, 8)
     eager = run(case, batch, _attn_implementation="eager")
     sdpa = run(case, batch, _attn_implementation="sdpa")

@@ -8,14 +8,13 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from .batches import pad, without_labels
 from .case import ContractCase
 
 pytestmark = pytest.mark.needs("generation")
 
 
 def generate(case: ContractCase, padding: int, **how: Any) -> Any:
-    batch = pad(without_labels(case.inputs(3, 6, 0)), padding, "left", case.padding)
+    batch = case.pad(case.questions(3, 6, 0), padding, "left")
     return case.model().generate(
         **batch,
         max_new_tokens=8,
@@ -71,7 +70,7 @@ def test_static_cache_is_dynamic_cache(case: ContractCase, padding: int):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning")
 def test_compiled_generation_is_plain(case: ContractCase):
-    batch = pad(without_labels(case.inputs(3, 6, 0)), 2, "left", case.padding)
+    batch = case.pad(case.questions(3, 6, 0), 2, "left")
     how = {"max_new_tokens": 8, "min_new_tokens": 8, "do_sample": False}
     model = case.model()
     plain = model.generate(**batch, **how)

@@ -8,13 +8,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from .batches import without_labels
 from .case import ContractCase
 
 
 def outputs(case: ContractCase, **arguments: Any) -> Any:
     with torch.no_grad():
-        return case.eager_model()(**without_labels(case.inputs(2, 5, 0)), **arguments)
+        return case.eager_model()(**case.questions(2, 5, 0), **arguments)
 
 
 @pytest.mark.feature("`output_hidden_states`")

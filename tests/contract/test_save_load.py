@@ -17,7 +17,6 @@ from transformers.modeling_utils import PreTrainedModel
 
 import hf_mech
 
-from .batches import without_labels
 from .case import LORA_LAYERS, ContractCase
 from .registry import AUTO_CLASSES, contract_cases, registered_models
 
@@ -121,7 +120,7 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     for case in contract_cases():
         folder = folders[case.name]
         case.model().save_pretrained(folder)
-        torch.save(without_labels(case.inputs(3, 7, 0)), folder / "inputs.pt")
+        torch.save(case.questions(3, 7, 0), folder / "inputs.pt")
         differences = {
             auto_class: {k: v for k, v in other.config().to_diff_dict().items() if getattr(case.config(), k, v) != v}
             for auto_class, other in other_heads(case).items()
@@ -229,7 +228,7 @@ def test_loads_onto_a_disk(case: ContractCase, tmp_path: Path):
         parts = {name.rpartition(".")[0] for name in [*everything(model), *model.state_dict()]}
         places = {part: "cpu" for part in parts if not part.startswith(layers[-1])} | {layers[-1]: "disk"}
     loaded = case.model_class.from_pretrained(tmp_path / "model", device_map=places, offload_folder=tmp_path / "disk")
-    batch = without_labels(case.inputs(2, 5, 0))
+    batch = case.questions(2, 5, 0)
     with torch.no_grad():
         outputs, wanted = loaded(**batch), model(**batch)
     for name in case.outputs:
@@ -250,7 +249,7 @@ def test_loads_an_adapter_with_its_base(case: ContractCase, tmp_path: Path):
     adapted = get_peft_model(model, LoraConfig(r=2, target_modules=targets, init_lora_weights=False)).eval()
     adapted.save_pretrained(tmp_path / "adapter")
     loaded = case.model_class.from_pretrained(tmp_path / "adapter").eval()
-    batch = without_labels(case.inputs(2, 5, 0))
+    batch = case.questions(2, 5, 0)
     with torch.no_grad():
         outputs, wanted, plain = loaded(**batch), adapted(**batch), case.model()(**batch)
     for name in case.outputs:

@@ -11,7 +11,7 @@ from torch.testing import assert_close
 from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.modeling_utils import PreTrainedModel
 
-from .batches import Batch, pad, rows, stack
+from .batches import Batch, rows, stack
 from .case import ContractCase
 from .compare import named
 from .test_save_load import assert_same
@@ -23,8 +23,7 @@ def examples(case: ContractCase, dtype: torch.dtype = torch.float32) -> list[Bat
     """Sixteen padded examples of four lengths."""
     lengths = (4, 6, 7, 9)
     batches = [
-        pad(case.inputs(4, length, seed), max(lengths) - length, "right", case.padding)
-        for seed, length in enumerate(lengths)
+        case.pad(case.inputs(4, length, seed), max(lengths) - length, "right") for seed, length in enumerate(lengths)
     ]
     return rows({k: v.to(dtype) if v.is_floating_point() else v for k, v in stack(batches).items()})
 

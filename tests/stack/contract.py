@@ -11,12 +11,17 @@ from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 from hf_mech.models.stack import (
     StackGPT2Config,
     StackGPT2ForCausalLM,
+    StackGPT2ForQuestionAnswering,
     StackGPT2ForSequenceClassification,
     StackGPT2ForTokenClassification,
     StackGPT2Model,
     StackRobertaConfig,
     StackRobertaForCausalLM,
     StackRobertaForMaskedLM,
+    StackRobertaForMultipleChoice,
+    StackRobertaForQuestionAnswering,
+    StackRobertaForSequenceClassification,
+    StackRobertaForTokenClassification,
     StackRobertaModel,
     stack_attention,
     stack_attention_reference,
@@ -90,6 +95,19 @@ def tagging_rows(batch: int, length: int, seed: int) -> Batch:
     return {**made, "labels": made["input_ids"][:, -1] % 2}
 
 
+def answering(batch: int, length: int, seed: int) -> Batch:
+    """The answer begins at the greatest symbol and ends at the smallest."""
+    made = inputs(batch, length, seed)
+    symbols = made["input_ids"][:, 1:]
+    return {**made, "start_positions": symbols.argmax(1) + 1, "end_positions": symbols.argmin(1) + 1}
+
+
+def choosing(batch: int, length: int, seed: int) -> Batch:
+    """Three choices a row; the best one begins with the greatest symbol."""
+    made = {name: tensor.view(batch, 3, length) for name, tensor in inputs(3 * batch, length, seed).items()}
+    return {**made, "labels": made["input_ids"][..., 1].argmax(1)}
+
+
 def arguments(seed: int, pops: int = 1) -> tuple[Tensor]:
     """Random actions, [batch, N, 2 + K]."""
     generator = torch.Generator().manual_seed(seed)
@@ -114,7 +132,7 @@ FORMULAS = (
     Formula("stack attention", stack_attention, stack_attention_reference, arguments),
     Formula("up to three pops", stack_attention, stack_attention_reference, lambda seed: arguments(seed, 3)),
 )
-PADDING = {"input_ids": PAD, "attention_mask": 0, "labels": -100}
+PADDING = {"input_ids": PAD, "attention_mask": 0, "labels": -100, "start_positions": -100, "end_positions": -100}
 NO_STREAM = "generation keeps its state in transformers' cache"
 NO_LOSS = {"loss": "no head on top", "stream": NO_STREAM}
 
@@ -149,19 +167,37 @@ def with_head(model_class: type, config: Any, made: Any, generates: bool, **more
     )
 
 
+OF_A_ROW = {"generates": False, "position_outputs": (), "row_outputs": ("logits",)}
+ANSWERS = {
+    "generates": False,
+    "position_outputs": ("start_logits", "end_logits"),
+    "columns": ("start_positions", "end_positions"),
+    "no_gradient": {"qa_outputs.bias": "the same for all positions, between which the softmax chooses"},
+}
+READS_POSITION_0 = dict.fromkeys(
+    ("roberta.encoder.layer.1.stack.action.weight", "roberta.encoder.layer.1.stack.action.bias"),
+    "the head reads position 0, where the stack is empty whatever the actions are",
+)
+CHOICES = {
+    **OF_A_ROW,
+    "length_dim": 2,
+    "no_gradient": {
+        "classifier.bias": "the same for all choices, between which the softmax chooses",
+        **READS_POSITION_0,
+    },
+}
+
 CASES = (
     without_head(StackGPT2Model, gpt2),
     with_head(StackGPT2ForCausalLM, gpt2, predicting_tokens, generates=True),
-    with_head(
-        StackGPT2ForSequenceClassification,
-        gpt2,
-        tagging_rows,
-        generates=False,
-        position_outputs=(),
-        row_outputs=("logits",),
-    ),
+    with_head(StackGPT2ForSequenceClassification, gpt2, tagging_rows, **OF_A_ROW),
     with_head(StackGPT2ForTokenClassification, lambda: gpt2(classifier_dropout=0.0), tagging_tokens, generates=False),
+    with_head(StackGPT2ForQuestionAnswering, gpt2, answering, **ANSWERS),
     without_head(StackRobertaModel, roberta, row_outputs=("pooler_output",)),
     with_head(StackRobertaForMaskedLM, roberta, predicting_tokens, generates=False),
     with_head(StackRobertaForCausalLM, lambda: roberta(is_decoder=True), predicting_tokens, generates=True),
+    with_head(StackRobertaForSequenceClassification, roberta, tagging_rows, **OF_A_ROW, no_gradient=READS_POSITION_0),
+    with_head(StackRobertaForTokenClassification, roberta, tagging_tokens, generates=False),
+    with_head(StackRobertaForQuestionAnswering, roberta, answering, **ANSWERS),
+    with_head(StackRobertaForMultipleChoice, roberta, choosing, **CHOICES),
 )

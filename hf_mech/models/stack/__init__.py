@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 import lazy_loader
+import wrapt
 
 from ...registration import register
 from .configuration_stack_gpt2 import StackGPT2Config
@@ -17,6 +18,7 @@ register(
             "hf_mech.models.stack.modeling_stack_gpt2:StackGPT2ForSequenceClassification"
         ),
         "AutoModelForTokenClassification": "hf_mech.models.stack.modeling_stack_gpt2:StackGPT2ForTokenClassification",
+        "AutoModelForQuestionAnswering": "hf_mech.models.stack.modeling_stack_gpt2:StackGPT2ForQuestionAnswering",
     },
 )
 register(
@@ -25,19 +27,46 @@ register(
         "AutoModel": "hf_mech.models.stack.modeling_stack_roberta:StackRobertaModel",
         "AutoModelForMaskedLM": "hf_mech.models.stack.modeling_stack_roberta:StackRobertaForMaskedLM",
         "AutoModelForCausalLM": "hf_mech.models.stack.modeling_stack_roberta:StackRobertaForCausalLM",
+        "AutoModelForSequenceClassification": (
+            "hf_mech.models.stack.modeling_stack_roberta:StackRobertaForSequenceClassification"
+        ),
+        "AutoModelForTokenClassification": (
+            "hf_mech.models.stack.modeling_stack_roberta:StackRobertaForTokenClassification"
+        ),
+        "AutoModelForQuestionAnswering": "hf_mech.models.stack.modeling_stack_roberta:StackRobertaForQuestionAnswering",
+        "AutoModelForMultipleChoice": "hf_mech.models.stack.modeling_stack_roberta:StackRobertaForMultipleChoice",
     },
 )
+
+
+@wrapt.when_imported("peft.utils.constants")
+def _declare_targets(constants: object) -> None:
+    """Default targets for `get_peft_model`, as soon as peft is imported."""
+    from .stack_lora import declare_targets
+
+    declare_targets("stack_gpt2", "gpt2")
+    declare_targets("stack_roberta", "roberta")
+
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "modeling_stack_gpt2": [
             "StackGPT2ForCausalLM",
+            "StackGPT2ForQuestionAnswering",
             "StackGPT2ForSequenceClassification",
             "StackGPT2ForTokenClassification",
             "StackGPT2Model",
         ],
-        "modeling_stack_roberta": ["StackRobertaForCausalLM", "StackRobertaForMaskedLM", "StackRobertaModel"],
+        "modeling_stack_roberta": [
+            "StackRobertaForCausalLM",
+            "StackRobertaForMaskedLM",
+            "StackRobertaForMultipleChoice",
+            "StackRobertaForQuestionAnswering",
+            "StackRobertaForSequenceClassification",
+            "StackRobertaForTokenClassification",
+            "StackRobertaModel",
+        ],
         "stack_attention": ["read_stack", "stack_attention", "stack_attention_reference"],
         "stack_errors": [
             "ActionError",
@@ -63,11 +92,16 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .configuration_stack_gpt2 import StackGPT2Config as StackGPT2Config
     from .configuration_stack_roberta import StackRobertaConfig as StackRobertaConfig
     from .modeling_stack_gpt2 import StackGPT2ForCausalLM as StackGPT2ForCausalLM
+    from .modeling_stack_gpt2 import StackGPT2ForQuestionAnswering as StackGPT2ForQuestionAnswering
     from .modeling_stack_gpt2 import StackGPT2ForSequenceClassification as StackGPT2ForSequenceClassification
     from .modeling_stack_gpt2 import StackGPT2ForTokenClassification as StackGPT2ForTokenClassification
     from .modeling_stack_gpt2 import StackGPT2Model as StackGPT2Model
     from .modeling_stack_roberta import StackRobertaForCausalLM as StackRobertaForCausalLM
     from .modeling_stack_roberta import StackRobertaForMaskedLM as StackRobertaForMaskedLM
+    from .modeling_stack_roberta import StackRobertaForMultipleChoice as StackRobertaForMultipleChoice
+    from .modeling_stack_roberta import StackRobertaForQuestionAnswering as StackRobertaForQuestionAnswering
+    from .modeling_stack_roberta import StackRobertaForSequenceClassification as StackRobertaForSequenceClassification
+    from .modeling_stack_roberta import StackRobertaForTokenClassification as StackRobertaForTokenClassification
     from .modeling_stack_roberta import StackRobertaModel as StackRobertaModel
     from .stack_attention import read_stack as read_stack
     from .stack_attention import stack_attention as stack_attention

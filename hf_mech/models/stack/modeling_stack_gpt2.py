@@ -11,6 +11,7 @@ from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from transformers.models.gpt2.modeling_gpt2 import (
     GPT2Attention,
     GPT2Block,
+    GPT2ForQuestionAnswering,
     GPT2ForSequenceClassification,
     GPT2ForTokenClassification,
     GPT2LMHeadModel,
@@ -22,15 +23,19 @@ from transformers.models.gpt2.modeling_gpt2 import (
 from .configuration_stack_gpt2 import StackGPT2Config
 from .position_encodings import ENCODINGS, encode, init_encoding, position_embedding
 from .stack_checkpoint import LoadsStockCheckpoints
+from .stack_checkpointing import checkpointing_waits
 from .stack_errors import StackError
 from .stack_inputs import PadsMasksForStaticCaches, check_length, past_length, positions_of, stack_context
 from .stack_layer import StackContext, StackSubLayer, init_stack
+from .stack_lora import SavesStacksWithAdapters
 from .stack_outputs import (
     StackCausalLMOutput,
     StackModelOutput,
+    StackQuestionAnsweringOutput,
     StackSequenceClassifierOutput,
     StackTokenClassifierOutput,
     counts_items,
+    ignores_padding,
     returns_stacks,
 )
 
@@ -87,7 +92,9 @@ class StackGPT2Block(GPT2Block):
         return self.stack(hidden_states, past_key_values, stack_context)
 
 
-class StackGPT2PreTrainedModel(LoadsStockCheckpoints, PadsMasksForStaticCaches, GPT2PreTrainedModel):
+class StackGPT2PreTrainedModel(
+    LoadsStockCheckpoints, SavesStacksWithAdapters, PadsMasksForStaticCaches, GPT2PreTrainedModel
+):
     """The base of all StackGPT2 models: configuration, initialisation, loading."""
 
     config_class = StackGPT2Config
@@ -121,7 +128,8 @@ class StackGPT2Model(StackGPT2PreTrainedModel, GPT2Model):
     _auto_class = "AutoModel"  # a saved checkpoint carries this code and loads without the package
 
     def __init__(self, config: StackGPT2Config) -> None:
-        super().__init__(config)
+        with checkpointing_waits(config):
+            super().__init__(config)
         self.h = nn.ModuleList([StackGPT2Block(config, layer_idx=i) for i in range(config.num_hidden_layers)])
         if config.position_embedding_type != "learned":
             self.wpe = position_embedding(config.position_embedding_type, config.hidden_size)
@@ -230,15 +238,39 @@ class StackGPT2ForTokenClassification(StackGPT2PreTrainedModel, GPT2ForTokenClas
     _auto_class = "AutoModelForTokenClassification"
 
     def __init__(self, config: StackGPT2Config) -> None:
-        super().__init__(config)
+        super(GPT2ForTokenClassification, self).__init__(config)
+        self.num_labels = config.num_labels
         self.transformer = StackGPT2Model(config)
+        rates = (getattr(config, name, None) for name in ("classifier_dropout", "hidden_dropout"))
+        self.dropout = nn.Dropout(next((rate for rate in rates if rate is not None), 0.1))  # transformers' defaults
+        self.classifier = nn.Linear(config.hidden_size, config.num_labels)
         self.post_init()
 
     forward = returns_stacks(StackTokenClassifierOutput)(counts_items(GPT2ForTokenClassification.forward))
 
 
+class StackGPT2ForQuestionAnswering(StackGPT2PreTrainedModel, GPT2ForQuestionAnswering):
+    """StackGPT2 with two linear heads on every token, for the first and the last token of an answer.
+
+    The loss of a model with stacks ignores the logits of padding; transformers' lets padding compete for both ends.
+    """
+
+    _auto_class = "AutoModelForQuestionAnswering"
+    accepts_loss_kwargs = False  # its loss is a mean over the batch, whatever `num_items_in_batch` says
+
+    def __init__(self, config: StackGPT2Config) -> None:
+        super(GPT2ForQuestionAnswering, self).__init__(config)
+        self.num_labels = config.num_labels
+        self.transformer = StackGPT2Model(config)
+        self.qa_outputs = nn.Linear(config.hidden_size, 2)
+        self.post_init()
+
+    forward = returns_stacks(StackQuestionAnsweringOutput)(ignores_padding(GPT2ForQuestionAnswering.forward))
+
+
 __all__ = [
     "StackGPT2ForCausalLM",
+    "StackGPT2ForQuestionAnswering",
     "StackGPT2ForSequenceClassification",
     "StackGPT2ForTokenClassification",
     "StackGPT2Model",

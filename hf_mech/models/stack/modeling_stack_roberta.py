@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from transformers.cache_utils import Cache, EncoderDecoderCache
+from transformers.modeling_outputs import MultipleChoiceModelOutput, SequenceClassifierOutput
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from transformers.models.roberta.modeling_roberta import (
+    RobertaClassificationHead,
     RobertaForCausalLM,
     RobertaForMaskedLM,
+    RobertaForMultipleChoice,
+    RobertaForQuestionAnswering,
+    RobertaForSequenceClassification,
+    RobertaForTokenClassification,
     RobertaLayer,
     RobertaLMHead,
     RobertaModel,
@@ -22,16 +29,32 @@ from transformers.models.roberta.modeling_roberta import (
 from .configuration_stack_roberta import StackRobertaConfig
 from .position_encodings import ENCODINGS, encode, init_encoding, position_embedding
 from .stack_checkpoint import LoadsStockCheckpoints
+from .stack_checkpointing import checkpointing_waits
 from .stack_errors import StackError
 from .stack_inputs import PadsMasksForStaticCaches, check_length, past_length, positions_of, stack_context
 from .stack_layer import StackContext, StackSubLayer, init_stack
+from .stack_lora import SavesStacksWithAdapters
 from .stack_outputs import (
     StackCausalLMOutput,
     StackMaskedLMOutput,
     StackModelOutputWithPooling,
+    StackMultipleChoiceOutput,
+    StackQuestionAnsweringOutput,
+    StackSequenceClassifierOutput,
+    StackTokenClassifierOutput,
     counts_items,
+    ignores_padding,
     returns_stacks,
 )
+
+
+def first_token(hidden: Tensor, start: Tensor) -> Tensor:
+    """The hidden states at the columns `start` [batch]: [batch, length, hidden] to [batch, 1, hidden].
+
+    RoBERTa takes the first column, which is padding if the padding is on the left.
+    """
+    start = start.clamp(max=hidden.shape[1] - 1)
+    return hidden[torch.arange(len(hidden), device=hidden.device), start][:, None]
 
 
 class StackRobertaSelfAttention(RobertaSelfAttention):
@@ -87,7 +110,9 @@ class StackRobertaLayer(RobertaLayer):
         return self.stack(hidden_states, past_key_values, stack_context)
 
 
-class StackRobertaPreTrainedModel(LoadsStockCheckpoints, PadsMasksForStaticCaches, RobertaPreTrainedModel):
+class StackRobertaPreTrainedModel(
+    LoadsStockCheckpoints, SavesStacksWithAdapters, PadsMasksForStaticCaches, RobertaPreTrainedModel
+):
     """The base of all StackRoberta models: configuration, initialisation, loading."""
 
     config_class = StackRobertaConfig
@@ -123,7 +148,8 @@ class StackRobertaModel(StackRobertaPreTrainedModel, RobertaModel):
     _auto_class = "AutoModel"  # a saved checkpoint carries this code and loads without the package
 
     def __init__(self, config: StackRobertaConfig, add_pooling_layer: bool = True) -> None:
-        super().__init__(config, add_pooling_layer=add_pooling_layer)
+        with checkpointing_waits(config):
+            super().__init__(config, add_pooling_layer=add_pooling_layer)
         layers = [StackRobertaLayer(config, layer_idx=i) for i in range(config.num_hidden_layers)]
         self.encoder.layer = nn.ModuleList(layers)
         if config.position_embedding_type != "learned":
@@ -186,9 +212,8 @@ class StackRobertaModel(StackRobertaPreTrainedModel, RobertaModel):
             **kwargs,
         )
         if self.config.use_stack and self.pooler is not None and kwargs["stack_context"].start is not None:
-            hidden, start = outputs.last_hidden_state, kwargs["stack_context"].start.clamp(max=new - 1)
-            # RoBERTa pools the first column, which is padding if the padding is on the left.
-            outputs.pooler_output = self.pooler(hidden[torch.arange(len(hidden), device=hidden.device), start][:, None])
+            first = first_token(outputs.last_hidden_state, kwargs["stack_context"].start)
+            outputs.pooler_output = self.pooler(first)
         return outputs
 
 
@@ -255,16 +280,125 @@ class StackRobertaForCausalLM(StackRobertaPreTrainedModel, RobertaForCausalLM):
 
     forward = returns_stacks(StackCausalLMOutput)(RobertaForCausalLM.forward)
 
-    def prepare_inputs_for_generation(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+    def prepare_inputs_for_generation(
+        self,
+        *args: Any,
+        inputs_embeds: Tensor | None = None,  # named: generate() takes embeddings only if it finds the name here
+        **kwargs: Any,
+    ) -> dict[str, Any]:
         """As in transformers, but without its `position_ids`: they begin at 0, RoBERTa's after `pad_token_id`."""
-        inputs = super().prepare_inputs_for_generation(*args, **kwargs)
+        inputs = super().prepare_inputs_for_generation(*args, inputs_embeds=inputs_embeds, **kwargs)
         inputs.pop("position_ids", None)
         return inputs
+
+
+class StackRobertaForSequenceClassification(StackRobertaPreTrainedModel, RobertaForSequenceClassification):
+    """StackRoberta with RoBERTa's head of two layers on the first token of every sequence."""
+
+    _auto_class = "AutoModelForSequenceClassification"
+    accepts_loss_kwargs = False  # regression and several labels a row are means, whatever `num_items_in_batch` says
+
+    def __init__(self, config: StackRobertaConfig) -> None:
+        super(RobertaForSequenceClassification, self).__init__(config)
+        self.num_labels = config.num_labels
+        self.roberta = StackRobertaModel(config, add_pooling_layer=False)
+        self.classifier = RobertaClassificationHead(config)
+        self.post_init()
+
+    @returns_stacks(StackSequenceClassifierOutput)
+    def forward(
+        self,
+        input_ids: Tensor | None = None,  # [batch, length]
+        attention_mask: Tensor | None = None,  # [batch, length]
+        token_type_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        labels: Tensor | None = None,  # [batch], or [batch, labels] for several labels a row
+        **kwargs: Any,
+    ) -> SequenceClassifierOutput:
+        """As in transformers, but with stacks the head reads the first token that is not padding.
+
+        transformers' head reads the first column; without a stack this one does, too.
+        """
+        outputs = self.roberta(input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds, **kwargs)
+        hidden = outputs.last_hidden_state
+        if self.config.use_stack and attention_mask is not None and attention_mask.dim() == 2:
+            hidden = first_token(hidden, attention_mask.long().argmax(1))
+        logits = self.classifier(hidden)
+        loss = None if labels is None else self.loss_function(labels, logits, self.config)
+        return SequenceClassifierOutput(
+            loss=loss, logits=logits, hidden_states=outputs.hidden_states, attentions=outputs.attentions
+        )
+
+
+class StackRobertaForTokenClassification(StackRobertaPreTrainedModel, RobertaForTokenClassification):
+    """StackRoberta with a linear head on every token."""
+
+    _auto_class = "AutoModelForTokenClassification"
+
+    def __init__(self, config: StackRobertaConfig) -> None:
+        super(RobertaForTokenClassification, self).__init__(config)
+        self.num_labels = config.num_labels
+        self.roberta = StackRobertaModel(config, add_pooling_layer=False)
+        rate = config.hidden_dropout_prob if config.classifier_dropout is None else config.classifier_dropout
+        self.dropout = nn.Dropout(rate)
+        self.classifier = nn.Linear(config.hidden_size, config.num_labels)
+        self.post_init()
+
+    forward = returns_stacks(StackTokenClassifierOutput)(counts_items(RobertaForTokenClassification.forward))
+
+
+class StackRobertaForQuestionAnswering(StackRobertaPreTrainedModel, RobertaForQuestionAnswering):
+    """StackRoberta with two linear heads on every token, for the first and the last token of an answer.
+
+    The loss of a model with stacks ignores the logits of padding; transformers' lets padding compete for both ends.
+    """
+
+    _auto_class = "AutoModelForQuestionAnswering"
+    accepts_loss_kwargs = False  # its loss is a mean over the batch, whatever `num_items_in_batch` says
+
+    def __init__(self, config: StackRobertaConfig) -> None:
+        super(RobertaForQuestionAnswering, self).__init__(config)
+        self.num_labels = config.num_labels
+        self.roberta = StackRobertaModel(config, add_pooling_layer=False)
+        self.qa_outputs = nn.Linear(config.hidden_size, config.num_labels)
+        self.post_init()
+
+    forward = returns_stacks(StackQuestionAnsweringOutput)(ignores_padding(RobertaForQuestionAnswering.forward))
+
+
+class StackRobertaForMultipleChoice(StackRobertaPreTrainedModel, RobertaForMultipleChoice):
+    """StackRoberta with a linear head on the pooled output of every choice.
+
+    Inputs are [batch, choices, length], `stack_operations` too. Hidden states, attentions and stack attentions come
+    with batch and choices in one dimension, [batch * choices, length, ...], as in transformers.
+    """
+
+    _auto_class = "AutoModelForMultipleChoice"
+    accepts_loss_kwargs = False  # its loss is a mean over the batch, whatever `num_items_in_batch` says
+
+    def __init__(self, config: StackRobertaConfig) -> None:
+        super(RobertaForMultipleChoice, self).__init__(config)
+        self.roberta = StackRobertaModel(config)
+        self.dropout = nn.Dropout(config.hidden_dropout_prob)
+        self.classifier = nn.Linear(config.hidden_size, 1)
+        self.post_init()
+
+    @returns_stacks(StackMultipleChoiceOutput)
+    @functools.wraps(RobertaForMultipleChoice.forward)
+    def forward(self, *args: Any, stack_operations: Tensor | None = None, **kwargs: Any) -> MultipleChoiceModelOutput:
+        if stack_operations is not None:
+            kwargs["stack_operations"] = stack_operations.flatten(0, 1)
+        return RobertaForMultipleChoice.forward(self, *args, **kwargs)
 
 
 __all__ = [
     "StackRobertaForCausalLM",
     "StackRobertaForMaskedLM",
+    "StackRobertaForMultipleChoice",
+    "StackRobertaForQuestionAnswering",
+    "StackRobertaForSequenceClassification",
+    "StackRobertaForTokenClassification",
     "StackRobertaModel",
     "StackRobertaPreTrainedModel",
 ]

@@ -8,12 +8,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor
 from transformers.modeling_outputs import (
     BaseModelOutputWithPastAndCrossAttentions,
     BaseModelOutputWithPoolingAndCrossAttentions,
     CausalLMOutputWithCrossAttentions,
     MaskedLMOutput,
+    MultipleChoiceModelOutput,
+    QuestionAnsweringModelOutput,
     SequenceClassifierOutputWithPast,
     TokenClassifierOutput,
 )
@@ -63,6 +66,22 @@ class StackSequenceClassifierOutput(SequenceClassifierOutputWithPast):
 @dataclass
 class StackTokenClassifierOutput(TokenClassifierOutput):
     """With `stack_attentions`, one [batch, length, length] a layer, and `stack_actions`, one [batch, length, 2 + K]."""
+
+    stack_attentions: tuple[Tensor, ...] | None = None
+    stack_actions: tuple[Tensor, ...] | None = None
+
+
+@dataclass
+class StackQuestionAnsweringOutput(QuestionAnsweringModelOutput):
+    """With `stack_attentions`, one [batch, length, length] a layer, and `stack_actions`, one [batch, length, 2 + K]."""
+
+    stack_attentions: tuple[Tensor, ...] | None = None
+    stack_actions: tuple[Tensor, ...] | None = None
+
+
+@dataclass
+class StackMultipleChoiceOutput(MultipleChoiceModelOutput):
+    """With `stack_attentions` and `stack_actions`, one a layer, [batch * choices, length, length] and [..., 2 + K]."""
 
     stack_attentions: tuple[Tensor, ...] | None = None
     stack_actions: tuple[Tensor, ...] | None = None
@@ -132,6 +151,37 @@ def counts_items(forward: Callable[..., Any]) -> Callable[..., Any]:
                 config=self.config,
                 num_items_in_batch=items,
             )
+        return outputs
+
+    return wrapper
+
+
+def ignores_padding(forward: Callable[..., Any]) -> Callable[..., Any]:
+    """Makes a question answering loss ignore the logits of padding, if the model has stacks.
+
+    transformers' own loss lets every column compete for start and end, so that a row's loss depends on its padding.
+    The logits are returned as they are. Apply it under [`returns_stacks`].
+    """
+
+    @functools.wraps(forward)
+    def wrapper(
+        self: Any,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,  # [batch, length]
+        token_type_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        start_positions: Tensor | None = None,  # [batch], columns; outside [0, length): ignored
+        end_positions: Tensor | None = None,  # [batch]
+        **kwargs: Any,
+    ) -> Any:
+        outputs = forward(self, input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds, **kwargs)
+        if start_positions is not None and end_positions is not None:
+            logits = [outputs.start_logits, outputs.end_logits]
+            if self.config.use_stack and attention_mask is not None and attention_mask.dim() == 2:
+                lowest = torch.finfo(logits[0].dtype).min
+                logits = [values.masked_fill(attention_mask == 0, lowest) for values in logits]
+            outputs.loss = self.loss_function(*logits, start_positions, end_positions)
         return outputs
 
     return wrapper

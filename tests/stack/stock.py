@@ -1,0 +1,98 @@
+"""Stock models, checkpoints and tokenizers of the sizes of the stack models in the contract suite."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+from transformers import (
+    GPT2Config,
+    GPT2ForQuestionAnswering,
+    GPT2ForSequenceClassification,
+    GPT2ForTokenClassification,
+    GPT2LMHeadModel,
+    RobertaConfig,
+    RobertaForCausalLM,
+    RobertaForMaskedLM,
+    RobertaForMultipleChoice,
+    RobertaForQuestionAnswering,
+    RobertaForSequenceClassification,
+    RobertaForTokenClassification,
+)
+
+from hf_mech.models.stack import (
+    StackGPT2ForCausalLM,
+    StackGPT2ForQuestionAnswering,
+    StackGPT2ForSequenceClassification,
+    StackGPT2ForTokenClassification,
+    StackRobertaForCausalLM,
+    StackRobertaForMaskedLM,
+    StackRobertaForMultipleChoice,
+    StackRobertaForQuestionAnswering,
+    StackRobertaForSequenceClassification,
+    StackRobertaForTokenClassification,
+)
+
+from .contract import (
+    answering,
+    choosing,
+    gpt2,
+    predicting_tokens,
+    roberta,
+    tagging_rows,
+    tagging_tokens,
+)
+
+STOCK = {
+    StackGPT2ForCausalLM: (GPT2LMHeadModel, predicting_tokens),
+    StackGPT2ForQuestionAnswering: (GPT2ForQuestionAnswering, answering),
+    StackGPT2ForSequenceClassification: (GPT2ForSequenceClassification, tagging_rows),
+    StackGPT2ForTokenClassification: (GPT2ForTokenClassification, tagging_tokens),
+    StackRobertaForCausalLM: (RobertaForCausalLM, predicting_tokens),
+    StackRobertaForMaskedLM: (RobertaForMaskedLM, predicting_tokens),
+    StackRobertaForMultipleChoice: (RobertaForMultipleChoice, choosing),
+    StackRobertaForQuestionAnswering: (RobertaForQuestionAnswering, answering),
+    StackRobertaForSequenceClassification: (RobertaForSequenceClassification, tagging_rows),
+    StackRobertaForTokenClassification: (RobertaForTokenClassification, tagging_tokens),
+}
+
+
+def config(ours: Any, **options: Any) -> Any:
+    if ours is StackRobertaForCausalLM:
+        options["is_decoder"] = True
+    return gpt2(**options) if "GPT2" in ours.__name__ else roberta(**options)
+
+
+def new(ours: Any, **options: Any) -> Any:
+    torch.manual_seed(0)
+    return ours(config(ours, **options)).eval()
+
+
+def stock_model(ours: Any, **options: Any) -> Any:
+    """A stock model with the sizes of our configuration."""
+    stock_config = GPT2Config if "GPT2" in ours.__name__ else RobertaConfig
+    made = config(ours, **options).to_dict()
+    known = {key: value for key, value in made.items() if hasattr(stock_config(), key) and key != "model_type"}
+    torch.manual_seed(0)
+    return STOCK[ours][0](stock_config(**{**known, **options})).eval()
+
+
+def logits_of(outputs: Any) -> list[torch.Tensor]:
+    return [outputs[name] for name in ("logits", "start_logits", "end_logits") if name in outputs]
+
+
+TEXT = ["the cat sat on the mat and looked at the dog", "a dog barked at the cat in the house", "cats and dogs eat"]
+BPE: dict[str, Any] = {"vocab_size": 400, "min_frequency": 1, "show_progress": False}
+
+
+def with_tokenizer(ours: Any, stock_tokenizers: dict[str, Any], folder: Path, **options: Any) -> tuple[Any, Any]:
+    """A stack model from a stock checkpoint of the tokenizer's size, and the tokenizer; both from their folder."""
+    tokenizer = stock_tokenizers["GPT2Tokenizer" if "GPT2" in ours.__name__ else "RobertaTokenizer"]
+    stock_config = GPT2Config if "GPT2" in ours.__name__ else RobertaConfig
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "max_position_embeddings": 64}
+    tokens = {name: getattr(tokenizer, name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
+    torch.manual_seed(0)
+    STOCK[ours][0](stock_config(vocab_size=len(tokenizer), **sizes, **tokens, **options)).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return ours.from_pretrained(folder), tokenizer

@@ -1,0 +1,179 @@
+"""The heads of StackGPT2 and StackRoberta: stock checkpoints, losses, padding, tokenizers, pipelines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.testing import assert_close
+from transformers import pipeline
+from transformers.pipelines import PIPELINE_REGISTRY
+
+from hf_mech.models.stack import (
+    StackGPT2ForQuestionAnswering,
+    StackGPT2ForSequenceClassification,
+    StackGPT2ForTokenClassification,
+    StackRobertaForMultipleChoice,
+    StackRobertaForQuestionAnswering,
+    StackRobertaForSequenceClassification,
+    StackRobertaForTokenClassification,
+)
+
+from .contract import answering, tagging_rows
+from .stock import STOCK, TEXT, logits_of, new, stock_model, with_tokenizer
+
+heads = pytest.mark.parametrize("ours", STOCK, ids=lambda head: head.__name__)
+classifiers = pytest.mark.parametrize(
+    "ours", [StackGPT2ForSequenceClassification, StackRobertaForSequenceClassification], ids=lambda head: head.__name__
+)
+
+
+def left_padded(batch: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """The inputs, without labels, with three columns of padding before them."""
+    return {
+        name: torch.nn.functional.pad(batch[name], (3, 0), value=name == "input_ids")
+        for name in ("input_ids", "attention_mask")
+    }
+
+
+@heads
+def test_without_a_stack_it_is_the_stock_head_bit_for_bit(ours: Any):
+    theirs, model, batch = stock_model(ours), new(ours, use_stack=False), STOCK[ours][1](3, 9, 0)
+    model.load_state_dict(theirs.state_dict())
+    expected, outputs = theirs(**batch), model(**batch)
+    assert torch.equal(outputs.loss, expected.loss)
+    for logits, wanted in zip(logits_of(outputs), logits_of(expected), strict=True):
+        assert torch.equal(logits, wanted)
+    expected, outputs = theirs(**left_padded(batch)), model(**left_padded(batch))
+    for logits, wanted in zip(logits_of(outputs), logits_of(expected), strict=True):
+        assert torch.equal(logits, wanted)
+
+
+@heads
+def test_a_stock_checkpoint_loads_and_only_the_stacks_are_new(ours: Any, tmp_path: Path):
+    theirs, batch = stock_model(ours), STOCK[ours][1](3, 9, 0)
+    theirs.save_pretrained(tmp_path)
+    model, info = ours.from_pretrained(tmp_path, stack_gate=True, output_loading_info=True)
+    assert info["missing_keys"]
+    assert all(".stack." in name for name in info["missing_keys"])
+    assert not info["unexpected_keys"]
+    for name, weight in theirs.state_dict().items():
+        assert torch.equal(model.state_dict()[name], weight), name
+    for logits, wanted in zip(logits_of(model(**batch)), logits_of(theirs(**batch)), strict=True):
+        assert torch.equal(logits, wanted)  # the gate is zero
+
+
+@heads
+def test_stacks_are_in_the_outputs_and_operations_are_taken(ours: Any):
+    model, batch = new(ours), STOCK[ours][1](2, 6, 0)
+    rows = batch["input_ids"].numel() // 6
+    operations = torch.randint(0, 3, batch["input_ids"].shape, generator=torch.Generator().manual_seed(1))
+    outputs = model(**batch, output_stack_attentions=True, output_hidden_states=True, stack_operations=operations)
+    assert [tuple(alpha.shape) for alpha in outputs.stack_attentions] == [(rows, 6, 6)] * 2
+    assert len(outputs.hidden_states) == 3
+    assert any(
+        not torch.equal(given, learned)
+        for given, learned in zip(logits_of(outputs), logits_of(model(**batch)), strict=True)
+    )
+    as_tuple = model(**batch, output_stack_attentions=True, return_dict=False)
+    assert torch.equal(as_tuple[1], logits_of(model(**batch))[0])
+    assert len(as_tuple[-2]) == 2
+
+
+@classifiers
+@pytest.mark.parametrize(
+    ("problem", "labels"),
+    [
+        ("regression", torch.tensor([0.5, -1.0, 2.0])),
+        ("multi_label_classification", torch.tensor([[1.0, 0.0, 1.0]] * 3)),
+        ("single_label_classification", torch.tensor([0, 2, 1])),
+        (None, torch.tensor([0, 2, 1])),
+    ],
+)
+def test_every_problem_type_has_the_stock_loss(ours: Any, problem: str | None, labels: torch.Tensor):
+    options = {"num_labels": 1 if problem == "regression" else 3, "problem_type": problem}
+    theirs, model = stock_model(ours, **options), new(ours, use_stack=False, **options)
+    model.load_state_dict(theirs.state_dict())
+    batch = {**tagging_rows(3, 9, 0), "labels": labels}
+    assert torch.equal(model(**batch).loss, theirs(**batch).loss)
+    assert model.config.problem_type == theirs.config.problem_type is not None
+
+
+@pytest.mark.parametrize("ours", [StackGPT2ForQuestionAnswering, StackRobertaForQuestionAnswering])
+def test_answers_outside_the_inputs_are_ignored(ours: Any):
+    model, batch = new(ours), answering(3, 9, 0)
+    batch["start_positions"][2] = batch["end_positions"][2] = 99
+    first = {name: tensor[:2] for name, tensor in batch.items()}
+    assert_close(model(**batch).loss, model(**first).loss)
+
+
+# ---------------------------------------------------------------------------------- stock tokenizers and pipelines
+
+
+def begun(ours: Any, tokenizer: Any, text: str) -> str:
+    """RoBERTa's tokenizer adds its <s>; GPT-2's adds nothing."""
+    return tokenizer.bos_token + text if "GPT2" in ours.__name__ else text
+
+
+@classifiers
+def test_text_classification_pipeline(ours: Any, stock_tokenizers: dict[str, Any], tmp_path: Path):
+    model, tokenizer = with_tokenizer(ours, stock_tokenizers, tmp_path, id2label={0: "cat", 1: "dog", 2: "both"})
+    texts = [begun(ours, tokenizer, text) for text in TEXT]
+    for side in ("right", "left"):
+        tokenizer.padding_side = side
+        classify = pipeline("text-classification", model=model, tokenizer=tokenizer)
+        together, alone = classify(texts, batch_size=3, top_k=None), [classify([text], top_k=None)[0] for text in texts]
+        for row, single in zip(together, alone, strict=True):
+            assert {entry["label"] for entry in row} == {"cat", "dog", "both"}
+            assert_close(
+                {entry["label"]: entry["score"] for entry in row},
+                {entry["label"]: entry["score"] for entry in single},
+                atol=1e-5,
+                rtol=1e-4,
+            )
+
+
+@pytest.mark.parametrize("ours", [StackGPT2ForTokenClassification, StackRobertaForTokenClassification])
+def test_token_classification_pipeline(ours: Any, stock_tokenizers: dict[str, Any], tmp_path: Path):
+    model, tokenizer = with_tokenizer(ours, stock_tokenizers, tmp_path, id2label={0: "A", 1: "B"})
+    tag = pipeline("token-classification", model=model, tokenizer=tokenizer, ignore_labels=[])
+    text = begun(ours, tokenizer, TEXT[0])
+    tags = tag(text)
+    encoded = tokenizer(text, return_tensors="pt")
+    expected = model(**encoded).logits[0].argmax(-1).tolist()
+    found = {entry["index"]: entry["entity"] for entry in tags}
+    inner = range(1, len(expected) - 1)  # whether the ends are special tokens depends on the tokenizer
+    assert set(inner) <= set(found)
+    assert all(entity == "AB"[expected[index]] for index, entity in found.items())
+
+
+@pytest.mark.parametrize("ours", [StackGPT2ForQuestionAnswering, StackRobertaForQuestionAnswering])
+def test_question_answering_with_a_stock_tokenizer(ours: Any, stock_tokenizers: dict[str, Any], tmp_path: Path):
+    """transformers 5 has no question answering pipeline; the head trains and answers on a stock tokenizer's pairs."""
+    assert "question-answering" not in PIPELINE_REGISTRY.get_supported_tasks()
+    model, tokenizer = with_tokenizer(ours, stock_tokenizers, tmp_path)
+    question = begun(ours, tokenizer, "who sat")
+    batch = tokenizer([question] * 2, TEXT[:2], padding=True, return_tensors="pt")
+    start = torch.tensor([5, 6])
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+    for _ in range(30):
+        optimizer.zero_grad()
+        outputs = model(**batch, start_positions=start, end_positions=start + 1)
+        outputs.loss.backward()
+        optimizer.step()
+    assert outputs.start_logits.argmax(1).tolist() == start.tolist()
+    assert outputs.end_logits.argmax(1).tolist() == (start + 1).tolist()
+
+
+def test_multiple_choice_with_a_stock_tokenizer(stock_tokenizers: dict[str, Any], tmp_path: Path):
+    """Choices of several lengths, padded on either side, have the logits that each has alone."""
+    model, tokenizer = with_tokenizer(StackRobertaForMultipleChoice, stock_tokenizers, tmp_path)
+    for side in ("left", "right"):
+        tokenizer.padding_side = side
+        encoded = tokenizer([TEXT[0]] * 2, TEXT[1:], padding=True, return_tensors="pt")
+        together = model(**{name: tensor[None] for name, tensor in encoded.items()}).logits[0]
+        for i, choice in enumerate(TEXT[1:]):
+            alone = tokenizer([TEXT[0]], [choice], return_tensors="pt")
+            assert_close(model(**{name: tensor[None] for name, tensor in alone.items()}).logits[0, 0], together[i])
