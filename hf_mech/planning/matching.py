@@ -107,46 +107,56 @@ def match_propositions(
     check_same_actions(learned, hidden)
     if initial_states is not None and not (initial_states := list(initial_states)):
         raise DomainError(NO_STATES)
-    everything = (1 << len(hidden.propositions)) - 1
-    same = [everything] * len(learned.propositions)
+    ever, same, opposite = _compare(learned, hidden, initial_states, max_states)
+    of_learned, of_hidden = learned.propositions, hidden.propositions
+    candidates = {p: [q for j, q in enumerate(of_hidden) if same[i] >> j & 1] for i, p in enumerate(of_learned)}
+    opposites = {p: [q for j, q in enumerate(of_hidden) if opposite[i] >> j & 1] for i, p in enumerate(of_learned)}
+    names = _one_to_one(learned, hidden, candidates)
+    duplicates = {p: same_ones[0] for p, same_ones in candidates.items() if same_ones and p not in names}
+    negated = {p: found[0] for p, found in opposites.items() if found and not candidates[p]}
+    extra = tuple(p for p in of_learned if not candidates[p] and p not in negated)
+    idle = tuple(p for i, p in enumerate(of_learned) if not ever >> i & 1)
+    learned_ones = {*negated.values(), *(q for same_ones in candidates.values() for q in same_ones)}
+    return PropositionMatch(
+        names, duplicates, negated, extra, idle, tuple(q for q in of_hidden if q not in learned_ones)
+    )
+
+
+def _compare(
+    learned: StripsDomain, hidden: StripsDomain, initial_states: Iterable[int] | None, max_states: int
+) -> tuple[int, list[int], list[int]]:
+    """Compares the propositions over all joint states. Sets of propositions are masks.
+
+    Returns:
+        The learned propositions that are ever false; for each learned one, the hidden ones that are known false at the
+        same times; and those that are known true exactly then. The last two are empty for one that is never false.
+    """
+    ever = 0
+    same = [(1 << len(hidden.propositions)) - 1] * len(learned.propositions)
     opposite = same.copy()
-    ever = 0  # the learned propositions that are false after some trace
     for false, false_hidden, true_hidden in _joint_states(learned, hidden, initial_states, max_states):
         ever |= false
         for p in range(len(same)):
             same[p] &= false_hidden if false >> p & 1 else ~false_hidden
             opposite[p] &= true_hidden if false >> p & 1 else ~true_hidden
+    for p in range(len(same)):
+        if not ever >> p & 1:
+            same[p] = opposite[p] = 0
+    return ever, same, opposite
 
-    pre = {p: {a.name for a in learned.actions if p in a.pre} for p in learned.propositions}
-    pre_hidden = {q: {a.name for a in hidden.actions if q in a.pre} for q in hidden.propositions}
-    candidates = {
-        p: [q for j, q in enumerate(hidden.propositions) if ever >> i & 1 and same[i] >> j & 1]
-        for i, p in enumerate(learned.propositions)
-    }
-    closest = sorted(
-        (len(pre[p] ^ pre_hidden[q]), i, j, p, q)
-        for i, p in enumerate(learned.propositions)
-        for j, q in enumerate(hidden.propositions)
-        if q in candidates[p]
-    )
+
+def _one_to_one(learned: StripsDomain, hidden: StripsDomain, candidates: Mapping[str, list[str]]) -> dict[str, str]:
+    """A candidate for as many learned propositions as possible, those with the most similar preconditions first."""
+
+    def needing(domain: StripsDomain, proposition: str) -> set[str]:
+        return {action.name for action in domain.actions if proposition in action.pre}
+
+    pairs = [(p, q) for p, found in candidates.items() for q in found]
     names: dict[str, str] = {}
-    for _, _, _, p, q in closest:
+    for p, q in sorted(pairs, key=lambda pair: len(needing(learned, pair[0]) ^ needing(hidden, pair[1]))):
         if p not in names and q not in names.values():
             names[p] = q
-    names = {p: names[p] for p in learned.propositions if p in names}
-    duplicates = {p: found[0] for p, found in candidates.items() if found and p not in names}
-    negated, extra = {}, []
-    for i, p in enumerate(learned.propositions):
-        if candidates[p]:
-            continue
-        if ever >> i & 1 and opposite[i]:
-            negated[p] = hidden.propositions[(opposite[i] & -opposite[i]).bit_length() - 1]
-        else:
-            extra.append(p)
-    idle = tuple(p for i, p in enumerate(learned.propositions) if not ever >> i & 1)
-    learned_ones = {q for found in candidates.values() for q in found} | set(negated.values())
-    missing = tuple(q for q in hidden.propositions if q not in learned_ones)
-    return PropositionMatch(names, duplicates, negated, tuple(extra), idle, missing)
+    return {p: names[p] for p in learned.propositions if p in names}
 
 
 def _joint_states(

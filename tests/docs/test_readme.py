@@ -16,6 +16,7 @@ READMES = sorted(
         *ROOT.glob("README.md"),
         *ROOT.glob("hf_mech/models/*/README.md"),
         *ROOT.glob("hf_mech/llm_test/README.md"),
+        *ROOT.glob("hf_mech/planning/README.md"),
         *ROOT.glob("hf_mech/psl/README.md"),
         *ROOT.glob("hf_mech/templatic/README.md"),
     ]

@@ -86,7 +86,7 @@ class Grounding:
             text = f"{versions} each alternative ({counts})."
             yield CompilationNote("disjunctive conditions", in_order(self.lifted, self.disjunctive), text)
         if complements:
-            text = f"{len(complements)} complementary propositions were added, such as {complements[0]}."
+            text = f"{len(complements)} complementary propositions added, such as {complements[0]}."
             yield CompilationNote("negative conditions", in_order(self.lifted, self.negative), text)
 
     # ------------------------------------------------------------------------------------------------------- actions

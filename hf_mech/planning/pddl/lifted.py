@@ -78,7 +78,7 @@ def without_numbers(lifted: Any) -> tuple[Any, list[CompilationNote]]:
                 action._add_effect_instance(effect)
     if not found and not where:
         return lifted, []
-    text = "dropped; STRIPS plans have no costs, and a planner minimises none."
+    text = "dropped; all plans count as equally good."
     return smaller, [CompilationNote("costs and metric", in_order(lifted, where), text)]
 
 
