@@ -129,8 +129,9 @@ class StripsTraces(ShardedBuilder):
         return generate_traces(self.problem, self.config.settings)
 
     def describe(self) -> str:
-        """The difference between positive and negative traces."""
-        return _DESCRIPTION
+        """The difference between positive and negative traces, and whatever the reader of the PDDL compiled away."""
+        notes = [str(note) for note in self.problem.notes]
+        return "\n".join([_DESCRIPTION, *(["The PDDL files were compiled to STRIPS:"] if notes else []), *notes])
 
     def features(self) -> dict[str, Any]:
         """The columns and their types."""

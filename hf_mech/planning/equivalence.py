@@ -33,6 +33,11 @@ class Equivalence:
         return f"told apart by {', '.join(self.trace or [])} ({self.pairs:,} pairs of states)"
 
 
+NO_STATES = (
+    "initial_states is empty: instances without a state show no traces. Pass reachable_states(problem), or leave it "
+    "out to compare all action sequences."
+)
+
 _Node = tuple[int, int, int | None]
 
 
@@ -58,7 +63,7 @@ def find_distinguishing_trace(
     Raises:
         DomainError: one domain has actions that the other lacks, or `initial_states` is empty.
     """
-    _same_actions(a, b)
+    check_same_actions(a, b)
     order = b.encode(a.action_names)
     rows = [
         (i, j, a.pre_masks[i], ~a.add_masks[i], a.delete_masks[i], b.pre_masks[j], ~b.add_masks[j], b.delete_masks[j])
@@ -67,10 +72,7 @@ def find_distinguishing_trace(
     # The third part is the state of an instance of b; None if all sequences are compared.
     starts: list[_Node] = [(0, 0, None)] if initial_states is None else [(0, 0, state) for state in initial_states]
     if not starts:
-        raise DomainError(
-            "initial_states is empty: instances without a state show no traces. Pass reachable_states(problem), or "
-            "leave it out to compare all action sequences."
-        )
+        raise DomainError(NO_STATES)
     came_from: dict[_Node, tuple[_Node, int] | None] = dict.fromkeys(starts)
     queue = list(came_from)
     for node in queue:  # grows during the loop
@@ -102,7 +104,8 @@ def _path(came_from: dict[_Node, tuple[_Node, int] | None], node: _Node) -> list
     return actions[::-1]
 
 
-def _same_actions(a: StripsDomain, b: StripsDomain) -> None:
+def check_same_actions(a: StripsDomain, b: StripsDomain) -> None:
+    """Raises DomainError unless both have the same action names, in any order."""
     in_a, in_b = set(a.action_names), set(b.action_names)
     only_a = [n for n in a.action_names if n not in in_b]
     only_b = [n for n in b.action_names if n not in in_a]

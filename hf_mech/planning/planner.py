@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ..models.strips.strips_domain import StripsDomain
 from ..models.strips.strips_errors import StripsError
-from .problem import StripsProblem
+from .problem import StripsProblem, refuse_text, state_after
 
 _COMPLETE = ("pyperplan", "pyperplan-opt")
 """Planners with a complete search, although unified-planning's adapter never reports a proof."""
+
+
+class GoalError(StripsError):
+    """A plan was asked for without a goal."""
 
 
 class PlannerError(StripsError):
@@ -17,23 +21,47 @@ class PlannerError(StripsError):
 
 
 def plan(
-    domain: StripsDomain, initial: Iterable[str], goal: Iterable[str], planner: str = "pyperplan"
+    domain: StripsDomain,
+    initial: Iterable[str] | None = None,
+    goal: Iterable[str] | None = None,
+    planner: str = "pyperplan",
+    *,
+    after: Sequence[str | int] = (),
+    until: Sequence[str | int] = (),
 ) -> list[str] | None:
-    """A sequence of action names that leads from the propositions `initial` to a state with all of `goal`.
+    """A sequence of action names that leads from an initial state to a goal.
+
+    Start and goal are propositions, or traces and actions, or both. In a learned domain the propositions have no
+    names, and its initial state is unknown; there, `plan(learned, after=["a", "c"], until=["b"])` is a way from the
+    state after the trace a, c to a state in which b is possible.
 
     Args:
-        initial: the propositions that are true in the initial state; all others are false.
+        initial: the propositions that are true in the initial state; all others are false. None: unknown, as in
+            Definition 1: every proposition counts as true until an action deletes it. Then `after`, the plan, and any
+            one of `until` are together a positive trace.
         goal: the propositions to make true.
         planner: the name of a planner of unified-planning.
+        after: the actions taken since the initial state, by name or index; the plan begins after them.
+        until: actions, by name or index, that are all possible after the plan: their preconditions join the goal.
 
     Returns:
         The plan, empty if the goal holds already; None if a complete search found none.
 
     Raises:
         DomainError: a proposition that the domain does not have.
+        TraceError: an unknown action, an action of `after` that is not possible, or a single string for a list.
+        GoalError: neither a goal nor actions to make possible.
         PlannerError: the planner is not installed, or stopped without an answer.
     """
-    problem = StripsProblem(domain, frozenset(initial), frozenset(goal))
+    if goal is None and not len(until):
+        raise GoalError(
+            f"A plan needs a goal: goal=[propositions to make true], or until=[actions to make possible], some of "
+            f"{list(domain.action_names)}."
+        )
+    wanted = frozenset(refuse_text("goal", goal) or ())
+    actions = domain.encode(refuse_text("until", until))
+    wanted = wanted.union(*(domain.actions[action].pre for action in actions))
+    problem = StripsProblem(domain, state_after(domain, refuse_text("after", after), initial), wanted)
     if problem.goal <= problem.initial:
         return []
     if not problem.goal - problem.initial <= frozenset().union(*(a.add for a in domain.actions)):

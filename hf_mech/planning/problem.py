@@ -2,14 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from ..models.strips.strips_domain import StripsDomain
+from ..models.strips.strips_errors import TraceError
+
+
+@dataclass(frozen=True)
+class CompilationNote:
+    """A feature of a PDDL file that STRIPS does not have, and its replacement.
+
+    Attributes:
+        feature: the name of the feature, for example "conditional effects (when)".
+        where: the actions of the PDDL file that use it, or "the goal", in the order of the file.
+        treatment: the replacement, in one sentence.
+    """
+
+    feature: str
+    where: tuple[str, ...]
+    treatment: str
+
+    def __str__(self) -> str:
+        where = f" in {', '.join(self.where)}" if self.where else ""
+        return f"{self.feature}{where}: {self.treatment}"
 
 
 @dataclass(frozen=True)
 class StripsProblem:
     """A domain M = <F, A> with the initially true propositions (I) and those to be made true (G).
+
+    Attributes:
+        notes: the features of the PDDL file that were compiled away, see `read_pddl`; not part of `==`.
+        variants: for every action that is one of several versions of an action of the PDDL file, the name of that
+            action, `{"move#1(a,b)": "move(a,b)", ...}`; not part of `==`.
 
     Raises:
         DomainError: `initial` or `goal` names a proposition that the domain does not have.
@@ -18,11 +45,54 @@ class StripsProblem:
     domain: StripsDomain
     initial: frozenset[str] = frozenset()
     goal: frozenset[str] = frozenset()
+    notes: tuple[CompilationNote, ...] = field(default=(), compare=False, repr=False)
+    variants: Mapping[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "initial", frozenset(self.initial))
         object.__setattr__(self, "goal", frozenset(self.goal))
         self.domain.mask(self.initial | self.goal)
+
+    def original_names(self, plan: Iterable[str]) -> list[str]:
+        """A plan or trace under the names of the PDDL file: every version of an action under that action's name."""
+        return [self.variants.get(action, action) for action in plan]
+
+
+def state_after(
+    domain: StripsDomain, trace: Sequence[str | int], initial: Iterable[str] | None = None
+) -> frozenset[str]:
+    """The propositions that are true after a trace.
+
+    Args:
+        trace: actions, by name or index.
+        initial: the propositions that are true before it. None: unknown, as in Definition 1. Every proposition counts
+            as true until an action deletes it, so the trace is possible exactly if it is positive.
+
+    Raises:
+        TraceError: an unknown action, or one that is not possible; names its position and its false preconditions.
+        DomainError: a proposition that the domain does not have.
+    """
+    refuse_text("trace", trace)
+    state = domain.mask(domain.propositions if initial is None else refuse_text("initial", initial))
+    encoded = domain.encode(trace)
+    for position, action in enumerate(encoded):
+        if false := domain.pre_masks[action] & ~state:
+            names = domain.decode(encoded)
+            needs = sorted(domain.unmask(false))
+            raise TraceError(
+                f"The trace is not possible in domain {domain.name!r}: {names[position]!r} at position {position} "
+                f"needs {needs}, false after {names[:position]}. Possible there: "
+                f"{domain.decode(domain.applicable(state))}."
+            )
+        state = domain.apply(state, action)
+    return domain.unmask(state)
+
+
+def refuse_text(name: str, value: Any) -> Any:
+    """The value; raises TraceError for a single string, which would be read letter by letter."""
+    if isinstance(value, str):
+        raise TraceError(f"{name} must be a list of names, got the string {value!r}; write [{value!r}].")
+    return value
 
 
 def reachable_states(problem: StripsProblem) -> list[int]:

@@ -44,6 +44,7 @@ def test_lora_trains_its_own_weights_and_merges(case: ContractCase):
         assert_close(after[name], before[name], rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.feature("peft with defaults: the adapter trains, saves and loads")
 def test_the_defaults_train_and_the_adapter_loads(case: ContractCase, tmp_path: Path):
     """`LoraConfig()` names no targets: peft must know them for every model type of ours."""
     from peft import LoraConfig, PeftModel, get_peft_model

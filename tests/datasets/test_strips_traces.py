@@ -1,11 +1,13 @@
 """Traces by their builder: rows, configurations, PDDL files of one's own, and errors."""
 
 import pytest
+from datasets import load_dataset
 
 from hf_mech.dataset_builders.strips_traces import StripsTraces
 from hf_mech.planning.bundled import BUNDLED, load_bundled
-from hf_mech.planning.pddl import GroundingError
+from hf_mech.planning.pddl import GroundingError, PddlError, read_pddl
 from hf_mech.planning.traces import PAPER_MAX_TRAIN_LENGTH, TooFewTracesError, TraceSettingsError
+from tests.planning.adl import BRIEFCASE, LOGISTICS
 
 
 def builder(tmp_path, config_name="simple", **overrides) -> StripsTraces:
@@ -74,6 +76,32 @@ def test_max_ground_reaches_the_reader_and_leaves_the_cache_alone(tmp_path):
         builder(tmp_path, "pddl", **given, max_ground=3)
     with pytest.raises(TraceSettingsError, match="max_ground"):
         builder(tmp_path, "simple", max_ground=4)
+
+
+def test_pddl_beyond_strips_by_load_dataset(tmp_path):
+    """The traces of files with costs, `when` and negative conditions; the card names what was compiled away."""
+    for texts, compiled in ((LOGISTICS, "costs and metric"), (BRIEFCASE, "conditional effects (when) in move")):
+        files = {"domain_file": tmp_path / "d.pddl", "problem_file": tmp_path / "p.pddl"}
+        for path, text in zip(files.values(), texts, strict=True):
+            path.write_text(text)
+        given = {name: str(path) for name, path in files.items()}
+        data = load_dataset(
+            "hf_mech/strips_traces", "pddl", **given, num_train=50, num_test=50, cache_dir=str(tmp_path)
+        )
+        problem = read_pddl(*files.values())
+        assert data["train"].features["input_ids"].feature.names == list(problem.domain.action_names)
+        assert compiled in data["train"].info.description
+        for row in data["test"]:
+            assert problem.domain.labels(row["input_ids"]) == row["labels"]
+
+
+def test_pddl_files_that_cannot_be_read_by_load_dataset(tmp_path):
+    (tmp_path / "d.pddl").write_bytes(b"\xff\xfe(define")
+    (tmp_path / "p.pddl").write_text(PDDL_PROBLEM)
+    given = {"problem_file": str(tmp_path / "p.pddl")}
+    for name, says in (("d.pddl", "not UTF-8"), ("no.pddl", "cannot be read"), ("p.pddl", "expected a domain")):
+        with pytest.raises(PddlError, match=says):
+            load_dataset("hf_mech/strips_traces", "pddl", domain_file=str(tmp_path / name), **given)
 
 
 def test_wrong_configs_are_refused_with_a_way_out(tmp_path):

@@ -196,22 +196,43 @@ def test_a_goal_that_nothing_reaches_is_kept():
 # ------------------------------------------------------------------------------------------------------------ errors
 
 
+FUNCTION = "(:functions (f)) "
+
+
 @pytest.mark.parametrize(
-    ("text", "feature"),
+    ("text", "changes", "where", "feature"),
     [
-        (action(precondition="(not (q))"), "a negative condition"),
-        (action(precondition="(or (p) (q))", effect="(and (p) (q))"), "a disjunction"),
-        (action(precondition="(imply (p) (q))", effect="(and (p) (q))"), "an implication|a disjunction"),
-        (action(precondition="(forall (?x) (r ?x))", effect="(and (r o1))"), "a forall condition"),
-        (action(precondition="(exists (?x) (r ?x))", effect="(and (r o1))"), "an exists condition"),
-        (action("(when (p) (q))"), "a conditional effect"),
+        (
+            FUNCTION + action("(increase (f) 1)", "(> (f) 1)"),
+            {},
+            "Action 'a'",
+            "numeric effect on f, which a condition",
+        ),
+        (FUNCTION + action(precondition="(> (f) 1)"), {}, "Action 'a'", "numeric condition"),
+        (
+            action("(and (q) (r ?x))", parameters="?x"),
+            {"(:goal (p))": "(:goal (exists (?x) (r ?x)))"},
+            "The goal",
+            "a disjunction",
+        ),
+        (action(), {"(:goal (p))": "(:goal (and (p) (not (p))))"}, "The goal", "a contradiction"),
+        (action(), {"(:init (p))": "(:init (p) (at 5 (q)))"}, "The problem", "timed literals"),
+        (action(), {"(:goal (p))": "(:goal (p)) (:constraints (always (p)))"}, "The problem", "constraints on"),
+        (action(), {"(:goal (p))": "(:goal (preference g (p)))"}, "PDDL problem", "preferences"),
+        ("(:derived (q) (p)) " + action(), {}, "PDDL domain", "derived predicates"),
+        (action() + " (:event e :parameters () :precondition (p) :effect (q))", {}, "The problem", "events"),
+        (action("(when (not (and (p) (q))) (when (q) (p)))"), {}, "PDDL domain", "`when` in the effect of a `when`"),
+        (action("(when (q) (and (p) (forall (?x) (r ?x))))"), {}, "PDDL domain", "`forall` in the effect"),
     ],
 )
-def test_what_is_not_strips_is_named(text, feature):
-    text = text.replace("(r o1)", "(r ?y)").replace(":parameters ()", ":parameters (?y)")
+def test_what_has_no_strips_form_is_named(text, changes, where, feature):
+    problem = PROBLEM
+    for old, new in changes.items():
+        assert old in problem
+        problem = problem.replace(old, new)
     with pytest.raises(UnsupportedPddlError, match=feature) as error:
-        read(text)
-    assert "'a" in error.value.where
+        read_pddl(DOMAIN.format(text), problem)
+    assert error.value.where == where
 
 
 def test_durations_are_refused():

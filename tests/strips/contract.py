@@ -8,7 +8,11 @@ import torch
 from torch import Tensor
 
 from hf_mech.models.strips import CheckpointError, StripsAction, StripsDomain, StripsTransformerConfig
-from hf_mech.models.strips.modeling_strips import StripsTransformer
+from hf_mech.models.strips.modeling_strips import (
+    StripsTransformer,
+    StripsTransformerForTokenClassification,
+    classification_logits,
+)
 from hf_mech.models.strips.strips_attention import (
     strips_attention,
     strips_attention_linear,
@@ -69,6 +73,18 @@ def reference(theta: Tensor, ids: Tensor) -> tuple[Tensor, Tensor]:
     return strips_attention_reference(theta, ids)[:2]
 
 
+def stream_logits(model: StripsTransformerForTokenClassification, batch: Batch) -> dict[str, Tensor]:
+    return {"logits": classification_logits(stream(model, batch)["inapplicability"])}
+
+
+LACKS = {
+    "generation": "scores traces; `next_actions` and `step` say what may follow, nothing is sampled",
+    "sdpa": "stick-breaking attention has no softmax",
+    "checkpointing": "one layer, whose compiled backward recomputes its states by itself",
+    "lora": "theta is a parameter of the model, no layer with a matrix of low rank to add",
+    "partial_checkpoints": "theta is all there is: a checkpoint without it is not one",
+}
+
 CASES = (
     ContractCase(
         model_class=StripsTransformer,
@@ -83,12 +99,17 @@ CASES = (
             Formula("linear", strips_attention_linear, reference, attention_arguments),
         ),
         refuses_partial=CheckpointError,
-        lacks={
-            "generation": "scores traces; `next_actions` and `step` say what may follow, nothing is sampled",
-            "sdpa": "stick-breaking attention has no softmax",
-            "checkpointing": "one layer, whose compiled backward recomputes its states by itself",
-            "lora": "theta is a parameter of the model, no layer with a matrix of low rank to add",
-            "partial_checkpoints": "theta is all there is: a checkpoint without it is not one",
-        },
+        lacks=LACKS,
+    ),
+    ContractCase(
+        model_class=StripsTransformerForTokenClassification,
+        config=config,
+        inputs=inputs,
+        padding={"input_ids": len(HIDDEN.actions), "attention_mask": 0, "labels": -100},
+        position_outputs=("logits",),
+        learning_rate=0.02,
+        stream=stream_logits,
+        refuses_partial=CheckpointError,
+        lacks={**LACKS, "formulas": "those of StripsTransformer, which computes the scores"},
     ),
 )

@@ -7,12 +7,24 @@ import lazy_loader
 from ...registration import register
 from .configuration_strips import StripsTransformerConfig
 
-register(StripsTransformerConfig, {"AutoModel": "hf_mech.models.strips.modeling_strips:StripsTransformer"})
+_MODELS = "hf_mech.models.strips.modeling_strips"
+
+register(
+    StripsTransformerConfig,
+    {
+        "AutoModel": f"{_MODELS}:StripsTransformer",
+        "AutoModelForTokenClassification": f"{_MODELS}:StripsTransformerForTokenClassification",
+    },
+)
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
-        "modeling_strips": ["StripsTransformer", "StripsTransformerOutput"],
+        "modeling_strips": [
+            "StripsTransformer",
+            "StripsTransformerForTokenClassification",
+            "StripsTransformerOutput",
+        ],
         "strips_attention": ["strips_attention", "strips_attention_linear", "strips_attention_reference"],
         "strips_domain": ["StripsAction", "StripsDomain"],
         "strips_errors": ["CheckpointError", "DomainError", "StripsError", "TraceError"],
@@ -26,6 +38,7 @@ __all__ += ["StripsTransformerConfig"]
 if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .configuration_strips import StripsTransformerConfig as StripsTransformerConfig
     from .modeling_strips import StripsTransformer as StripsTransformer
+    from .modeling_strips import StripsTransformerForTokenClassification as StripsTransformerForTokenClassification
     from .modeling_strips import StripsTransformerOutput as StripsTransformerOutput
     from .strips_attention import strips_attention as strips_attention
     from .strips_attention import strips_attention_linear as strips_attention_linear

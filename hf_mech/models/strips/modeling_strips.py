@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from transformers import initialization as init
+from transformers.modeling_outputs import TokenClassifierOutput
 from transformers.modeling_utils import PreTrainedModel
 from transformers.utils import ModelOutput, can_return_tuple
 
@@ -16,8 +17,8 @@ from .checkpoints import SafeCheckpoints
 from .configuration_strips import StripsTransformerConfig
 from .strips_attention import advance, init_state, next_scores, strips_attention, strips_attention_reference
 from .strips_domain import StripsAction, StripsDomain
-from .strips_errors import CheckpointError, DomainError
-from .strips_inputs import check_labels, mask_padding, mask_step
+from .strips_errors import CheckpointError, DomainError, TraceError
+from .strips_inputs import check_labels, check_token_types, mask_padding, mask_step
 from .strips_loss import strips_focal_loss
 
 
@@ -110,8 +111,9 @@ class StripsTransformer(SafeCheckpoints, PreTrainedModel):
         attention_mask: Tensor | None = None,  # [batch, length]
         labels: Tensor | None = None,  # [batch, length]
         num_traces: int | Tensor | None = None,
+        token_type_ids: Tensor | None = None,  # [batch, length]
         output_attentions: bool | None = None,
-        **kwargs: Any,
+        output_hidden_states: bool | None = None,
     ) -> StripsTransformerOutput:
         """Scores every action of every trace.
 
@@ -120,11 +122,21 @@ class StripsTransformer(SafeCheckpoints, PreTrainedModel):
             attention_mask: 0 at padding, [batch, length]; may be left out if padding has its own id.
             labels: 1 where the action is inapplicable, 0 where it is applicable, -100 at padding, [batch, length].
             num_traces: |T| of Eq. 20 if it differs from the size of this batch, for exact gradient accumulation.
+            token_type_ids: must be 0 everywhere, as a stock tokenizer gives them: a row is one trace.
             output_attentions: also return S' (Eq. 15); computed by the quadratic form.
+            output_hidden_states: refused if true, as there are none; `head_outputs` is always returned.
 
         Raises:
-            TraceError: ids out of range, an empty trace, or labels that do not fit.
+            TraceError: ids out of range, an empty trace, labels or token types that do not fit, or a request for
+                hidden states.
         """
+        if self.config.output_hidden_states if output_hidden_states is None else output_hidden_states:
+            raise TraceError(
+                "output_hidden_states: the STRIPS Transformer has one layer and no hidden states. Read head_outputs "
+                "(y_p of Eq. 16, a value for each proposition), which is always returned, or set "
+                "output_attentions=True for the scores S' of Eq. 15."
+            )
+        check_token_types(token_type_ids, input_ids)
         ids = mask_padding(input_ids, attention_mask, self.config.num_actions)
         if self.training:
             self.theta.data.clamp_(0, 1)
@@ -239,6 +251,76 @@ class StripsTransformer(SafeCheckpoints, PreTrainedModel):
         return super().save_pretrained(*args, **kwargs)
 
 
+class StripsTransformerForTokenClassification(StripsTransformer):
+    r"""The STRIPS Transformer as a token classifier: every action of a trace is applicable (0) or inapplicable (1).
+
+    For transformers' token-classification pipeline and other stock code. Weights, checkpoints, loss and methods are
+    those of [`StripsTransformer`]: either class loads the other's checkpoints.
+
+    Example:
+
+    ```python
+    >>> from transformers import pipeline
+    >>> from hf_mech.models.strips import StripsAction, StripsDomain, strips_tokenizer
+    >>> from hf_mech.models.strips import StripsTransformerForTokenClassification
+
+    >>> lamp = StripsDomain(("dark",), (
+    ...     StripsAction("on", pre=frozenset({"dark"}), delete=frozenset({"dark"})),
+    ...     StripsAction("off", add=frozenset({"dark"})),
+    ... ))
+    >>> model = StripsTransformerForTokenClassification.from_domain(lamp)
+    >>> classify = pipeline("token-classification", model=model, tokenizer=strips_tokenizer(["on", "off"]))
+    >>> [(action["word"], action["entity"]) for action in classify("on on off on")]
+    [('on', 'applicable'), ('on', 'inapplicable'), ('off', 'applicable'), ('on', 'applicable')]
+
+    ```
+    """
+
+    _auto_class = "AutoModelForTokenClassification"
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: Tensor,  # [batch, length]
+        attention_mask: Tensor | None = None,  # [batch, length]
+        labels: Tensor | None = None,  # [batch, length]
+        num_traces: int | Tensor | None = None,
+        token_type_ids: Tensor | None = None,  # [batch, length]
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+    ) -> TokenClassifierOutput:
+        """Classifies every action of every trace; the arguments are those of [`StripsTransformer`].
+
+        Returns:
+            `logits`, [batch, length, 2]: log(1 - y) and log(y) of Eq. 17, whose softmax is (1 - y, y). Probabilities
+            are at least 1.2e-7 (float32's epsilon; 2.2e-16 in float64), so the logits are finite. For an ensemble, y
+            is the mean over the members. `loss` and `attentions` as in [`StripsTransformerOutput`]: the loss is the
+            focal loss, summed over the members, not a cross-entropy of the logits.
+
+        Raises:
+            TraceError: as in [`StripsTransformer`].
+        """
+        outputs = super().forward(
+            input_ids,
+            attention_mask,
+            labels,
+            num_traces,
+            token_type_ids,
+            output_attentions=output_attentions,
+            output_hidden_states=output_hidden_states,
+            return_dict=True,
+        )
+        logits = classification_logits(outputs.inapplicability)
+        return TokenClassifierOutput(loss=outputs.loss, logits=logits, attentions=outputs.attentions)
+
+
+def classification_logits(inapplicability: Tensor) -> Tensor:
+    """log(1 - y) and log(y), [..., 2], of the members' mean y; from y(i) of Eq. 17 [..., members]."""
+    y = inapplicability.float() if inapplicability.dtype.itemsize < 4 else inapplicability
+    mean = y.mean(-1)
+    return torch.stack([1 - mean, mean], -1).clamp(min=torch.finfo(y.dtype).eps).log().to(inapplicability.dtype)
+
+
 def _finite(theta: Tensor) -> Tensor:
     bad = int((~theta.detach().isfinite()).sum())
     if bad:
@@ -249,4 +331,4 @@ def _finite(theta: Tensor) -> Tensor:
     return theta.detach()
 
 
-__all__ = ["StripsTransformer", "StripsTransformerOutput"]
+__all__ = ["StripsTransformer", "StripsTransformerForTokenClassification", "StripsTransformerOutput"]

@@ -56,6 +56,18 @@ def mask_step(actions: Tensor, num_actions: int) -> Tensor:
     return torch.where(actions == num_actions, -1, actions).long()
 
 
+def check_token_types(token_type_ids: Tensor | None, input_ids: Tensor) -> None:
+    """Raises TraceError unless the token types, if there are any, are 0: a row is one trace."""
+    if token_type_ids is None:
+        return
+    if token_type_ids.shape != input_ids.shape:
+        raise TraceError(
+            f"token_type_ids must have input_ids' shape, {list(input_ids.shape)}, got {list(token_type_ids.shape)}."
+        )
+    if not torch.compiler.is_compiling() and bool(token_type_ids.any()):
+        raise TraceError("token_type_ids must be 0 everywhere: a row is one trace. Leave them out.")
+
+
 def check_labels(labels: Tensor, ids: Tensor) -> None:
     """Raises TraceError unless labels [batch, length] hold 0 or 1 at every action of `ids` and -100 at padding."""
     if labels.shape != ids.shape:

@@ -1,6 +1,6 @@
-"""PDDL: reader and grounder, writer, names, and conversion to unified-planning's form of a problem."""
+"""PDDL: reader and grounder, compilation to STRIPS, writer, names, and conversion to unified-planning's problems."""
 
-from .errors import GroundingError, PddlError, UnsupportedPddlError
+from .errors import GroundingError, MismatchedPddlError, PddlError, PddlFileError, UnsupportedPddlError
 from .names import decode_name, encode_name
 from .read import read_pddl
 from .unified import to_unified_planning
@@ -8,7 +8,9 @@ from .write import write_pddl
 
 __all__ = [
     "GroundingError",
+    "MismatchedPddlError",
     "PddlError",
+    "PddlFileError",
     "UnsupportedPddlError",
     "decode_name",
     "encode_name",

@@ -1,4 +1,4 @@
-"""Errors of PDDL: it does not parse, it is not STRIPS, it is too large to ground."""
+"""Errors of PDDL: it cannot be read, it does not parse, it is not STRIPS, it is too large to ground."""
 
 from __future__ import annotations
 
@@ -21,11 +21,19 @@ class PddlError(StripsError):
         super().__init__(f"PDDL {where}: {message}{_excerpt(text, line, column)}")
 
 
+class PddlFileError(PddlError, OSError):
+    """A path that cannot be read: no such file, a folder, no permission; or a file that is not UTF-8 text."""
+
+
+class MismatchedPddlError(PddlError):
+    """Two files that do not belong together: swapped, of the same kind, or a problem of another domain."""
+
+
 class UnsupportedPddlError(StripsError):
-    """PDDL that is well formed but is not propositional STRIPS once grounded.
+    """PDDL that is well formed but has no propositional STRIPS form.
 
     Attributes:
-        where: the action (or "goal") at fault.
+        where: the action (or "The goal", "The problem") at fault.
         feature: the feature that STRIPS does not have.
     """
 

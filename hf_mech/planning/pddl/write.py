@@ -21,5 +21,5 @@ def write_pddl(problem: StripsProblem | StripsDomain) -> tuple[str, str]:
     writer = PDDLWriter(planning_problem)
     name = planning_problem.name  # the writer lengthens it
     domain_text = writer.get_domain().replace(f"(domain {name}-domain)", f"(domain {name})")
-    problem_text = writer.get_problem().replace(f"(domain {name}-domain)", f"(domain {name})")
+    problem_text = writer.get_problem().replace(f"(:domain {name}-domain)", f"(:domain {name})")
     return domain_text, problem_text.replace(f"(problem {name}-problem)", f"(problem {name})")
