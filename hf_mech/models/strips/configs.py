@@ -17,7 +17,7 @@ from huggingface_hub.dataclasses import strict
 from huggingface_hub.errors import StrictDataclassError, StrictDataclassFieldValidationError
 from transformers.configuration_utils import PreTrainedConfig
 
-Config = TypeVar("Config", bound=type[PreTrainedConfig])
+Config = TypeVar("Config", bound=PreTrainedConfig)
 Range = tuple[float, float]
 
 #: The exceptions that transformers' own code raises for JSON of another shape.
@@ -35,7 +35,7 @@ INT64 = (-(2**63), 2**63 - 1)
 LABELS = (0, 100_000)  # transformers makes a name for each label
 
 
-def strict_config(error: type[ValueError], **ranges: Range) -> Callable[[Config], Config]:
+def strict_config(error: type[ValueError], **ranges: Range) -> Callable[[type[Config]], type[Config]]:
     """`huggingface_hub.dataclasses.strict` for a configuration, with the family's errors and with ranges.
 
     A value of a wrong type, outside its range, or not finite is refused when the configuration is made (by its
@@ -66,7 +66,7 @@ def strict_config(error: type[ValueError], **ranges: Range) -> Callable[[Config]
     ```
     """
 
-    def decorate(cls: Config) -> Config:
+    def decorate(cls: type[Config]) -> type[Config]:
         # `from __future__ import annotations` makes the types strings, and `strict` checks no type that is a string.
         # transformers' own fields are such fields; the copies leave its other configurations as they are.
         hints = get_type_hints(cls, localns={"torch": torch})
@@ -78,7 +78,7 @@ def strict_config(error: type[ValueError], **ranges: Range) -> Callable[[Config]
         if unknown:
             raise TypeError(f"{cls.__name__} has no fields {sorted(unknown)} to give a range.")
         bounds = {"num_labels": LABELS, **ranges}
-        made = strict(cls)
+        made: Any = strict(cls)
         strict_init, strict_setattr = made.__init__, made.__setattr__
 
         @wraps(strict_init)
