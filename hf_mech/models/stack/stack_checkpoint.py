@@ -36,7 +36,7 @@ class LoadsStockCheckpoints(SafeCheckpoints):
             found, kind = config.to_dict(), config.model_type
         if kind == stock.model_type and not isinstance(config, str | PathLike):
             found = {key: value for key, value in found.items() if key not in ("model_type", "architectures")}
-                loading: dict[str, Any] = {key: kwargs.pop(key) for key in ("dtype", "torch_dtype") if key in kwargs}
+            loading: dict[str, Any] = {key: kwargs.pop(key) for key in ("dtype", "torch_dtype") if key in kwargs}
             config, kwargs = ours.from_dict(found, return_unused_kwargs=True, **kwargs)
             kwargs.update(loading)
         return config, kwargs
