@@ -32,7 +32,8 @@ from .contract import gpt2, inputs, roberta
     [
         ({"position_embedding_type": "rope"}, EncodingError, "'rope'"),
         ({"multi_pop": 0}, StackError, "at least 1 .* got 0"),
-        ({"bos_token_id": None}, BosError, "use_stack=False"),
+        ({"stack_bottom": "bos_token", "bos_token_id": None}, BosError, "stack_bottom='first_token'"),
+        ({"stack_bottom": "bos"}, StackError, "one of first_token, bos_token, got 'bos'"),
     ],
 )
 def test_options_that_no_model_can_have(config: Any, options: dict[str, Any], error: type[Exception], says: str):
@@ -56,15 +57,16 @@ def test_attention_that_is_reordered_has_no_encoding():
 
 
 def test_without_a_stack_no_bos_is_needed():
-    config = type(gpt2())(n_embd=16, n_head=2, n_layer=1, vocab_size=13, use_stack=False, bos_token_id=None)
+    sizes = {"n_embd": 16, "n_head": 2, "n_layer": 1, "vocab_size": 13}
+    config = type(gpt2())(**sizes, use_stack=False, bos_token_id=None, stack_bottom="bos_token")
     assert StackGPT2ForCausalLM(config)(torch.tensor([[5, 6]])).logits.shape == (1, 2, 13)
 
 
 @pytest.mark.parametrize(("model_class", "config"), [(StackGPT2ForCausalLM, gpt2), (StackRobertaForMaskedLM, roberta)])
-def test_position_0_must_be_the_bos(model_class: Any, config: Any):
-    model, batch = model_class(config()), inputs(3, 6, 0)
+def test_position_0_must_be_the_bos_where_that_is_asked_for(model_class: Any, config: Any):
+    model, batch = model_class(config(stack_bottom="bos_token")), inputs(3, 6, 0)
     batch["input_ids"][1, 0] = 7
-    with pytest.raises(BosError, match=r"must be the token 0 .* got 7 in row 1"):
+    with pytest.raises(BosError, match=r"must be the token 0 .* got 7 in row 1.*add_bos_token=True.*'first_token'"):
         model(**batch)
     padded = {
         name: torch.nn.functional.pad(x, (2, 0), value=name == "input_ids") for name, x in inputs(3, 6, 0).items()

@@ -152,7 +152,7 @@ class StackGPT2Model(StackGPT2PreTrainedModel, GPT2Model):
 
         Raises:
             ActionError: operations that do not fit.
-            BosError: a sequence does not begin with `bos_token_id`, the empty stack (Section 3.2).
+            BosError: `stack_bottom="bos_token"`, and a sequence begins with another token (Section 3.2).
             LengthError: more positions than the model's learned embeddings.
             StackCacheError: a cache that cannot hold a stack.
         """

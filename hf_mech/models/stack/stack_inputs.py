@@ -68,7 +68,7 @@ def stack_context(
     """The inputs that the stacks of all layers share.
 
     Args:
-        config: has `bos_token_id` and `multi_pop`.
+        config: has `bos_token_id`, `stack_bottom` and `multi_pop`.
         given: input ids [batch, new], or embeddings [batch, new, hidden].
         attention_mask: [batch, past + new] or longer, 0 at padding.
         position_ids: those given by the caller.
@@ -76,9 +76,9 @@ def stack_context(
         operations, record: see [`StackContext`].
 
     Raises:
-        BosError: the first token of a sequence, after its padding, is not `bos_token_id`; or several sequences are
-            packed into one row. Embeddings are not checked: the caller is responsible. Nothing is checked under
-            `torch.compile`.
+        BosError: with `stack_bottom="bos_token"`, the first token of a sequence, after its padding, is not
+            `bos_token_id`; or several sequences are packed into one row. Embeddings are not checked: the caller is
+            responsible. Nothing is checked under `torch.compile`.
         ActionError: operations that do not fit.
     """
     batch, new = given.shape[:2]
@@ -95,7 +95,7 @@ def stack_context(
             raise ActionError(
                 f"stack_operations must be one for every position, {[batch, new]}, got {list(operations.shape)}."
             )
-    if given.dim() == 2:
+    if config.stack_bottom == "bos_token" and given.dim() == 2:
         _check_bos(given, context.start, int(past), config.bos_token_id)
     if attention_mask is None and position_ids is not None and (position_ids.diff(dim=-1) < 0).any():
         raise BosError(
@@ -115,7 +115,8 @@ def _check_bos(input_ids: Tensor, start: Tensor | None, past: int, bos: int) -> 
     if len(wrong):
         row = int(wrong[0])
         raise BosError(
-            f"Position 0 stands for the empty stack and must be the token {bos} (bos_token_id), got {int(first[row])} "
-            f"in row {row}. Put bos_token_id before every sequence (for a GPT-2 tokenizer: "
-            "tokenizer(tokenizer.bos_token + text)), and give an attention_mask if padding comes before it."
+            f"stack_bottom='bos_token': position 0 stands for the empty stack and must be the token {bos} "
+            f"(bos_token_id), got {int(first[row])} in row {row}. Let the tokenizer put it there, "
+            "AutoTokenizer.from_pretrained(..., add_bos_token=True), and give an attention_mask if padding comes "
+            "before it; or set stack_bottom='first_token' in the configuration, so that any token can stand there."
         )
