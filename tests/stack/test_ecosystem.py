@@ -131,9 +131,8 @@ PACKED = {"packing": True, "packing_strategy": "bfd"}
 PADDING_FREE = {"padding_free": True, "max_length": None}
 
 
-# TRL warns that only flash attention keeps packed sequences apart; a stack's models build the mask themselves.
 @pytest.mark.filterwarnings("ignore:.gradient_checkpointing. is deprecated:FutureWarning")  # set by TRL itself
-@pytest.mark.parametrize("options", [{}])
+@pytest.mark.parametrize("options", [{}, PACKED, PADDING_FREE])
 def test_sft_trainer(model: StackGPT2ForCausalLM, tokenizer: Any, tmp_path: Path, options: dict[str, Any]):
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
     data = Dataset.from_dict({"text": [*TEXTS] * 4})
@@ -143,6 +142,26 @@ def test_sft_trainer(model: StackGPT2ForCausalLM, tokenizer: Any, tmp_path: Path
     seen = losses(trainer)
     assert seen[-1] < seen[0]
     assert stacks_moved(model, before)
+
+
+@pytest.mark.filterwarnings("ignore:.gradient_checkpointing. is deprecated:FutureWarning")  # set by TRL itself
+@pytest.mark.parametrize("options", [PACKED, PADDING_FREE])
+def test_the_rows_of_sft_are_their_sequences_alone(
+    model: StackGPT2ForCausalLM, tokenizer: Any, tmp_path: Path, options: dict[str, Any]
+):
+    """TRL's own batches: one row, no attention mask, positions that begin anew."""
+    given = arguments(SFTConfig, tmp_path, max_steps=1, **{"max_length": 32, **options})
+    data = Dataset.from_dict({"text": [*TEXTS]})
+    trainer = SFTTrainer(model, given, train_dataset=data, processing_class=tokenizer)
+    batch = next(iter(trainer.get_train_dataloader()))
+    assert "attention_mask" not in batch
+    begins = (batch["position_ids"][0] == 0).nonzero().flatten().tolist()
+    assert len(begins) > 1
+    model.eval()
+    rows = batch["input_ids"].tensor_split(begins[1:], 1)
+    expected = torch.cat([model(row).logits for row in rows], 1)
+    batch.pop("labels")
+    torch.testing.assert_close(model(**batch).logits, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_hf_mech_test_llm(tmp_path: Path):
