@@ -11,10 +11,14 @@ from tokenizers.pre_tokenizers import ByteLevel
 from tokenizers.trainers import BpeTrainer
 from transformers import GPT2Tokenizer, RobertaTokenizer
 
+END = "<|endoftext|>"
 TEXTS = (
-    "the cat sat on the mat, and the dog sat on the log.",
+    "the cat sat on the mat and looked at the dog",
+    "a dog barked at the cat in the house",
+    "cats and dogs eat",
     "a stack holds the words until the brackets close again (as they must).",
-    "one two three",
+    "nobody saw the dog",
+    "the rug lay under the cat and the cat lay on the rug",
 )
 
 
@@ -36,7 +40,7 @@ def _trained(special: tuple[str, ...]) -> tuple[dict[str, int], list[tuple[str, 
 
 def gpt2_tokenizer() -> GPT2Tokenizer:
     """GPT-2's tokenizer as users load it: `<|endoftext|>`, id 0, is BOS and EOS; no BOS is added, nothing pads."""
-    vocabulary, merges = _trained(("<|endoftext|>",))
+    vocabulary, merges = _trained((END,))
     return GPT2Tokenizer(vocab=dict(vocabulary), merges=list(merges))
 
 

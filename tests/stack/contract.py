@@ -28,7 +28,7 @@ from hf_mech.models.stack import (
 )
 from tests.contract.batches import Batch
 from tests.contract.case import ContractCase, Formula
-from tests.stock import TEXTS, gpt2_tokenizer, roberta_tokenizer
+from tests.stock import gpt2_tokenizer, roberta_tokenizer
 
 BOS, PAD, VOCABULARY = 0, 1, 13
 

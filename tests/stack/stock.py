@@ -33,6 +33,7 @@ from hf_mech.models.stack import (
     StackRobertaForSequenceClassification,
     StackRobertaForTokenClassification,
 )
+from tests.stock import TEXTS, gpt2_tokenizer
 
 from .contract import (
     answering,
@@ -82,8 +83,7 @@ def logits_of(outputs: Any) -> list[torch.Tensor]:
     return [outputs[name] for name in ("logits", "start_logits", "end_logits") if name in outputs]
 
 
-TEXT = ["the cat sat on the mat and looked at the dog", "a dog barked at the cat in the house", "cats and dogs eat"]
-BPE: dict[str, Any] = {"vocab_size": 400, "min_frequency": 1, "show_progress": False}
+TEXT = [*TEXTS[:3]]
 
 
 def with_tokenizer(ours: Any, stock_tokenizers: dict[str, Any], folder: Path, **options: Any) -> tuple[Any, Any]:
@@ -96,3 +96,17 @@ def with_tokenizer(ours: Any, stock_tokenizers: dict[str, Any], folder: Path, **
     STOCK[ours][0](stock_config(vocab_size=len(tokenizer), **sizes, **tokens, **options)).save_pretrained(folder)
     tokenizer.save_pretrained(folder)
     return ours.from_pretrained(folder), tokenizer
+
+
+def stock_folder(folder: Path, *, n_positions: int = 64) -> Path:
+    """A stock GPT-2 with new weights and its tokenizer, as they lie on the Hub: no BOS before a text, no padding."""
+    tokenizer = gpt2_tokenizer()
+    tokenizer.save_pretrained(folder)
+    torch.manual_seed(0)
+    sizes = {"n_layer": 2, "n_embd": 16, "n_head": 2, "n_positions": n_positions}
+    special = {name: getattr(tokenizer, name) for name in ("bos_token_id", "eos_token_id")}
+    # So large that the most probable token depends on the text.
+    GPT2LMHeadModel(GPT2Config(vocab_size=len(tokenizer), initializer_range=0.2, **sizes, **special)).save_pretrained(
+        folder
+    )
+    return folder

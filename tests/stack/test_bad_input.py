@@ -32,7 +32,8 @@ from .contract import gpt2, inputs, roberta
     [
         ({"position_embedding_type": "rope"}, EncodingError, "'rope'"),
         ({"multi_pop": 0}, StackError, "multi_pop must be at least 1, got 0"),
-        ({"bos_token_id": None}, BosError, "use_stack=False"),
+        ({"stack_bottom": "bos_token", "bos_token_id": None}, BosError, "stack_bottom='first_token'"),
+        ({"stack_bottom": "bos"}, StackError, "one of first_token, bos_token, got 'bos'"),
     ],
 )
 def test_options_that_no_model_can_have(config: Any, options: dict[str, Any], error: type[Exception], says: str):
@@ -56,15 +57,16 @@ def test_attention_that_is_reordered_has_no_encoding():
 
 
 def test_without_a_stack_no_bos_is_needed():
-    config = type(gpt2())(n_embd=16, n_head=2, n_layer=1, vocab_size=13, use_stack=False, bos_token_id=None)
+    sizes = {"n_embd": 16, "n_head": 2, "n_layer": 1, "vocab_size": 13}
+    config = type(gpt2())(**sizes, use_stack=False, bos_token_id=None, stack_bottom="bos_token")
     assert StackGPT2ForCausalLM(config)(torch.tensor([[5, 6]])).logits.shape == (1, 2, 13)
 
 
 @pytest.mark.parametrize(("model_class", "config"), [(StackGPT2ForCausalLM, gpt2), (StackRobertaForMaskedLM, roberta)])
-def test_position_0_must_be_the_bos(model_class: Any, config: Any):
-    model, batch = model_class(config()), inputs(3, 6, 0)
+def test_position_0_must_be_the_bos_where_that_is_asked_for(model_class: Any, config: Any):
+    model, batch = model_class(config(stack_bottom="bos_token")), inputs(3, 6, 0)
     batch["input_ids"][1, 0] = 7
-    with pytest.raises(BosError, match=r"must be the token 0 .* got 7 in row 1"):
+    with pytest.raises(BosError, match=r"must be the token 0 .* got 7 in row 1.*add_bos_token=True.*'first_token'"):
         model(**batch)
     padded = {
         name: torch.nn.functional.pad(x, (2, 0), value=name == "input_ids") for name, x in inputs(3, 6, 0).items()
@@ -87,6 +89,51 @@ def test_longer_than_the_learned_positions():
             )
 
 
+FIRST = {StackGPT2ForCausalLM: 0, StackRobertaForMaskedLM: 2}  # the first position; both have learned up to 31
+families = pytest.mark.parametrize(
+    ("model_class", "config"), [(StackGPT2ForCausalLM, gpt2), (StackRobertaForMaskedLM, roberta)]
+)
+
+
+@families
+@pytest.mark.parametrize("use_stack", [True, False])
+def test_padding_takes_no_positions(model_class: Any, config: Any, use_stack: bool):
+    """A row of 40 columns, 25 of them tokens; a stock GPT-2 counts columns, and so does the model without a stack."""
+    model, batch = model_class(config(use_stack=use_stack)).eval(), inputs(2, 25, 0)
+    padded = {name: torch.nn.functional.pad(x, (15, 0), value=name == "input_ids") for name, x in batch.items()}
+    if model_class is StackGPT2ForCausalLM and not use_stack:
+        with pytest.raises(LengthError, match="40 tokens is longer than the 32"):
+            model(**padded)
+    else:
+        torch.testing.assert_close(model(**padded).logits[:, 15:], model(**batch).logits, rtol=1e-4, atol=1e-5)
+    padded["attention_mask"][1], padded["input_ids"][1] = 1, 5
+    with pytest.raises(LengthError, match="40 tokens is longer"):
+        model(**padded)
+
+
+@families
+def test_packed_rows_longer_than_the_table(model_class: Any, config: Any):
+    """Two sequences that fit, in a row that does not; and positions beyond the table, or before it."""
+    model, ids, first = model_class(config()).eval(), inputs(1, 50, 0)["input_ids"], FIRST[model_class]
+    places = torch.arange(50).remainder(25)[None] + first
+    alone = torch.cat([model(ids[:, :25]).logits, model(ids[:, 25:]).logits], 1)
+    torch.testing.assert_close(model(ids, position_ids=places).logits, alone, rtol=1e-4, atol=1e-5)
+    with pytest.raises(LengthError, match=f"position_ids go from {first + 20} to {first + 44}, .* {first} to 31"):
+        model(ids, position_ids=places + 20)
+    with pytest.raises(LengthError, match="position_ids go from -1 to"):
+        model(ids[:, :5], position_ids=torch.arange(5)[None] - 1)
+
+
+def test_generation_behind_padding_goes_on_to_the_last_position():
+    model, batch = StackGPT2ForCausalLM(gpt2()).eval(), inputs(1, 20, 0)
+    padded = {name: torch.nn.functional.pad(x, (10, 0), value=name == "input_ids") for name, x in batch.items()}
+    made = model.generate(**padded, max_new_tokens=12, min_new_tokens=12, do_sample=False)
+    expected = model.generate(**batch, max_new_tokens=12, min_new_tokens=12, do_sample=False)
+    assert torch.equal(made[:, 10:], expected)
+    with pytest.raises(LengthError):
+        model.generate(**padded, max_new_tokens=14, min_new_tokens=14, do_sample=False)
+
+
 def test_a_decoder_is_not_an_encoder():
     with pytest.raises(StackError, match="is_decoder=True"):
         StackRobertaForCausalLM(roberta())
@@ -103,13 +150,6 @@ def test_a_decoder_is_not_an_encoder():
 def test_operations_that_do_not_fit(operations: torch.Tensor, says: str):
     with pytest.raises(ActionError, match=says):
         StackGPT2ForCausalLM(gpt2())(**inputs(2, 6, 0), stack_operations=operations)
-
-
-def test_packed_sequences_would_share_a_stack():
-    model, batch = StackGPT2ForCausalLM(gpt2()), inputs(2, 6, 0)
-    position_ids = torch.arange(6).remainder(3).expand(2, -1)
-    with pytest.raises(BosError, match="packed into one row"):
-        model(batch["input_ids"], position_ids=position_ids)
 
 
 def test_neither_ids_nor_embeddings():

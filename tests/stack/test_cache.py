@@ -42,7 +42,7 @@ def test_later_chunks_have_their_gradient():
 @pytest.mark.parametrize("static", [False, True])
 def test_prefill_in_chunks_behind_padding(static: bool):
     """Rows may begin in any of the chunks."""
-    ours, batch = model(), inputs(3, 9, 0)
+    ours, batch = model(stack_bottom="bos_token"), inputs(3, 9, 0)
     batch["attention_mask"][1, :5], batch["input_ids"][1, 5] = 0, BOS
     batch["attention_mask"][2, :2], batch["input_ids"][2, 2] = 0, BOS
     cache = StaticCache(config=ours.config, max_cache_len=12) if static else DynamicCache(config=ours.config)

@@ -51,6 +51,7 @@ def make_model(run: Run) -> nn.Module:
         multi_pop=run.multi_pop,
         stack_gate=run.stack_gate,
         position_embedding_type=run.encoding,
+        stack_bottom="bos_token",  # as in the paper
     )
     return (StackRobertaForCausalLM if causal else StackRobertaForMaskedLM)(config)
 

@@ -68,7 +68,7 @@ def new_model(
     """A model with new weights; `stock` makes it of transformers' own class, as a downloaded checkpoint would be."""
     family = FAMILIES[objective]
     special = {name: getattr(tokenizer, name) for name in ("bos_token_id", "pad_token_id", "eos_token_id")}
-    options = {} if stock else {**FORMS[form], "multi_pop": multi_pop}
+    options = {} if stock else {**FORMS[form], "multi_pop": multi_pop, "stack_bottom": "bos_token"}
     if objective == "clm":
         sizes = {"n_layer": layers, "n_embd": hidden, "n_head": heads, "n_positions": BLOCK}
     else:
@@ -94,7 +94,7 @@ def model_from_checkpoint(
         StartError: if the tokenizer has more tokens than the checkpoint's embedding, or another BOS.
     """
     family = FAMILIES[objective]
-    model = family.model.from_pretrained(checkpoint, **FORMS[form], multi_pop=multi_pop)
+    model = family.model.from_pretrained(checkpoint, **FORMS[form], multi_pop=multi_pop, stack_bottom="bos_token")
     config = model.config
     if len(tokenizer) > config.vocab_size or tokenizer.bos_token_id != config.bos_token_id:
         raise StartError(

@@ -74,6 +74,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "CheckpointError",
             "EncodingError",
             "LengthError",
+            "PackingError",
             "StackCacheError",
             "StackError",
         ],
@@ -111,6 +112,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .stack_errors import CheckpointError as CheckpointError
     from .stack_errors import EncodingError as EncodingError
     from .stack_errors import LengthError as LengthError
+    from .stack_errors import PackingError as PackingError
     from .stack_errors import StackCacheError as StackCacheError
     from .stack_errors import StackError as StackError
     from .stack_operations import most_probable_operations as most_probable_operations

@@ -30,6 +30,9 @@ class StackGPT2Config(GPT2Config):
             zero, so that a stock checkpoint begins with its own logits. The paper has no gate.
         position_embedding_type (`str`, *optional*, defaults to `"learned"`): `"learned"` (GPT-2's own), `"none"`,
             `"sinusoidal"`, `"relative"` (Transformer-XL), `"rotary"` or `"alibi"` (Appendix C).
+        stack_bottom (`str`, *optional*, defaults to `"first_token"`): position 0, the empty stack (Eq. 19), is the
+            first real token of a sequence, whatever it is. `"bos_token"`, the paper's setting: it must be
+            `bos_token_id`, and any other token is refused.
         output_stack_attentions (`bool`, *optional*, defaults to `False`): return the stack attention of every layer.
 
     Raises:
@@ -55,6 +58,7 @@ class StackGPT2Config(GPT2Config):
     multi_pop: int = 1
     stack_gate: bool = False
     position_embedding_type: str = "learned"
+    stack_bottom: str = "first_token"
     output_stack_attentions: bool = False
 
     def validate_architecture(self):

@@ -25,7 +25,7 @@ from .position_encodings import ENCODINGS, encode, init_encoding, position_embed
 from .stack_checkpoint import LoadsStockCheckpoints
 from .stack_checkpointing import checkpointing_waits
 from .stack_errors import StackError
-from .stack_inputs import PadsMasksForStaticCaches, check_length, past_length, positions_of, stack_context
+from .stack_inputs import PadsMasksForStaticCaches, check_length, past_length, stack_inputs
 from .stack_layer import StackContext, StackSubLayer, init_stack
 from .stack_lora import SavesStacksWithAdapters
 from .stack_outputs import (
@@ -140,9 +140,9 @@ class StackGPT2Model(StackGPT2PreTrainedModel, GPT2Model):
         self,
         input_ids: Tensor | None = None,  # [batch, new]
         past_key_values: Cache | None = None,
-        attention_mask: Tensor | None = None,  # [batch, past + new]
+        attention_mask: Tensor | None = None,  # [batch, past + new], or [batch, heads, new, past + new]
         token_type_ids: Tensor | None = None,
-        position_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,  # [batch, new]
         inputs_embeds: Tensor | None = None,  # [batch, new, hidden]
         stack_operations: Tensor | None = None,  # [batch, new]
         stack_record: list[tuple[Tensor, Tensor]] | None = None,
@@ -156,25 +156,27 @@ class StackGPT2Model(StackGPT2PreTrainedModel, GPT2Model):
             output_stack_attentions: return `stack_attentions` and `stack_actions`, one of each a layer.
 
         Position ids, if not given, count only the tokens that `attention_mask` marks as real; without a stack they
-        count all tokens, as in GPT-2.
+        count all tokens, as in GPT-2. Several sequences in a row are told apart by [`stack_inputs`].
 
         Raises:
             ActionError: operations that do not fit.
-            BosError: a sequence does not begin with `bos_token_id`, the empty stack (Section 3.2).
+            BosError: `stack_bottom="bos_token"`, and a sequence begins with another token (Section 3.2).
             LengthError: more positions than the model's learned embeddings.
+            PackingError: it is unknown where the sequences of a row begin, or a cache is to hold several.
             StackCacheError: a cache that cannot hold a stack.
         """
         given = input_ids if input_ids is not None else inputs_embeds
         if given is None:
             raise StackError("Give input_ids or inputs_embeds, got neither.")
         new, past = given.shape[1], past_length(past_key_values)
-        check_length(self.config, new, past, self.config.max_position_embeddings)
+        told = position_ids is not None
         if self.config.use_stack:
-            kwargs["stack_context"] = stack_context(
-                self.config, given, attention_mask, position_ids, past, stack_operations, stack_record
+            kwargs.update(stack_operations=stack_operations, stack_record=stack_record)
+            dtype = self.wte.weight.dtype if inputs_embeds is None else inputs_embeds.dtype
+            kwargs["stack_context"], attention_mask, position_ids = stack_inputs(
+                self.config, given, attention_mask, position_ids, past_key_values, kwargs, causal=True, dtype=dtype
             )
-            if position_ids is None:
-                position_ids = positions_of(attention_mask, new, past)
+        check_length(self.config, position_ids, told, new, past)
         return super().forward(
             input_ids,
             past_key_values,

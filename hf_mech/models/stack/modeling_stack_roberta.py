@@ -31,7 +31,7 @@ from .position_encodings import ENCODINGS, encode, init_encoding, position_embed
 from .stack_checkpoint import LoadsStockCheckpoints
 from .stack_checkpointing import checkpointing_waits
 from .stack_errors import StackError
-from .stack_inputs import PadsMasksForStaticCaches, check_length, past_length, positions_of, stack_context
+from .stack_inputs import PadsMasksForStaticCaches, check_length, past_length, stack_inputs
 from .stack_layer import StackContext, StackSubLayer, init_stack
 from .stack_lora import SavesStacksWithAdapters
 from .stack_outputs import (
@@ -160,9 +160,9 @@ class StackRobertaModel(StackRobertaPreTrainedModel, RobertaModel):
     def forward(
         self,
         input_ids: Tensor | None = None,  # [batch, new]
-        attention_mask: Tensor | None = None,  # [batch, past + new]
+        attention_mask: Tensor | None = None,  # [batch, past + new], or [batch, heads, new, past + new]
         token_type_ids: Tensor | None = None,
-        position_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,  # [batch, new], from `pad_token_id` + 1
         inputs_embeds: Tensor | None = None,  # [batch, new, hidden]
         past_key_values: Cache | None = None,
         stack_operations: Tensor | None = None,  # [batch, new]
@@ -177,12 +177,14 @@ class StackRobertaModel(StackRobertaPreTrainedModel, RobertaModel):
             output_stack_attentions: return `stack_attentions` and `stack_actions`, one of each a layer.
 
         Position ids, if not given, count only the tokens that `attention_mask` marks as real; without a stack they
-        count the ids other than `pad_token_id`, as in RoBERTa.
+        count the ids other than `pad_token_id`, as in RoBERTa. Several sequences in a row are told apart by
+        [`stack_inputs`]; the pooled output is then that of the first one.
 
         Raises:
             ActionError: operations that do not fit.
-            BosError: a sequence does not begin with `bos_token_id`, the empty stack (Section 3.2).
+            BosError: `stack_bottom="bos_token"`, and a sequence begins with another token (Section 3.2).
             LengthError: more positions than the model's learned embeddings.
+            PackingError: it is unknown where the sequences of a row begin, or a cache is to hold several.
             StackCacheError: a cache that cannot hold a stack.
         """
         given = input_ids if input_ids is not None else inputs_embeds
@@ -190,18 +192,30 @@ class StackRobertaModel(StackRobertaPreTrainedModel, RobertaModel):
             raise StackError("Give input_ids or inputs_embeds, got neither.")
         new, past = given.shape[1], past_length(past_key_values)
         first = self.embeddings.padding_idx + 1  # RoBERTa counts its positions from here
-        check_length(self.config, new, past, self.config.max_position_embeddings - first)
+        told = position_ids is not None
         if token_type_ids is None:  # RoBERTa's own default is a buffer that ends with the learned positions
             token_type_ids = torch.zeros(given.shape[:2], dtype=torch.long, device=given.device)
         if self.config.use_stack:
-            kwargs["stack_context"] = stack_context(
-                self.config, given, attention_mask, position_ids, past, stack_operations, stack_record
+            kwargs.update(stack_operations=stack_operations, stack_record=stack_record)
+            dtype = self.embeddings.word_embeddings.weight.dtype if inputs_embeds is None else inputs_embeds.dtype
+            kwargs["stack_context"], attention_mask, position_ids = stack_inputs(
+                self.config,
+                given,
+                attention_mask,
+                position_ids,
+                past_key_values,
+                kwargs,
+                causal=self.config.is_decoder,
+                dtype=dtype,
+                first=first,
             )
             if position_ids is None:
-                positions = positions_of(attention_mask, new, past)
-                if positions is None:
-                    positions = (torch.arange(new, device=given.device) + past).expand(given.shape[:2])
-                position_ids = positions + first
+                position_ids = (torch.arange(new, device=given.device) + past + first).expand(given.shape[:2])
+        elif position_ids is None and input_ids is not None:
+            position_ids = self.embeddings.create_position_ids_from_input_ids(
+                input_ids, self.embeddings.padding_idx, past
+            )
+        check_length(self.config, position_ids, told, new, past, first)
         outputs = super().forward(
             input_ids,
             attention_mask,

@@ -2,7 +2,8 @@
 
 Equations are those of "A Transformer with Stack Attention", Sec. 3.2. `actions` [batch, length, 2 + K] are
 probabilities of push, pop 1, ..., pop K and no-op; K = 1 is the paper, K > 1 removes its limit of one pop a step.
-`alpha` [batch, N, N] holds the stacks, alpha[b, i, n] = alpha_i(n). Position 0 is the BOS token, the empty stack.
+`alpha` [batch, N, N] holds the stacks, alpha[b, i, n] = alpha_i(n). Position 0 is the empty stack. A row can hold
+several sequences, one after the other; each has a position 0 and a stack of its own, and `start` names its column.
 
 With T the matrix of rows T[0] = e_0 and T[j] = alpha_{j-1}, Eq. 22 is alpha_i^POP = alpha_{i-1} T, and popping k times
 is alpha_{i-1} T^k. Rows of T are distributions, hence Theorem 3.2 for any K.
@@ -26,17 +27,20 @@ def stack_attention_reference(actions: Tensor, *, start: Tensor | None = None) -
 
     Args:
         actions: [batch, N, 2 + K], rows sum to one.
-        start: [batch], the position of the BOS in each row; None means 0.
+        start: the column of position 0: [batch], or [batch, N] where rows hold several sequences, the one of each
+            position's own sequence; None means 0. It lies after a position that belongs to no sequence yet.
 
     Returns:
-        alpha [batch, N, N]; rows before `start` are zero.
+        alpha [batch, N, N]; rows of positions that belong to no sequence are zero.
     """
     batch, length, _ = actions.shape
     one_hot = torch.eye(length, dtype=actions.dtype, device=actions.device)
     if start is None:
         start = torch.zeros(batch, dtype=torch.long, device=actions.device)
+    starts = start if start.dim() == 2 else start[:, None].expand(-1, length)
     stacks: list[Tensor] = []
     for i in range(length):
+        begin = starts[:, i, None]
         if i == 0:
             new = torch.zeros_like(one_hot[0]).expand(batch, length)
         else:
@@ -45,13 +49,13 @@ def stack_attention_reference(actions: Tensor, *, start: Tensor | None = None) -
             state = stacks[i - 1]
             new = new + noop * state  # Eq. 21
             for pop in pops:
-                before = one_hot[start.clamp(max=i)] * state  # the term of the empty stack in Eq. 22
+                before = torch.where(begin == torch.arange(length), state, 0)  # the term of the empty stack in Eq. 22
                 for j in range(1, i):
-                    before = before + state[:, j, None] * stacks[j - 1]
+                    before = before + torch.where(begin < j, state[:, j, None], 0) * stacks[j - 1]
                 state = before
                 new = new + pop * state
-        begins = torch.where(start[:, None] == i, one_hot[i], torch.zeros_like(new))  # Eq. 19
-        stacks.append(torch.where(start[:, None] < i, new, begins))
+        begins = torch.where(begin == i, one_hot[i], torch.zeros_like(new))  # Eq. 19
+        stacks.append(torch.where(begin < i, new, begins))
     return torch.stack(stacks, dim=1)
 
 
@@ -64,65 +68,77 @@ def stack_attention(
     It needs memory for alpha and, in the backward pass, one buffer for a row of the batch.
 
     Args:
-        actions: [batch, length, 2 + K] in the order push, pop 1, ..., pop K, no-op; rows sum to one. Rows of the BOS
-            and of positions before it are ignored.
-        start: [batch] integers, the position of the BOS in each row, for padding on the left. None means 0.
+        actions: [batch, length, 2 + K] in the order push, pop 1, ..., pop K, no-op; rows sum to one. Rows of position 0
+            and before it are ignored.
+        start: integers, the column of position 0. [batch]: of each row, for padding on the left. [batch, length]: of
+            each of these positions' own sequence, for several sequences in a row; positions of one sequence are
+            neighbours, and those before the first sequence have a start after themselves. None means 0.
         past: alpha [batch, past_length, past_length] of the positions before `actions`, to process chunks.
         validate: check that actions are distributions; ignored under torch.compile.
 
     Returns:
         alpha [batch, N, N], N = past_length + length: lower triangular; row `start` is one-hot on column `start`, rows
-        before it are zero, the others sum to one.
+        before it are zero, the others sum to one. No position has a part of another sequence's on its stack.
 
     Raises:
-        ActionError: actions are not distributions, or shapes and types do not fit.
+        ActionError: actions are not distributions, shapes and types do not fit, or `start` divides a sequence.
         BosError: `start` is negative.
         RuntimeError: on differentiating twice.
     """
     _check_shapes(actions, start, past)
     if validate and not torch.compiler.is_compiling():
-        _check_values(actions, start)
+        _check_values(actions)
+        if start is not None:
+            _check_start(start, 0 if past is None else past.shape[1])
     exact = actions if actions.dtype == torch.float64 else actions.float()
     if past is not None:
         past = past.to(exact.dtype)
         if actions.shape[1] == 1 and not (torch.is_grad_enabled() and actions.requires_grad):
-            row = stack_attention_step(exact[:, 0], past, start=start)
+            row = stack_attention_step(exact[:, 0], past, start=start if start is None else start.view(-1))
             return torch.cat([torch.nn.functional.pad(past, (0, 1)), row[:, None]], dim=1).to(actions.dtype)
     return _forward(exact, start, past).to(actions.dtype)
 
 
 def stack_attention_step(
-    actions: Tensor, past: Tensor, *, start: Tensor | None = None, state: Tensor | None = None
+    actions: Tensor,
+    past: Tensor,
+    *,
+    start: Tensor | None = None,
+    state: Tensor | None = None,
+    position: Tensor | None = None,
 ) -> Tensor:
     """Only the next row of alpha, for generation: Eq. 20-23 in a few PyTorch operations.
 
     Args:
         actions: [batch, 2 + K], of the next position.
         past: alpha [batch, N, N] of the positions before, N >= 1.
-        start: [batch], the position of the BOS in each row; None means 0.
+        start: [batch], the column of position 0 of the sequence that the next position belongs to; None means 0.
         state: alpha of the previous position, [batch, N], if it is not the last row of `past`; later rows are zero.
+        position: the column of the next position, if it is not N.
 
     Returns:
-        alpha_N, [batch, N + 1]; the push is its last column.
+        alpha of the next position, [batch, N + 1]; the push is its last column.
     """
     with torch.autocast(actions.device.type, enabled=False):  # a row's rounding error would affect all later rows
-        return _step(actions, past, start, past[:, -1] if state is None else state)
+        return _step(actions, past, start, past[:, -1] if state is None else state, position)
 
 
-def _step(actions: Tensor, past: Tensor, start: Tensor | None, state: Tensor) -> Tensor:
+def _step(actions: Tensor, past: Tensor, start: Tensor | None, state: Tensor, position: Tensor | None) -> Tensor:
     length = past.shape[1]
     places = torch.arange(length, device=past.device)
+    push = actions[:, :1]
     if start is None:
-        empty = places == 0
-        push = actions[:, :1]
+        bottom = places == 0
     else:
         start = start.to(past.device)[:, None]
-        empty = places == start
-        push = torch.where(start < length, actions[:, :1], (start == length).to(actions.dtype))
+        bottom = places == start
+        here = places.new_tensor(length) if position is None else position
+        state = torch.where(start < here, state, 0)  # a new sequence begins with nothing of the one before
+        push = torch.where(start < here, push, (start == here).to(push.dtype))
     new = actions[:, -1:] * state
     for k in range(1, actions.shape[1] - 1):
-        popped = torch.bmm(state[:, None, 1:], past[:, :-1])[:, 0]
-        state = popped + torch.where(empty, state, 0)
+        popped = torch.bmm(torch.where(bottom, 0, state)[:, None, 1:], past[:, :-1])[:, 0]
+        state = popped + torch.where(bottom, state, 0)
         new = new + actions[:, k, None] * state
     return torch.cat([new, push], dim=1)
 
@@ -152,10 +168,12 @@ def _check_shapes(actions: Tensor, start: Tensor | None, past: Tensor | None) ->
             f"{list(actions.shape)}."
         )
     batch = actions.shape[0]
-    if start is not None and (start.shape != (batch,) or start.is_floating_point() or start.dtype == torch.bool):
+    if start is not None and (
+        start.shape not in ((batch,), actions.shape[:2]) or start.is_floating_point() or start.dtype == torch.bool
+    ):
         raise ActionError(
-            f"start must hold an integer for each of the {batch} rows of actions; it is {list(start.shape)}, "
-            f"{start.dtype}."
+            f"start must hold an integer for each of the {batch} rows of actions, or for each of the "
+            f"{list(actions.shape[:2])} positions; it is {list(start.shape)}, {start.dtype}."
         )
     if past is None:
         return
@@ -168,7 +186,7 @@ def _check_shapes(actions: Tensor, start: Tensor | None, past: Tensor | None) ->
         raise ActionError("past requires a gradient, which does not flow through it: pass past.detach().")
 
 
-def _check_values(actions: Tensor, start: Tensor | None) -> None:
+def _check_values(actions: Tensor) -> None:
     values = actions.detach()
     tolerance = 1e-3 if actions.dtype in (torch.float32, torch.float64) else 2e-2
     sums = values.sum(-1, dtype=values.dtype if values.dtype == torch.float64 else torch.float32)
@@ -179,8 +197,22 @@ def _check_values(actions: Tensor, start: Tensor | None) -> None:
             f"actions must be probabilities that sum to one; row {b}, position {i} holds {values[b, i].tolist()}. "
             "Apply softmax over the last dimension."
         )
-    if start is not None and (start < 0).any():
+
+
+def _check_start(start: Tensor, past: int) -> None:
+    if (start < 0).any():
         raise BosError(f"start must not be negative; it is {start.tolist()}.")
+    if start.dim() == 1:
+        return
+    places = torch.arange(past + 1, past + start.shape[1], device=start.device)
+    wrong = (start[:, 1:] < places) & (start[:, 1:] != start[:, :-1])
+    if wrong.any():
+        b, i = wrong.nonzero()[0].tolist()
+        raise ActionError(
+            f"start must be the same for all positions of a sequence; in row {b}, position {past + i + 1} has "
+            f"{int(start[b, i + 1])} and the position before it {int(start[b, i])}. Where a sequence begins, start is "
+            "that position itself."
+        )
 
 
 def _kernel(actions: Tensor, length: int) -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:

@@ -31,10 +31,15 @@ class StackState:
         self.capacity = capacity
         self.length = 0  # of a growing state; a static layer has its own count
         self.begun = False  # True once there are tensors
+        self.several = False  # True if rows hold several sequences
 
-    def begin(self, alpha: Tensor, hidden: Tensor) -> None:
-        """Stores the first positions: their stack attention [batch, n, n] and hidden states [batch, n, hidden]."""
+    def begin(self, alpha: Tensor, hidden: Tensor, *, several: bool = False) -> None:
+        """Stores the first positions: their stack attention [batch, n, n] and hidden states [batch, n, hidden].
+
+        `several` says that rows hold several sequences; such a state cannot be extended.
+        """
         self.length, self.begun = alpha.shape[1], True
+        self.several = several and not torch.compiler.is_compiling()  # a compiled model does not look at positions
         self.alpha, self.values = alpha.detach(), hidden.detach()
         if self.capacity is not None:
             self._resize(self.capacity)
@@ -54,7 +59,15 @@ class StackState:
         Returns:
             alpha of the new positions [batch, new, n] and the hidden states [batch, n, hidden] that it refers to; n is
             length + new, or the capacity. The new positions keep their gradient.
+
+        Raises:
+            StackCacheError: the stored rows hold several sequences.
         """
+        if self.several:
+            raise StackCacheError(
+                "The cache holds rows of several sequences, and new tokens would continue the last one alone. To "
+                "generate, give every sequence a row of its own, with an attention_mask where they are padded."
+            )
         trained = torch.is_grad_enabled() and (actions.requires_grad or hidden.requires_grad)
         if actions.shape[1] > 1 or trained:
             return self._add_several(actions, hidden, start, int(length))
@@ -65,7 +78,7 @@ class StackState:
     def _write_one(self, actions: Tensor, hidden: Tensor, start: Tensor, length: int | Tensor) -> tuple[Tensor, Tensor]:
         position = torch.as_tensor(length, device=actions.device).view(1)
         previous = self.alpha.index_select(1, position - 1)[:, 0]
-        row = stack_attention_step(actions[:, 0], self.alpha, start=start, state=previous)
+        row = stack_attention_step(actions[:, 0], self.alpha, start=start, state=previous, position=position)
         row = row[:, None, :-1].index_copy(2, position, row[:, None, -1:])
         self.alpha.index_copy_(1, position, row)
         self.values.index_copy_(1, position, hidden)

@@ -27,3 +27,7 @@ class CheckpointError(StackError):
 
 class StackCacheError(StackError):
     """A cache that cannot hold a stack, or that was filled by a model without a stack."""
+
+
+class PackingError(StackError):
+    """Several sequences in one row whose places are unknown, contradictory, or of no use here."""

@@ -1,4 +1,4 @@
-"""From a model's inputs to the inputs of its stacks: the place of position 0, and the padding."""
+"""From a model's inputs to the inputs of its stacks: the place of position 0, the padding, the sequences of a row."""
 
 from __future__ import annotations
 
@@ -8,9 +8,20 @@ import torch
 from torch import Tensor, nn
 from transformers.cache_utils import Cache
 
-from .stack_errors import ActionError, BosError, LengthError
+from .stack_errors import ActionError, BosError, LengthError, PackingError
 from .stack_layer import StackContext
 from .stack_operations import check_operations
+from .stack_packing import (
+    MASKED,
+    as_implemented,
+    begins_of_positions,
+    block_mask,
+    same_sequence,
+    sequences_of_mask,
+    starts_of,
+    take_boundaries,
+    visible_places,
+)
 
 
 def past_length(cache: Cache | None, layer_idx: int = 0) -> int | Tensor:
@@ -45,77 +56,236 @@ class PadsMasksForStaticCaches:
         return nn.functional.pad(attention_mask, (0, past_key_values.get_max_length() - attention_mask.shape[1]))
 
 
-def check_length(config: Any, new: int, past: int | Tensor, longest: int) -> None:
-    """Raises LengthError beyond the learned positions."""
-    if config.position_embedding_type != "learned" or torch.compiler.is_compiling() or int(past) + new <= longest:
+def check_length(
+    config: Any, position_ids: Tensor | None, given: bool, new: int, past: int | Tensor, first: int = 0
+) -> None:
+    """Raises LengthError beyond the learned positions; nothing is checked under `torch.compile`.
+
+    Args:
+        position_ids: [batch, new], from `first`; None if they count the columns.
+        given: the caller gave them. If not, they cannot exceed the number of columns.
+        first: the first learned position.
+    """
+    if config.position_embedding_type != "learned" or torch.compiler.is_compiling():
         return
+    count, table = int(past) + new, config.max_position_embeddings
+    if not given and count <= table - first:
+        return
+    if position_ids is not None:
+        low, high = (int(bound) for bound in position_ids.aminmax())
+        if low >= 0 and high < table:
+            return
+        if given:
+            raise LengthError(
+                f"position_ids go from {low} to {high}, but this model has learned the positions {first} to "
+                f"{table - 1}; count them from {first}, and cut longer sequences."
+            )
+        count = high + 1 - first
     raise LengthError(
-        f"A sequence of {int(past) + new} tokens is longer than the {longest} positions that this model has learned; "
+        f"A sequence of {count} tokens is longer than the {table - first} positions that this model has learned; "
         "cut it, or configure another position_embedding_type: 'none', 'sinusoidal', 'relative', 'rotary' and 'alibi' "
         "have no longest length."
     )
 
 
-def stack_context(
+def stack_inputs(
     config: Any,
     given: Tensor,
     attention_mask: Tensor | None,
     position_ids: Tensor | None,
-    past: int | Tensor,
-    operations: Tensor | None,
-    record: list[tuple[Tensor, Tensor]] | None,
-) -> StackContext:
-    """The inputs that the stacks of all layers share.
+    cache: Cache | None,
+    kwargs: dict[str, Any],
+    *,
+    causal: bool,
+    dtype: torch.dtype,
+    first: int = 0,
+) -> tuple[StackContext, Tensor | None, Tensor | None]:
+    """The inputs that the stacks of all layers share, and the mask and the positions that go with them.
+
+    Several sequences in a row are recognised by position ids that begin anew; by the boundaries that a collator gives
+    (`cu_seq_lens_q`, `seq_idx`); or by a mask of blocks. Each has its own stack, positions and self-attention.
 
     Args:
-        config: has `bos_token_id` and `multi_pop`.
+        config: has `bos_token_id`, `stack_bottom` and `multi_pop`.
         given: input ids [batch, new], or embeddings [batch, new, hidden].
-        attention_mask: [batch, past + new] or longer, 0 at padding.
-        position_ids: those given by the caller.
-        past: the number of positions in the cache.
-        operations, record: see [`StackContext`].
+        attention_mask: [batch, past + new] or longer, 0 at padding; or [batch, new, past + new], or
+            [batch, heads, new, past + new], 1 or True where a token sees another, or additive.
+        position_ids: [batch, new], [1, new] or [new], or None.
+        cache: with any number of positions in it.
+        kwargs: the stacks' own arguments and a collator's boundaries are taken out.
+        causal: a token sees no future.
+        dtype: of an additive mask.
+        first: the model's first position.
+
+    Returns:
+        The context; the mask; the position ids, None if they count the columns.
 
     Raises:
-        BosError: the first token of a sequence, after its padding, is not `bos_token_id`; or several sequences are
-            packed into one row. Embeddings are not checked: the caller is responsible. Nothing is checked under
-            `torch.compile`.
+        BosError: with `stack_bottom="bos_token"`, the first token of a sequence, after its padding, is not
+            `bos_token_id`. Embeddings are not checked: the caller is responsible.
+        PackingError: it is unknown where the sequences of a row begin, or a cache or a head cannot have several.
         ActionError: operations that do not fit.
+        Under `torch.compile` nothing is checked.
     """
-    batch, new = given.shape[:2]
-    context = StackContext(operations=operations, record=record)
-    if attention_mask is not None and attention_mask.dim() == 2:
-        first = attention_mask.long().argmax(1)
-        context.start = first.where(attention_mask.any(1), attention_mask.shape[1])  # none yet: all is padding
-        context.real = _new(attention_mask, new, past).bool()
-    if torch.compiler.is_compiling():
-        return context
-    if operations is not None:
-        check_operations(operations, config.multi_pop)
-        if operations.shape != (batch, new):
-            raise ActionError(
-                f"stack_operations must be one for every position, {[batch, new]}, got {list(operations.shape)}."
-            )
-    if given.dim() == 2:
-        _check_bos(given, context.start, int(past), config.bos_token_id)
-    if attention_mask is None and position_ids is not None and (position_ids.diff(dim=-1) < 0).any():
-        raise BosError(
-            "position_ids begin anew within a row: sequences packed into one row would share one stack. Give every "
-            "sequence a row of its own, with an attention_mask where they are padded."
+    (batch, new), past = given.shape[:2], past_length(cache)
+    context = StackContext(operations=kwargs.pop("stack_operations", None), record=kwargs.pop("stack_record", None))
+    of_rows = kwargs.pop("stack_of_rows", False)
+    boundaries = take_boundaries(kwargs, (batch, new), given.device)
+    if position_ids is not None:
+        position_ids = position_ids.view(-1, new).expand(batch, -1)
+    if attention_mask is not None and attention_mask.dim() > 2:
+        mask = attention_mask if attention_mask.dim() == 4 else attention_mask[:, None]
+        if torch.compiler.is_compiling() or int(past) == 0:
+            begins = _read_mask(context, mask, boundaries, position_ids, causal)
+        else:
+            begins = None
+            _read_continuing_mask(context, mask, int(past))
+        attention_mask = as_implemented(mask, config._attn_implementation, dtype)
+    else:
+        if attention_mask is not None:
+            start = attention_mask.long().argmax(1)
+            context.start = start.where(attention_mask.any(1), attention_mask.shape[1])  # none yet: all is padding
+            context.real = _new(attention_mask, new, past).bool()
+        begins = _begins(boundaries, position_ids, context.real, jumps=attention_mask is None and cache is None)
+    if begins is not None and _several(config, begins, context.real, cache, of_rows):
+        context.starts = starts_of(begins, context.real)
+        if attention_mask is None or attention_mask.dim() == 2:
+            attention_mask = block_mask(context.starts, context.real, causal, config._attn_implementation, dtype)
+    if position_ids is None:
+        position_ids = _positions(context, attention_mask, new, past)
+        position_ids = None if position_ids is None else position_ids + first
+    if not torch.compiler.is_compiling():
+        _check(config, given, context, int(past))
+    return context, attention_mask, position_ids
+
+
+def _begins(
+    boundaries: Tensor | None, position_ids: Tensor | None, real: Tensor | None, jumps: bool = False
+) -> Tensor | None:
+    """Where sequences begin, besides the first one of a row, [batch, new]; None if nothing tells."""
+    if position_ids is None or position_ids.shape[1] == 1:
+        return boundaries
+    anew = begins_of_positions(position_ids, real, jumps and boundaries is None)
+    if boundaries is None:
+        return anew
+    if not torch.compiler.is_compiling() and (anew & ~boundaries).any():
+        raise PackingError(
+            "position_ids begin anew within a sequence of cu_seq_lens_q, of seq_idx or of the mask's blocks. Give "
+            "position_ids that begin anew only where a sequence begins."
         )
-    return context
+    return boundaries
 
 
-def _check_bos(input_ids: Tensor, start: Tensor | None, past: int, bos: int) -> None:
-    if start is None:
-        start = torch.zeros(len(input_ids), dtype=torch.long, device=input_ids.device)
-    here = (start >= past) & (start < past + input_ids.shape[1])  # other rows began earlier, or begin later
-    index = (start - past).clamp(0, input_ids.shape[1] - 1)
-    first = input_ids.gather(1, index[:, None])[:, 0]
-    wrong = (here & (first != bos)).nonzero()
+def _several(config: Any, begins: Tensor, real: Tensor | None, cache: Cache | None, of_rows: bool) -> bool:
+    """Whether a row holds several sequences; under `torch.compile`, whether it could."""
+    if torch.compiler.is_compiling():
+        return cache is None and config._attn_implementation in MASKED
+    columns = torch.arange(begins.shape[1], device=begins.device)
+    further = begins & (columns > 0) if real is None else begins & real & (real.long().cumsum(1) > 1)
+    if not further.any():
+        return False
+    if of_rows:
+        raise PackingError(
+            "The head gives one answer for every row, but a row holds several sequences. Give every sequence a row of "
+            "its own, with an attention_mask where they are padded."
+        )
+    if cache is not None:
+        raise PackingError(
+            "Several sequences in a row cannot be computed with a cache: new tokens would continue the last one alone. "
+            "Give no past_key_values; to generate, give every sequence a row of its own, with an attention_mask where "
+            "they are padded."
+        )
+    return True
+
+
+def _read_mask(
+    context: StackContext, mask: Tensor, boundaries: Tensor | None, position_ids: Tensor | None, causal: bool
+) -> Tensor:
+    """Sets `real` and `start` of the context by a mask [batch, heads, new, keys]; returns where sequences begin."""
+    batch, new = mask.shape[0], mask.shape[2]
+    batch = batch if position_ids is None else max(batch, len(position_ids))
+    sees, same = visible_places((mask if mask.is_floating_point() else mask.bool())[..., :new], batch)
+    real, begins, exact = sequences_of_mask(sees, same, causal)
+    told = _begins(boundaries, position_ids, real)
+    if exact is None:
+        begins = begins if told is None else begins | told
+    elif exact:
+        first = real & (real.long().cumsum(1) == 1)
+        _begins(begins | first, position_ids, real)
+        if boundaries is not None and ((boundaries | first) != (begins | first))[real].any():
+            raise PackingError("cu_seq_lens_q or seq_idx and the blocks of attention_mask divide the row differently.")
+    elif told is None:
+        raise PackingError(
+            "The 4-D attention_mask does not tell the sequences of a row: a token must see exactly the tokens of its "
+            "own sequence (in a causal model: those up to itself). Masks are boolean, or additive with 0 for visible. "
+            "For any other mask give position_ids that begin anew with every sequence."
+        )
+    else:
+        begins = told
+        if (sees & ~same_sequence(starts_of(begins, real)) & real[..., None]).any():
+            raise PackingError(
+                "The 4-D attention_mask lets tokens see another sequence: position_ids begin anew where the mask does "
+                "not. Mask the other sequences, or count the positions on."
+            )
+    context.real = real
+    context.start = real.long().argmax(1).where(real.any(1), new)
+    return begins
+
+
+def _read_continuing_mask(context: StackContext, mask: Tensor, past: int) -> None:
+    """The same with a cache: every row must go on with one sequence."""
+    new = mask.shape[2]
+    sees, same = visible_places((mask if mask.is_floating_point() else mask.bool())[..., : past + new], mask.shape[0])
+    columns = torch.arange(past + new, device=mask.device)
+    real = sees[:, :, past:].diagonal(dim1=1, dim2=2)
+    starts = torch.where(real, sees.long().argmax(2), past + new)
+    context.real, context.start = real, starts.amin(1)
+    own = (columns >= context.start[:, None, None]) & (columns <= columns[past:, None])
+    if ((sees != own) | (same != own))[real].any():
+        raise PackingError(
+            "With a cache, a 4-D attention_mask must let every new token see all tokens of its sequence up to itself, "
+            "and a row can hold only one. Give an attention_mask [batch, past + new] with 0 at padding."
+        )
+
+
+def _positions(context: StackContext, attention_mask: Tensor | None, new: int, past: int | Tensor) -> Tensor | None:
+    """The positions of the new tokens in their sequences, from 0; None if they count the columns."""
+    if context.starts is None:
+        if context.real is None or attention_mask is None or attention_mask.dim() == 2:
+            return positions_of(attention_mask, new, past)
+        if not torch.compiler.is_compiling() and int(past):
+            columns = torch.arange(new, device=context.real.device) + past
+            return (columns - context.start[:, None]).clamp(min=0)
+        return (context.real.long().cumsum(1) - 1).clamp(min=0)
+    real = torch.ones_like(context.starts) if context.real is None else context.real.long()
+    count = real.cumsum(1)
+    return (count - count.gather(1, context.starts.clamp(max=new - 1))).clamp(min=0)
+
+
+def _check(config: Any, given: Tensor, context: StackContext, past: int) -> None:
+    if context.operations is not None:
+        check_operations(context.operations, config.multi_pop)
+        if context.operations.shape != given.shape[:2]:
+            raise ActionError(
+                f"stack_operations must be one for every position, {list(given.shape[:2])}, got "
+                f"{list(context.operations.shape)}."
+            )
+    if config.stack_bottom == "bos_token" and given.dim() == 2:
+        _check_bos(given, context, past, config.bos_token_id)
+
+
+def _check_bos(input_ids: Tensor, context: StackContext, past: int, bos: int) -> None:
+    columns = torch.arange(input_ids.shape[1], device=input_ids.device) + past
+    if context.starts is not None:
+        bottom = context.starts == columns
+    else:
+        bottom = columns == (0 if context.start is None else context.start[:, None])
+    wrong = (bottom & (input_ids != bos)).nonzero()
     if len(wrong):
-        row = int(wrong[0])
+        row, column = wrong[0].tolist()
         raise BosError(
-            f"Position 0 stands for the empty stack and must be the token {bos} (bos_token_id), got {int(first[row])} "
-            f"in row {row}. Put bos_token_id before every sequence (for a GPT-2 tokenizer: "
-            "tokenizer(tokenizer.bos_token + text)), and give an attention_mask if padding comes before it."
+            f"stack_bottom='bos_token': position 0 stands for the empty stack and must be the token {bos} "
+            f"(bos_token_id), got {int(input_ids[row, column])} in row {row}. Let the tokenizer put it there, "
+            "AutoTokenizer.from_pretrained(..., add_bos_token=True), and give an attention_mask if padding comes "
+            "before it; or set stack_bottom='first_token' in the configuration, so that any token can stand there."
         )

@@ -2,6 +2,8 @@
 
 With T the matrix of rows T[0] = e_0, T[j] = alpha_{j-1}, a pop is q -> q T (Eq. 22). Both directions are sums of
 weighted rows and dot products with rows, four rows at a time. numba is optional: without it `available` is False.
+
+The loops go over sequences, whose positions they count from 0.
 """
 
 from __future__ import annotations
@@ -48,27 +50,25 @@ def _add_rows(out, rows, index, weight, count, width):
 
 
 @_compiled
-def _pop(out, q, alpha, start, i, tiny, index, weight):
+def _pop(out, q, alpha, i, tiny, index, weight):
     """out = q T for the q of position i - 1: Eq. 22. Weights up to `tiny` are skipped."""
     count = 0
-    for j in range(start + 1, i):
+    for j in range(1, i):
         index[count], weight[count] = j - 1, q[j]  # the next one overwrites it unless it counts: no branch
         count += not q[j] <= tiny
     for c in range(count, count + 3):
         index[c], weight[c] = 0, 0
     for n in range(i):
         out[n] = 0
-    out[start] = q[start]
+    out[0] = q[0]
     _add_rows(out, alpha, index, weight, count, i)
 
 
 @_compiled
-def _unpop(out, g, alpha, start, i):
+def _unpop(out, g, alpha, i):
     """out = T g for the g of position i, the transpose of `_pop`."""
-    for n in range(start):
-        out[n] = 0
-    out[start] = g[start]
-    j = start + 1
+    out[0] = g[0]
+    j = 1
     while j + 4 <= i:
         r0, r1, r2, r3 = alpha[j - 1], alpha[j], alpha[j + 1], alpha[j + 2]
         s0 = s1 = s2 = s3 = out.dtype.type(0)
@@ -93,29 +93,40 @@ def _dot(a, b, width):
 
 
 @_compiled
-def _forward(actions, starts, past, alpha, tiny, low, high):
-    """Fills rows `past` and later of alpha [batch, N, N] for the batch rows low to high; earlier rows are given.
+def _block(alpha, b, begin, end):
+    """alpha[b, begin:end, begin:end] with rows that follow each other in memory: a copy, unless begin is 0."""
+    if begin == 0:
+        return alpha[b]
+    block = np.empty((end - begin, end - begin), alpha.dtype)
+    block[:] = alpha[b, begin:end, begin:end]
+    return block
 
-    actions [batch, N - past, 2 + K] in the order push, pop 1, ..., pop K, no-op; starts [batch].
+
+@_compiled
+def _forward(actions, sequences, past, alpha, tiny, low, high):
+    """Fills the rows of the sequences low to high in alpha [batch, N, N]; rows before `past` are given.
+
+    actions [batch, N - past, 2 + K] in the order push, pop 1, ..., pop K, no-op; sequences as of `_sequences`.
     """
     length = alpha.shape[1]
     pops = actions.shape[2] - 2
     index = np.empty(length + 4, np.int64)
     weight = np.empty(length + 4, alpha.dtype)
     popped = np.empty((2, length), alpha.dtype)
-    for b in range(low, high):
-        start = starts[b]
-        if past <= start < length:
-            alpha[b, start, start] = 1
-        for i in range(max(start + 1, past), length):
-            action = actions[b, i - past]
-            row, q = alpha[b, i], alpha[b, i - 1]
+    for s in range(low, high):
+        b, begin, first, end = sequences[s]
+        own = _block(alpha, b, begin, end)
+        if first == begin:
+            own[0, 0] = 1
+        for i in range(max(first - begin, 1), end - begin):
+            action = actions[b, begin + i - past]
+            row, q = own[i], own[i - 1]
             share = action[pops + 1]
             for n in range(i):
                 row[n] = share * q[n]
             for k in range(pops):
                 out = popped[k % 2]
-                _pop(out, q, alpha[b], start, i, tiny, index, weight)
+                _pop(out, q, own, i, tiny, index, weight)
                 share = action[k + 1]
                 for n in range(i):
                     row[n] += share * out[n]
@@ -124,31 +135,36 @@ def _forward(actions, starts, past, alpha, tiny, low, high):
                 if row[n] <= tiny:
                     row[n] = 0
             row[i] = action[0]
+        if begin > 0:
+            alpha[b, first:end, begin:end] = own[first - begin :]
 
 
 @_compiled
-def _backward(grad_alpha, actions, starts, past, alpha, tiny, grad_actions, low, high):
-    """Fills grad_actions [batch, N - past, 2 + K] for the batch rows low to high.
+def _backward(grad_alpha, actions, sequences, past, alpha, tiny, grad_actions, low, high):
+    """Fills grad_actions [batch, N - past, 2 + K] for the sequences low to high.
 
     Row j of T holds alpha_{j-1}, whose gradient is the sum over the later positions i and the pops k of
-    v_{k-1}[j] u_k, with v_k = alpha_{i-1} T^k and u_k = a_popk G_i + T u_{k+1}. Both are stored for one batch row at a
+    v_{k-1}[j] u_k, with v_k = alpha_{i-1} T^k and u_k = a_popk G_i + T u_{k+1}. Both are stored for one sequence at a
     time, and a row of G is summed when its position is processed.
     """
-    length = alpha.shape[1]
+    longest = 0
+    for s in range(low, high):
+        longest = max(longest, sequences[s, 3] - sequences[s, 1])
     pops = actions.shape[2] - 2
-    index = np.empty(length + 4, np.int64)
-    weight = np.empty(length + 4, alpha.dtype)
-    grad = np.empty(length, alpha.dtype)  # G_i
-    back = np.empty(length, alpha.dtype)
-    passed = np.empty(length, alpha.dtype)  # the gradient of alpha_i from position i + 1, as its no-op and its q
-    sent = np.empty((pops, length, length), alpha.dtype)  # u_1, ..., u_K of every position
-    stacks = np.empty((pops - 1, length, length), alpha.dtype)  # v_1, ..., v_{K-1}; v_0 is a row of alpha
-    for b in range(low, high):
-        start, own = starts[b], alpha[b]
+    index = np.empty(longest + 4, np.int64)
+    weight = np.empty(longest + 4, alpha.dtype)
+    grad = np.empty(longest, alpha.dtype)  # G_i
+    back = np.empty(longest, alpha.dtype)
+    passed = np.empty(longest, alpha.dtype)  # the gradient of alpha_i from position i + 1, as its no-op and its q
+    sent = np.empty((pops, longest, longest), alpha.dtype)  # u_1, ..., u_K of every position
+    stacks = np.empty((pops - 1, longest, longest), alpha.dtype)  # v_1, ..., v_{K-1}; v_0 is a row of alpha
+    for s in range(low, high):
+        b, begin, first, end = sequences[s]
+        own, length = _block(alpha, b, begin, end), end - begin
         passed[:] = 0
-        for i in range(length - 1, max(start + 1, past) - 1, -1):
-            action, result = actions[b, i - past], grad_actions[b, i - past]
-            upstream, q = grad_alpha[b, i], own[i - 1]
+        for i in range(length - 1, max(first - begin, 1) - 1, -1):
+            action, result = actions[b, begin + i - past], grad_actions[b, begin + i - past]
+            upstream, q = grad_alpha[b, begin + i, begin:], own[i - 1]
             for n in range(i + 1):
                 grad[n] = upstream[n] + passed[n]
             for k in range(pops):
@@ -162,8 +178,8 @@ def _backward(grad_alpha, actions, starts, past, alpha, tiny, grad_actions, low,
                 _add_rows(grad, sent[k], index, weight, count, i + 1)
 
             for k in range(1, pops):
-                _pop(stacks[k - 1, i], q if k == 1 else stacks[k - 2, i], own, start, i, tiny, index, weight)
-            _unpop(back, grad, own, start, i)
+                _pop(stacks[k - 1, i], q if k == 1 else stacks[k - 2, i], own, i, tiny, index, weight)
+            _unpop(back, grad, own, i)
             result[0] = grad[i]
             for k in range(pops):  # <G_i, v_k> = <T G_i, v_{k-1}>
                 result[k + 1] = _dot(back, q if k == 0 else stacks[k - 1, i], i)
@@ -179,7 +195,7 @@ def _backward(grad_alpha, actions, starts, past, alpha, tiny, grad_actions, low,
                 share = action[k + 1]
                 for n in range(i):
                     out[n] = share * grad[n] + back[n]
-                _unpop(back, out, own, start, i)
+                _unpop(back, out, own, i)
             share = action[pops + 1]
             for n in range(i):
                 passed[n] = share * grad[n] + back[n]
@@ -193,8 +209,9 @@ def forward(actions: Tensor, start: Tensor | None, past: Tensor | None) -> Tenso
     alpha = actions.new_zeros(batch, done + length, done + length)
     if past is not None:
         alpha[:, :done, :done] = past
-    given = (_array(actions), _starts(start, batch), done, alpha.numpy(), _tiny(alpha))
-    _share(lambda low, high: _forward(*given, low, high), batch)
+    sequences = _sequences(start, batch, done, done + length)
+    given = (_array(actions), sequences, done, alpha.numpy(), _tiny(alpha))
+    _share(lambda low, high: _forward(*given, low, high), len(sequences))
     return alpha
 
 
@@ -202,19 +219,32 @@ def backward(grad_alpha: Tensor, actions: Tensor, alpha: Tensor, start: Tensor |
     """The gradient of the actions, in their shape."""
     batch, length, _ = actions.shape
     grad_actions = torch.zeros_like(actions, memory_format=torch.contiguous_format)
-    given = (_array(grad_alpha), _array(actions), _starts(start, batch), alpha.shape[1] - length, _array(alpha))
-    _share(lambda low, high: _backward(*given, _tiny(alpha), grad_actions.numpy(), low, high), batch)
+    done = alpha.shape[1] - length
+    sequences = _sequences(start, batch, done, alpha.shape[1])
+    given = (_array(grad_alpha), _array(actions), sequences, done, _array(alpha))
+    _share(lambda low, high: _backward(*given, _tiny(alpha), grad_actions.numpy(), low, high), len(sequences))
     return grad_actions
+
+
+def _sequences(start, batch, done, total):
+    """The sequences with new positions, [sequences, 4]: the row, the column of position 0, the new columns from, to."""
+    starts = np.zeros(batch, np.int64) if start is None else start.detach().to("cpu", torch.long).numpy()
+    starts = starts.clip(0)  # the loops check no bounds
+    if starts.ndim == 1:
+        rows, low, high = np.arange(batch), np.full(batch, done), np.full(batch, total)
+    else:
+        changes = np.ones((batch, total - done + 1), bool)
+        changes[:, 1:-1] = starts[:, 1:] != starts[:, :-1]
+        rows, low = changes[:, :-1].nonzero()
+        high = changes[:, 1:].nonzero()[1] + 1 + done
+        starts, low = starts[rows, low], low + done
+    low = np.maximum(low, starts)
+    found = np.stack([rows, starts, low, high], 1)
+    return np.ascontiguousarray(found[low < high])
 
 
 def _array(tensor):
     return tensor.detach().contiguous().numpy()
-
-
-def _starts(start, batch):
-    if start is None:
-        return np.zeros(batch, np.int64)
-    return start.detach().to("cpu", torch.long).clamp(min=0).numpy()  # the loops check no bounds
 
 
 def _tiny(alpha):
@@ -222,13 +252,13 @@ def _tiny(alpha):
     return _array(alpha).dtype.type(torch.finfo(alpha.dtype).tiny ** 0.5)
 
 
-def _share(function, batch):
-    """Calls function(low, high) on slices of the batch, in as many threads as PyTorch uses."""
-    threads = min(torch.get_num_threads(), batch)
+def _share(function, count):
+    """Calls function(low, high) on slices of the sequences, in as many threads as PyTorch uses."""
+    threads = min(torch.get_num_threads(), count)
     if threads < 2:
-        function(0, batch)
+        function(0, count)
         return
-    bounds = [batch * t // threads for t in range(threads + 1)]
+    bounds = [count * t // threads for t in range(threads + 1)]
     own, *others = pairwise(bounds)
     waiting = [_pool(threads - 1, os.getpid()).submit(function, *pair) for pair in others]
     function(*own)

@@ -6,7 +6,7 @@ Each position needs a few batched matrix products on slices of alpha; no growing
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 
 def forward(actions: Tensor, start: Tensor | None, past: Tensor | None) -> Tensor:
@@ -16,10 +16,10 @@ def forward(actions: Tensor, start: Tensor | None, past: Tensor | None) -> Tenso
     alpha = actions.new_zeros(batch, done + length, done + length)
     if past is not None:
         alpha[:, :done, :done] = past
-    bottom, above = _places(start, alpha)
+    bottoms, actions = _sequences(actions, start, alpha)
     for i in range(done, done + length):
-        action = actions[:, i - done]
-        alpha[:, i, i] = torch.where(above[:, i], action[:, 0], bottom[:, i].to(alpha.dtype))
+        action, bottom = actions[:, i - done], bottoms[:, i - done]
+        alpha[:, i, i] = action[:, 0] + bottom[:, i]
         if i == 0:
             continue
         state = alpha[:, i - 1, :i]
@@ -37,9 +37,9 @@ def backward(grad_alpha: Tensor, actions: Tensor, alpha: Tensor, start: Tensor |
     done = size - actions.shape[1]
     grad = grad_alpha.clone(memory_format=torch.contiguous_format)
     grad_actions = torch.zeros_like(actions, memory_format=torch.contiguous_format)
-    bottom, above = _places(start, alpha)
+    bottoms, actions = _sequences(actions, start, alpha)
     for i in range(size - 1, max(done, 1) - 1, -1):
-        action, result = actions[:, i - done], grad_actions[:, i - done]
+        action, result, bottom = actions[:, i - done], grad_actions[:, i - done], bottoms[:, i - done]
         own = grad[:, i, :i]
         states = [alpha[:, i - 1, :i]]  # v_k = alpha_{i-1} T^k
         for _ in range(2, kinds - 1):
@@ -53,29 +53,42 @@ def backward(grad_alpha: Tensor, actions: Tensor, alpha: Tensor, start: Tensor |
         for k in range(len(states), 0, -1):
             sent = action[:, k, None] * own + back  # u_k, the gradient of v_k
             if i > 1:  # row j of T is alpha_{j-1}
-                grad[:, : i - 1, :i].baddbmm_(states[k - 1][:, 1:, None], sent[:, None])
+                grad[:, : i - 1, :i].baddbmm_(_above(states[k - 1], bottom)[:, 1:, None], sent[:, None])
             back = _unpop(sent, alpha, bottom)
         grad[:, i - 1, :i] += action[:, -1:] * own + back
-    return grad_actions * above[:, done:, None]
+    places = torch.arange(done, size, device=alpha.device)
+    return torch.where((_starts(start, actions) < places)[..., None], grad_actions, 0)
 
 
-def _places(start: Tensor | None, alpha: Tensor) -> tuple[Tensor, Tensor]:
-    """The place of the BOS and the positions after it, both [batch, N]."""
-    places = torch.arange(alpha.shape[1], device=alpha.device).expand(alpha.shape[0], -1)
-    begin = places.new_zeros(alpha.shape[0], 1) if start is None else start.to(places)[:, None]
-    return places == begin, places > begin
+def _starts(start: Tensor | None, actions: Tensor) -> Tensor:
+    """The column of position 0 for every new position, [batch, length]."""
+    if start is None:
+        return torch.zeros(actions.shape[:2], dtype=torch.long, device=actions.device)
+    start = start.to(actions.device)
+    return start if start.dim() == 2 else start[:, None].expand(actions.shape[:2])
+
+
+def _sequences(actions: Tensor, start: Tensor | None, alpha: Tensor) -> tuple[Tensor, Tensor]:
+    """For every new position, the columns of its position 0 [batch, length, N]; and the actions, zero at position 0."""
+    starts, places = _starts(start, actions), torch.arange(alpha.shape[1], device=alpha.device)
+    here = places[alpha.shape[1] - actions.shape[1] :]
+    return starts[..., None] == places, torch.where((starts < here)[..., None], actions, 0)
+
+
+def _above(state: Tensor, bottom: Tensor) -> Tensor:
+    """The state without its weight on position 0, whose row of T is no row of alpha."""
+    return torch.where(bottom[:, : state.shape[1]], 0, state)
 
 
 def _pop(state: Tensor, alpha: Tensor, bottom: Tensor) -> Tensor:
     """state T (Eq. 22): [batch, i] for position i."""
     i = state.shape[1]
     popped = torch.where(bottom[:, :i], state, 0)
-    return popped + torch.bmm(state[:, None, 1:], alpha[:, : i - 1, :i])[:, 0]
+    return popped + torch.bmm(_above(state, bottom)[:, None, 1:], alpha[:, : i - 1, :i])[:, 0]
 
 
 def _unpop(grad: Tensor, alpha: Tensor, bottom: Tensor) -> Tensor:
     """T grad, the transpose of `_pop`."""
     i = grad.shape[1]
-    back = torch.where(bottom[:, :i], grad, 0)
-    back[:, 1:] += torch.bmm(alpha[:, : i - 1, :i], grad[:, :, None])[:, :, 0]
-    return back
+    back = nn.functional.pad(torch.bmm(alpha[:, : i - 1, :i], grad[:, :, None])[:, :, 0], (1, 0))
+    return torch.where(bottom[:, :i], grad, back)

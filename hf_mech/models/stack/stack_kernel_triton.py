@@ -1,8 +1,9 @@
 # mypy: disable-error-code="import-not-found"
-"""The recursion of stack attention (Eq. 19-24) in Triton, forward and backward: one program for a row of the batch.
+"""The recursion of stack attention (Eq. 19-24) in Triton, forward and backward: one program for a sequence.
 
-A program processes the positions in order. The threads of a program read rows that other threads wrote at the previous
-position, hence the barriers. Rows of alpha are read in tiles [TILE, BLOCK], BLOCK >= N; `work` holds a row's vectors.
+A program processes the positions in order, and counts them from the sequence's position 0. The threads of a program
+read rows that other threads wrote at the previous position, hence the barriers. Rows of alpha are read in tiles
+[TILE, BLOCK], BLOCK >= N; `work` holds a row's vectors.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ def _kernel(function):
 
 
 @_helper
-def _pop(state, out, alpha, i, begin, N, BLOCK: tl.constexpr, TILE: tl.constexpr):
+def _pop(state, out, alpha, i, N, BLOCK: tl.constexpr, TILE: tl.constexpr):
     """out[:i] = state T (Eq. 22) for vectors in memory; returns it too, [BLOCK], zero from i on."""
     n = tl.arange(0, BLOCK)
-    total = tl.where(n == begin, tl.load(state + n, n < i, 0), 0)
+    total = tl.where(n == 0, tl.load(state + n, n < i, 0), 0)
     for low in range(1, i, TILE):
         j = low + tl.arange(0, TILE)
         weight = tl.load(state + j, j < i, 0)
@@ -45,7 +46,7 @@ def _pop(state, out, alpha, i, begin, N, BLOCK: tl.constexpr, TILE: tl.constexpr
 
 
 @_helper
-def _unpop(sent, share, state, out, grad, alpha, i, begin, N, BLOCK: tl.constexpr, TILE: tl.constexpr):
+def _unpop(sent, share, state, out, grad, alpha, i, N, BLOCK: tl.constexpr, TILE: tl.constexpr):
     """out[:i] = T sent, sent [BLOCK], and the gradient of T: grad row j - 1 += share state[j] sent. Returns T sent."""
     n = tl.arange(0, BLOCK)
     for low in range(0, i, TILE):
@@ -53,7 +54,7 @@ def _unpop(sent, share, state, out, grad, alpha, i, begin, N, BLOCK: tl.constexp
         inside = (j[:, None] > 0) & (j[:, None] < i) & (n[None, :] < j[:, None])
         places = (j[:, None] - 1) * N + n[None, :]
         rows = tl.load(alpha + places, inside, 0)
-        back = tl.sum(rows * sent[None, :], 1) + tl.sum(tl.where((n == j[:, None]) & (n == begin), sent[None, :], 0), 1)
+        back = tl.sum(rows * sent[None, :], 1) + tl.sum(tl.where((n == j[:, None]) & (n == 0), sent[None, :], 0), 1)
         tl.store(out + j, back, j < i)
         weight = share * tl.load(state + j, j < i, 0)
         tl.store(grad + places, tl.load(grad + places, inside, 0) + weight[:, None] * sent[None, :], inside)
@@ -61,25 +62,57 @@ def _unpop(sent, share, state, out, grad, alpha, i, begin, N, BLOCK: tl.constexp
     return tl.load(out + n, n < i, 0)
 
 
+@_helper
+def _sequence(starts, done, N, SEVERAL: tl.constexpr, BLOCK: tl.constexpr):
+    """A program's sequence: the column of its position 0, and its new columns from, to; from = to if it has none.
+
+    starts is [batch, 1]; or [batch, N - done] for several sequences in a row. A program then stands for a new position
+    and has a sequence if it is the first new position of it.
+    """
+    c = tl.program_id(1)
+    end = N
+    if SEVERAL:
+        starts += tl.program_id(0) * (N - done)
+        begin = tl.load(starts + c)
+        m = tl.arange(0, BLOCK)
+        others = tl.load(starts + m, m < N - done, -1)
+        end = tl.min(tl.where((m > c) & (others != begin), m, N - done), 0) + done
+        end *= 1 - tl.sum(tl.where((m == c - 1) & (others == begin), 1, 0), 0)
+    else:
+        begin = tl.load(starts + tl.program_id(0))
+    first = tl.maximum(begin, done + c)
+    return begin, first, tl.maximum(end, first)
+
+
 @_kernel
-def _forward(actions, starts, alpha, work, done, N, POPS: tl.constexpr, BLOCK: tl.constexpr, TILE: tl.constexpr):
+def _forward(
+    actions,
+    starts,
+    alpha,
+    work,
+    done,
+    N,
+    POPS: tl.constexpr,
+    SEVERAL: tl.constexpr,
+    BLOCK: tl.constexpr,
+    TILE: tl.constexpr,
+):
     """Fills the rows `done` and later of alpha [batch, N, N]; work [batch, POPS, N]."""
     b = tl.program_id(0).to(tl.int64)
-    begin = tl.load(starts + b)
-    alpha += b * N * N
-    actions += b * (N - done) * (POPS + 2)
-    work += b * POPS * N
+    begin, first, end = _sequence(starts, done, N, SEVERAL, BLOCK)
+    alpha += b * N * N + begin * (N + 1)
+    actions += (b * (N - done) + begin - done) * (POPS + 2)
+    work += b * POPS * N + begin
     n = tl.arange(0, BLOCK)
-    width = tl.where((begin >= done) & (begin < N), N, 0)  # of the BOS's row, if it is a new one
-    tl.store(alpha + begin * N + n, tl.where(n == begin, 1, 0), n < width)
+    tl.store(alpha + n, tl.where(n == 0, 1, 0), n < tl.where(first == begin, tl.minimum(end - first, 1), 0))
     tl.debug_barrier()
-    for i in range(tl.maximum(begin + 1, done), N):
-        action = actions + (i - done) * (POPS + 2)
+    for i in range(tl.maximum(first - begin, 1), end - begin):
+        action = actions + i * (POPS + 2)
         state = alpha + (i - 1) * N
         row = tl.load(action + POPS + 1) * tl.load(state + n, n < i, 0)
         for k in tl.static_range(POPS):
             out = work + k * N
-            row += tl.load(action + k + 1) * _pop(state, out, alpha, i, begin, N, BLOCK, TILE)
+            row += tl.load(action + k + 1) * _pop(state, out, alpha, i, N, BLOCK, TILE)
             state = out
         row = tl.where(n == i, tl.load(action), row)
         tl.store(alpha + i * N + n, row, n <= i)
@@ -97,34 +130,36 @@ def _backward(
     done,
     N,
     POPS: tl.constexpr,
+    SEVERAL: tl.constexpr,
     BLOCK: tl.constexpr,
     TILE: tl.constexpr,
 ):
     """Fills result, the gradient of the actions; overwrites grad [batch, N, N]; work [batch, POPS + 1, N]."""
     b = tl.program_id(0).to(tl.int64)
-    begin = tl.load(starts + b)
-    alpha += b * N * N
-    grad += b * N * N
-    actions += b * (N - done) * (POPS + 2)
-    result += b * (N - done) * (POPS + 2)
-    work += b * (POPS + 1) * N
+    begin, first, end = _sequence(starts, done, N, SEVERAL, BLOCK)
+    alpha += b * N * N + begin * (N + 1)
+    grad += b * N * N + begin * (N + 1)
+    actions += (b * (N - done) + begin - done) * (POPS + 2)
+    result += (b * (N - done) + begin - done) * (POPS + 2)
+    work += b * (POPS + 1) * N + begin
     carry = work + POPS * N
     n = tl.arange(0, BLOCK)
-    first = tl.maximum(begin + 1, done)
-    for step in range(first, N):
-        i = N - 1 - (step - first)
-        action = actions + (i - done) * (POPS + 2)
-        to = result + (i - done) * (POPS + 2)
+    low = tl.maximum(first - begin, 1)
+    length = end - begin
+    for step in range(low, length):
+        i = length - 1 - (step - low)
+        action = actions + i * (POPS + 2)
+        to = result + i * (POPS + 2)
         own = tl.load(grad + i * N + n, n <= i, 0)
         tl.store(to, tl.sum(tl.where(n == i, own, 0), 0))
         own = tl.where(n < i, own, 0)
         q = alpha + (i - 1) * N
         last = q  # v_{POPS - 1}
         for k in tl.static_range(POPS - 1):  # v_{k + 1} = v_k T
-            _pop(last, work + k * N, alpha, i, begin, N, BLOCK, TILE)
+            _pop(last, work + k * N, alpha, i, N, BLOCK, TILE)
             last = work + k * N
         share = tl.load(action + POPS)
-        back = _unpop(own, share, last, carry, grad, alpha, i, begin, N, BLOCK, TILE)
+        back = _unpop(own, share, last, carry, grad, alpha, i, N, BLOCK, TILE)
         tl.store(to + POPS + 1, tl.sum(own * tl.load(q + n, n < i, 0), 0))
         tl.store(to + 1, tl.sum(back * tl.load(q + n, n < i, 0), 0))  # <G_i, v_k> = <T G_i, v_{k-1}>
         for k in tl.static_range(POPS - 1):
@@ -137,7 +172,7 @@ def _backward(
             before = q
             if POPS - 1 - m > 1:
                 before = work + (POPS - 3 - m) * N
-            back = _unpop(sent, 1.0, before, carry, grad, alpha, i, begin, N, BLOCK, TILE)
+            back = _unpop(sent, 1.0, before, carry, grad, alpha, i, N, BLOCK, TILE)
         place = grad + (i - 1) * N + n
         tl.store(place, tl.load(place, n < i, 0) + tl.load(action + POPS + 1) * own + back, n < i)
         tl.debug_barrier()
@@ -151,9 +186,10 @@ def forward(actions: Tensor, start: Tensor | None, past: Tensor | None) -> Tenso
     if past is not None:
         alpha[:, :done, :done] = past
     work = actions.new_empty(batch, kinds - 2, done + length)
-    given = actions.contiguous(), _starts(start, actions), alpha, work, done
+    starts = _starts(start, actions)
+    given = actions.contiguous(), starts, alpha, work, done
     with torch.cuda.device_of(alpha):
-        _forward[(batch,)](*given, alpha.shape[1], **_sizes(alpha, kinds))
+        _forward[tuple(starts.shape)](*given, alpha.shape[1], **_sizes(alpha, kinds, start))
     return alpha
 
 
@@ -163,19 +199,24 @@ def backward(grad_alpha: Tensor, actions: Tensor, alpha: Tensor, start: Tensor |
     grad = grad_alpha.clone(memory_format=torch.contiguous_format)
     result = torch.zeros_like(actions, memory_format=torch.contiguous_format)
     work = actions.new_empty(batch, kinds - 1, alpha.shape[1])
-    given = grad, actions.contiguous(), _starts(start, actions), alpha.contiguous(), work, result
+    starts = _starts(start, actions)
+    given = grad, actions.contiguous(), starts, alpha.contiguous(), work, result
     with torch.cuda.device_of(alpha):
-        _backward[(batch,)](*given, alpha.shape[1] - length, alpha.shape[1], **_sizes(alpha, kinds))
+        _backward[tuple(starts.shape)](*given, alpha.shape[1] - length, alpha.shape[1], **_sizes(alpha, kinds, start))
     return result
 
 
 def _starts(start: Tensor | None, actions: Tensor) -> Tensor:
+    """[batch, 1], or [batch, length] where rows hold several sequences."""
     if start is None:
-        return torch.zeros(actions.shape[0], dtype=torch.int32, device=actions.device)
-    return start.to(actions.device, torch.int32).clamp(min=0)
+        return torch.zeros(actions.shape[0], 1, dtype=torch.int32, device=actions.device)
+    start = start.to(actions.device, torch.int32).clamp(min=0).contiguous()
+    return start if start.dim() == 2 else start[:, None]
 
 
-def _sizes(alpha: Tensor, kinds: int) -> dict[str, int]:
+def _sizes(alpha: Tensor, kinds: int, start: Tensor | None) -> dict[str, int]:
     block = max(16, triton.next_power_of_2(alpha.shape[1]))
     tile = max(2, min(32, 8192 // block))
-    return {"POPS": kinds - 2, "BLOCK": block, "TILE": tile, "num_warps": 4 if block < 256 else 8}
+    several = start is not None and start.dim() == 2
+    warps = 4 if block < 256 else 8
+    return {"POPS": kinds - 2, "SEVERAL": several, "BLOCK": block, "TILE": tile, "num_warps": warps}

@@ -20,7 +20,10 @@ class StackContext:
     """The inputs that the stacks of all layers share in one forward pass.
 
     Args:
-        start: the column of position 0 in every row, [batch]; None if every row begins with it.
+        start: the column of position 0 in every row, [batch]; None if every row begins with it. Of rows with several
+            sequences, that of the first one.
+        starts: the column of position 0 of every position's own sequence, [batch, new], for rows with several
+            sequences; otherwise None.
         real: True at new positions that are not padding, [batch, new]; None if all are real.
         operations: given operations (Section 3.4) instead of learned actions, [batch, new]: 0 push, k pop k times,
             K + 1 no-op.
@@ -28,17 +31,18 @@ class StackContext:
     """
 
     start: Tensor | None = None
+    starts: Tensor | None = None
     real: Tensor | None = None
     operations: Tensor | None = None
     record: list[tuple[Tensor, Tensor]] | None = None
 
     def to(self, *args: Any, **kwargs: Any) -> StackContext:
         """The same on another device, for models spread over several devices; the record is shared."""
-        start, real, operations = (
+        moved = (
             None if tensor is None else tensor.to(*args, **kwargs)
-            for tensor in (self.start, self.real, self.operations)
+            for tensor in (self.start, self.starts, self.real, self.operations)
         )
-        return StackContext(start, real, operations, self.record)
+        return StackContext(*moved, self.record)
 
 
 class StackSubLayer(nn.Module):
@@ -70,7 +74,7 @@ class StackSubLayer(nn.Module):
         else:
             alpha, values = self._attention(actions, context), hidden
             if layer is not None:
-                layer.stack.begin(alpha, hidden)
+                layer.stack.begin(alpha, hidden, several=context.starts is not None)
         if context.record is not None:
             context.record.append((alpha, actions))
         top = read_stack(alpha, values)
@@ -95,10 +99,11 @@ class StackSubLayer(nn.Module):
 
     def _attention(self, actions: Tensor, context: StackContext) -> Tensor:
         """alpha of the first positions [batch, N, N]; for given operations, all positions at once (Section 3.4)."""
+        start = context.start if context.starts is None else context.starts
         if context.operations is None:
-            return stack_attention(actions, start=context.start, validate=False)
+            return stack_attention(actions, start=start, validate=False)
         return stack_attention_from_operations(
-            actions.argmax(-1), multi_pop=self.multi_pop, start=context.start, dtype=actions.dtype
+            actions.argmax(-1), multi_pop=self.multi_pop, start=start, dtype=actions.dtype
         )
 
 

@@ -1,7 +1,7 @@
 """Hard stack operations: the attention of given operations, and the most probable operations of soft actions.
 
-Operations are numbered like the actions: 0 is push, k is pop k (1 to K), K + 1 is no-op. Position 0, or `start`, is
-the BOS; its operation and those before it are ignored.
+Operations are numbered like the actions: 0 is push, k is pop k (1 to K), K + 1 is no-op. Position 0, in column `start`,
+is the empty stack; its operation and those before it are ignored.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ def stack_attention_from_operations(
     Args:
         operations: [batch, N] integers, 0 push, k pop k, multi_pop + 1 no-op.
         multi_pop: K, the most elements that an operation pops.
-        start: [batch], the position of the BOS in each row; None means 0.
+        start: the column of position 0, [batch], or [batch, N] of each position's own sequence, as in
+            `stack_attention`; None means 0.
         dtype: of the result; None means torch's default.
 
     Returns:
@@ -38,16 +39,21 @@ def stack_attention_from_operations(
     check_operations(operations, multi_pop)
     batch, length = operations.shape
     places = torch.arange(length, device=operations.device)
-    begin = places.new_zeros(batch, 1) if start is None else start.to(places)[:, None]
+    begin = places.new_zeros(batch) if start is None else start.to(places)
+    if begin.dim() == 1:
+        begin = begin[:, None].expand(batch, length)
     acts = places > begin
     push = acts & (operations == 0)
     popped = operations * (acts & (operations <= multi_pop))
     total = (push.long() - popped).cumsum(1)
-    depth = total - total.cummin(1).values.clamp(max=0)
-    # The BOS counts as the one push that leads to depth 0.
+    # Position 0 counts as the one push that leads to depth 0.
     pushed = push | (places == begin)
-    fits = pushed[:, None] & (depth[:, None] == depth[:, :, None]) & (places <= places[:, None])
-    top = torch.where(fits, places, -1).amax(-1)  # -1 before the BOS
+    # All sequences of a row at once: each one begins below the least sum of those before it.
+    total = total - total.gather(1, begin.clamp(max=length - 1)) - begin * (multi_pop + 1)
+    total = torch.where(places < begin, 0, total)
+    depth = total - total.cummin(1).values
+    fits = pushed[:, None] & (depth[:, None] == depth[:, :, None]) & (begin[:, None] == begin[:, :, None])
+    top = torch.where(fits & (places <= places[:, None]), places, -1).amax(-1)  # -1 before position 0
     return (top[:, :, None] == places).to(dtype or torch.get_default_dtype())
 
 

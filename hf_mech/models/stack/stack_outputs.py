@@ -6,7 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -59,6 +59,8 @@ class StackMaskedLMOutput(MaskedLMOutput):
 class StackSequenceClassifierOutput(SequenceClassifierOutputWithPast):
     """With `stack_attentions`, one [batch, length, length] a layer, and `stack_actions`, one [batch, length, 2 + K]."""
 
+    of_rows: ClassVar[bool] = True  # one answer for every row: several sequences in a row are refused
+
     stack_attentions: tuple[Tensor, ...] | None = None
     stack_actions: tuple[Tensor, ...] | None = None
 
@@ -91,7 +93,8 @@ def returns_stacks(output_class: type[ModelOutput]) -> Callable[[Callable[..., A
     """Gives a forward method the stack's arguments and an output class with fields for the stacks.
 
     `stack_operations` is passed down with the other keyword arguments. So is the list `stack_record`, if
-    `output_stack_attentions` is set; the stack sub-layers append to it.
+    `output_stack_attentions` is set; the stack sub-layers append to it. So is `stack_of_rows`, if the output class has
+    a true `of_rows`: the models then refuse several sequences in a row.
     """
 
     def decorate(forward: Callable[..., Any]) -> Callable[..., Any]:
@@ -107,6 +110,8 @@ def returns_stacks(output_class: type[ModelOutput]) -> Callable[[Callable[..., A
             record: list[tuple[Tensor, Tensor]] = []
             if wanted:
                 kwargs["stack_record"] = record
+            if getattr(output_class, "of_rows", False) and self.config.use_stack:
+                kwargs["stack_of_rows"] = True
             if "stack_record" in kwargs:
                 kwargs["output_stack_attentions"] = False  # for the inner models, which pass the record down
             outputs = forward(self, *args, return_dict=True, **kwargs)
