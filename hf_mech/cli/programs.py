@@ -220,8 +220,6 @@ def _completions(
         from ..psl.completions import complete_batch
 
         model, tokenizer = opened.network
-        if not opened.from_checkpoint:
-            tokenizer.forget()  # so any number of lines may have new words
         yield from (completion.text for completion in complete_batch(model, tokenizer, prompts, most))
         return
     for prompt in prompts:

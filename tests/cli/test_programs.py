@@ -131,6 +131,18 @@ def test_run_completes_prompts_on_each_machine(machine: str, compiled: bool, par
     assert (done.exit_code, done.stdout, done.stderr) == (0, "K L V F G H .\nfep or not wug .\n", "")
 
 
+@pytest.mark.parametrize("machine", ["dat", "psm", "qkvm"])
+@pytest.mark.parametrize("word", ["<nil>", "<eop>", "b<nil>c"])
+def test_run_takes_every_text_as_data(machine: str, word: str, tmp_path: Path) -> None:
+    """`id.psl`, the program that copies the symbol."""
+    source = tmp_path / "id.psl"
+    source.write_text(
+        "".join(FIVE_LINES.splitlines(True)[:2]) + "where position[N] == position[N]:\n    symbol[N] = symbol[N]\n"
+    )
+    done = hf_mech("run", source, f"a {word}", "--machine", machine, "--max-new-tokens", 2)
+    assert (done.exit_code, done.stdout, done.stderr) == (0, f"{word} {word}\n", "")
+
+
 @pytest.mark.parametrize("machine", ["dat", "psm"])
 def test_run_reads_stdin_line_by_line(machine: str, pargen: Path) -> None:
     lines = f"{SWAP}\n\n{ENGLISH}\n{SWAP}"
@@ -139,10 +151,14 @@ def test_run_reads_stdin_line_by_line(machine: str, pargen: Path) -> None:
     assert done.stdout == "K L V\n\nfep or not\nK L V\n"
 
 
-def test_run_places_new_words_anew_in_every_batch() -> None:
+def test_run_meets_any_number_of_words(tmp_path: Path) -> None:
+    """Twelve open places: those of one batch."""
     lines = "".join(f"Q a{i} + b{i} A b{i} + a{i} Q c{i} + d{i} A\n" for i in range(12))
-    done = hf_mech("run", "pargen", "--num-open-values", 12, "--batch-size", 2, stdin=lines)
-    assert (done.exit_code, done.stdout) == (0, "".join(f"d{i} + c{i}\n" for i in range(12)))
+    folder = tmp_path / "pargen"
+    assert hf_mech("compile", "pargen", "-o", folder, "--num-open-values", 12).exit_code == 0
+    for program in (("pargen", "--num-open-values", 12), (folder,)):
+        done = hf_mech("run", *program, "--batch-size", 2, stdin=lines)
+        assert (done.exit_code, done.stdout) == (0, "".join(f"d{i} + c{i}\n" for i in range(12)))
 
 
 def test_run_warns_of_what_the_grammar_forbids(pargen: Path) -> None:
@@ -186,7 +202,7 @@ def test_a_block_that_does_not_end_and_places_that_do_not_suffice(tmp_path: Path
     )
     for machine in ("dat", "psm"):
         refused(hf_mech("run", source, "a b a", "--machine", machine), "7 repetitions")
-    refused(hf_mech("run", "pargen", SWAP, "--num-open-values", 3), "3 open places", "--num-open-values")
+    refused(hf_mech("run", "pargen", SWAP, "--num-open-values", 3), "3 different words", "--num-open-values")
 
 
 def test_what_is_no_program_and_no_prompt(pargen: Path, tmp_path: Path) -> None:

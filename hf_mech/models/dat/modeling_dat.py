@@ -26,6 +26,7 @@ from .dat_machine import Backend, Machine, at_columns
 from .dat_program import END, read_program
 from .dat_projection import DATProjection
 from .dat_trace import LayerState, trace_of
+from .dat_values import NIL
 
 
 @dataclass
@@ -329,9 +330,13 @@ class DATForCausalLM(DATPreTrainedModel, GenerationMixin):
     ) -> CausalLMOutputWithPast:
         r"""Runs the program and reads its output register.
 
+        Nil ends a completion. Where the register holds a stop word of the program, the logits are those of nil: the
+        word ends the completion and is no part of it. So `generate()` ends with nil, a special token.
+
         Args:
             input_ids, attention_mask, past_key_values, use_cache: see [`DATModel.forward`].
-            labels: the input tokens, -100 at tokens without a loss; the logits of each token predict the next.
+            labels: the input tokens, -100 at tokens without a loss; the logits of each token predict the next. A stop
+                word counts as the end, nil.
             logits_to_keep: compute logits for this many last tokens, or for these indices; 0 for all tokens.
         """
         states = self.dat.run(input_ids, attention_mask, past_key_values)
@@ -339,11 +344,22 @@ class DATForCausalLM(DATPreTrainedModel, GenerationMixin):
         kept = slice(-logits_to_keep, None) if isinstance(logits_to_keep, int) else logits_to_keep
         states = _States(states.registers, states.columns[:, kept], states.history)
         output = self.dat.program.parts["output"]
-        logits = self.config.logit_scale * states.register(output, self.config.vocab_size, self.dtype)
+        said = self._with_ends(states.register(output, self.config.vocab_size, self.dtype))
+        logits = self.config.logit_scale * said
         loss = None
         if labels is not None:
+            stops = torch.tensor(self.dat.program.stops, dtype=labels.dtype, device=labels.device)
+            labels = labels.masked_fill(torch.isin(labels, stops), NIL)
             loss = self.loss_function(logits=logits, labels=labels, vocab_size=self.config.vocab_size, **kwargs)
         return CausalLMOutputWithPast(loss=loss, logits=logits, past_key_values=cache)
+
+    def _with_ends(self, said: Tensor) -> Tensor:
+        """The output register [batch, length, values] with nil in place of stop words: they end the completion, too."""
+        if not self.dat.program.stops:
+            return said
+        stops = torch.tensor(self.dat.program.stops, device=said.device)
+        ends = said.index_select(-1, stops).sum(-1, keepdim=True)
+        return said.index_fill(-1, stops, 0.0).index_add(-1, stops.new_tensor([NIL]), ends)
 
     def _prepare_cache_for_generation(
         self, generation_config: Any, model_kwargs: dict, *args: Any, **kwargs: Any
