@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from ..psl.language.errors import PromptError, PromptTooLongError, PSLError
+from ..psl.language.errors import ProgramError, PromptError, PromptTooLongError, PSLError
 from ..psl.machines.machine import words_of
 
 if TYPE_CHECKING:
@@ -65,7 +65,10 @@ def compile_to_folder(
 
     config = _given(max_position_embeddings=max_position_embeddings, num_open_values=num_open_values)
     with _quiet():
-        model = compile_file(program, out, overwrite=force, **config)
+        try:
+            model = compile_file(program, out, overwrite=force, **config)
+        except OSError as error:  # a full or read-only disk
+            raise ProgramError(f"the checkpoint cannot be written to {out}: {error}") from error
     files = [path for path in out.iterdir() if path.is_file()]
     rows = {
         "registers": f"{model.config.num_registers}, of {model.config.vocab_size:,} values each",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from itertools import pairwise
@@ -119,6 +121,32 @@ def test_a_program_that_cannot_be_compiled_leaves_no_folder(tmp_path: Path) -> N
     refused(hf_mech("compile", tmp_path / "none.psl", "-o", folder), "none.psl", "pargen")
     refused(hf_mech("compile", "pargne", "-o", folder), "pargne", "pargen")
     assert not folder.exists()
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EACCES])
+@pytest.mark.parametrize("where", ["mkdir", "write_text"])
+def test_compile_to_a_full_or_read_only_disk(
+    code: int, where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, folder = tmp_path / "induction.psl", tmp_path / "made"
+    source.write_text(FIVE_LINES)
+
+    def fail(self: Path, *arguments: object, **options: object) -> None:
+        raise OSError(code, os.strerror(code), str(self))
+
+    monkeypatch.setattr(Path, where, fail)
+    done = hf_mech("compile", source, "-o", folder)
+    refused(done, f"cannot be written to {folder}", os.strerror(code))
+    assert done.stderr.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["induction.psl"]
+
+
+def test_run_restores_a_checkpoint_whose_replacement_was_killed(pargen: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "made"
+    shutil.copytree(pargen, tmp_path / ".made.old")  # a kill between the two renames
+    done = hf_mech("run", folder, SWAP)
+    assert (done.exit_code, done.stdout, done.stderr) == (0, "K L V F G H .\n", "")
+    assert [path.name for path in tmp_path.iterdir()] == ["made"]
 
 
 # ----------------------------------------------------------------------------------------------------------------- run
