@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -160,7 +161,8 @@ def test_rows_are_picked_repeated_and_put_in_order(compiled: tuple[DATForCausalL
 def test_reset_and_length(compiled: tuple[DATForCausalLM, Any]) -> None:
     model, tokenizer = compiled
     cache = begun(model, tokenizer, ["a b"])
-    assert (cache.get_seq_length(), cache.is_initialized, cache.get_max_cache_shape()) == (3, True, -1)
+    assert (cache.get_seq_length(), cache.is_initialized) == (3, True)
+    assert cache.get_max_length() == cache.get_max_length(0) == cache.get_max_cache_shape() == -1
     cache.reset()
     assert (cache.get_seq_length(), cache.is_initialized, cache.memory()) == (0, False, 0)
     prompt = batch(tokenizer, ["b a ."])
@@ -181,6 +183,6 @@ def test_memory_counts_every_tensor_once() -> None:
 def test_a_cache_of_another_kind() -> None:
     model, tokenizer = compile_program(COUNTDOWN, max_position_embeddings=20, num_open_values=9)
     prompts = batch(tokenizer, ["a b"])
-    for call in (model, model.dat, model.generate):
+    for call in (model, model.dat, partial(model.generate, max_new_tokens=2)):
         with pytest.raises(DATInputError, match="must be a DATCache, got DynamicCache"):
-            call(**prompts, past_key_values=DynamicCache(), max_new_tokens=2)
+            call(**prompts, past_key_values=DynamicCache())

@@ -23,6 +23,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "dat_errors": [
             "DATBackendError",
             "DATConfigError",
+            "DATEmbeddingError",
             "DATError",
             "DATInputError",
             "DATLengthError",
@@ -42,6 +43,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .dat_cache import DATCache as DATCache
     from .dat_errors import DATBackendError as DATBackendError
     from .dat_errors import DATConfigError as DATConfigError
+    from .dat_errors import DATEmbeddingError as DATEmbeddingError
     from .dat_errors import DATError as DATError
     from .dat_errors import DATInputError as DATInputError
     from .dat_errors import DATLengthError as DATLengthError
