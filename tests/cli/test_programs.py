@@ -194,10 +194,31 @@ def test_run_warns_of_what_the_grammar_forbids(pargen: Path) -> None:
     done = hf_mech("run", pargen, repeated, "Q is no prompt of the grammar", SWAP)
     assert done.exit_code == 0
     assert len(done.stdout.splitlines()) == 3
-    _, warning, *no_prompts = done.stderr.split("hf-mech: warning: ")
+    _, warning, *no_prompts, cut = done.stderr.split("hf-mech: warning: ")
     assert len(no_prompts) == 2
+    assert cut.startswith("prompt 2: The completion was cut")
     assert all("no prompt of templatic generation" in text for text in no_prompts)
     assert "'a': no symbol can be repeated within the <question> of example 1" in warning
+
+
+@pytest.mark.parametrize("machine", ["dat", "psm", "qkvm"])
+def test_run_tells_that_a_completion_was_cut(machine: str, pargen: Path, tmp_path: Path) -> None:
+    done = hf_mech("run", pargen, "a", SWAP, "--machine", machine)
+    assert (done.exit_code, done.stdout) == (0, f"{' '.join(['a'] * 64)}\nK L V F G H .\n")
+    (note,) = done.stderr.splitlines()
+    assert note.startswith("hf-mech: warning: prompt 1: The completion was cut after 64 words")
+    assert "(nil or 'Q'). --max-new-tokens" in note
+    assert "This is no prompt of templatic generation. " in note
+    source = tmp_path / "induction.psl"
+    source.write_text(FIVE_LINES)
+    (note,) = hf_mech("run", source, "a b a", "--machine", machine).stderr.splitlines()
+    assert note.endswith("cut after 64 words: the program did not end it (nil). --max-new-tokens sets another bound.")
+
+
+def test_a_bound_that_the_user_set_needs_no_note(pargen: Path) -> None:
+    for command in ("run", "trace"):
+        assert hf_mech(command, pargen, "a", "--max-new-tokens", 64).stderr == ""
+    assert "cut after 64 words" in hf_mech("trace", pargen, "a", "--generate").stderr
 
 
 def test_a_program_without_q_and_a_has_no_grammar(tmp_path: Path) -> None:
