@@ -63,7 +63,7 @@ class Network:
         """The completions, up to the stop word."""
         batch = self.tokenizer(list(prompts), padding=True, return_tensors="pt")
         said = self.model.generate(**batch, max_new_tokens=max_new_tokens)[:, batch["input_ids"].shape[1] :]
-        return [text.removesuffix(" Q") for text in self.tokenizer.batch_decode(said, skip_special_tokens=True)]
+        return self.tokenizer.batch_decode(said, skip_special_tokens=True)
 
     def complete(self, pairs: Pairs, batch_size: int) -> None:
         """Completes all prompts. Raises AssertionError if one is wrong: only right results are timed."""

@@ -7,6 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from ..psl.checkpoint_folder import restore
 from ..psl.language.errors import ProgramError, PSLError
 from ..psl.language.functions import DEFAULT_LIMIT
 from ..psl.language.syntax import Program
@@ -49,7 +50,7 @@ class OpenedProgram:
         self._config = config
         self._program: Program | None = None
         packaged = source in program_names() and not (Path(source) / "config.json").is_file()
-        self.from_checkpoint = Path(source).is_dir() and not packaged
+        self.from_checkpoint = not packaged and restore(Path(source).resolve())  # should a compilation have been killed
         if self.from_checkpoint:
             if config:
                 raise ProgramError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from io import StringIO
 from itertools import islice
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from ..psl.language.errors import PromptError, PromptTooLongError, PSLError
+from ..psl.language.errors import ProgramError, PromptError, PromptTooLongError, PSLError
 from ..psl.machines.machine import words_of
 
 if TYPE_CHECKING:
@@ -47,7 +47,10 @@ _Machine = Annotated[
     Literal["dat", "psm", "qkvm"],
     typer.Option(help="The transformer, or one of the symbolic machines."),
 ]
-_MaxNewTokens = Annotated[int, typer.Option(min=1, help="The most words of a completion.")]
+_MaxNewTokens = Annotated[
+    int | None, typer.Option(min=1, help="The most words of a completion; 64.", show_default=False)
+]
+_MOST_WORDS = 64
 
 
 def compile_to_folder(
@@ -65,7 +68,10 @@ def compile_to_folder(
 
     config = _given(max_position_embeddings=max_position_embeddings, num_open_values=num_open_values)
     with _quiet():
-        model = compile_file(program, out, overwrite=force, **config)
+        try:
+            model = compile_file(program, out, overwrite=force, **config)
+        except OSError as error:  # a full or read-only disk
+            raise ProgramError(f"the checkpoint cannot be written to {out}: {error}") from error
     files = [path for path in out.iterdir() if path.is_file()]
     rows = {
         "registers": f"{model.config.num_registers}, of {model.config.vocab_size:,} values each",
@@ -90,7 +96,7 @@ def run_prompts(
         typer.Argument(metavar="[PROMPT]...", help="Prompts; without one, the lines of stdin.", show_default=False),
     ] = None,
     machine: _Machine = "dat",
-    max_new_tokens: _MaxNewTokens = 64,
+    max_new_tokens: _MaxNewTokens = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Lines of stdin at once, for the transformer.")] = 32,
     max_position_embeddings: _Positions = None,
     num_open_values: _OpenValues = None,
@@ -105,11 +111,16 @@ def run_prompts(
         for batch in _batches(prompts, batch_size):
             for prompt in batch:
                 _warn_of_grammar(opened.qkvl, prompt)
-            completions = _completions(opened, [prompt for prompt in batch if prompt.strip()], machine, max_new_tokens)
+            most = max_new_tokens or _MOST_WORDS
+            completions = _completions(opened, [prompt for prompt in batch if prompt.strip()], machine, most)
             for prompt in batch:
                 done += 1
-                with _errors_say_how_to_mend(opened, f"prompt {done}: " if done > 1 or len(batch) > 1 else ""):
-                    typer.echo(next(completions) if prompt.strip() else "")
+                where = f"prompt {done}: " if done > 1 or len(batch) > 1 else ""
+                with _errors_say_how_to_mend(opened, where):
+                    words = next(completions) if prompt.strip() else ()
+                typer.echo(" ".join(words))
+                if len(words) == most and max_new_tokens is None:
+                    _warn_of_a_cut(opened.qkvl, prompt, where)
 
 
 def trace_prompt(
@@ -126,7 +137,7 @@ def trace_prompt(
     ] = None,
     generate: Annotated[bool, typer.Option("--generate", help="Follow the generated cells, too.")] = False,
     machine: _Machine = "dat",
-    max_new_tokens: _MaxNewTokens = 64,
+    max_new_tokens: _MaxNewTokens = None,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write all states of all cells here.")
     ] = None,
@@ -155,7 +166,7 @@ def trace_prompt(
         layers = wanted_layers(opened.qkvl, layer or [])
         _warn_of_grammar(opened.qkvl, prompt)
         with _errors_say_how_to_mend(opened):
-            run = opened.run(prompt, machine=machine, max_new_tokens=max_new_tokens if generate else 1)
+            run = opened.run(prompt, machine=machine, max_new_tokens=max_new_tokens or _MOST_WORDS if generate else 1)
 
     def show(console: Console) -> None:
         tables = TraceTables(run, opened.qkvl, names, console.width, marks=console.color_system is None)
@@ -167,6 +178,8 @@ def trace_prompt(
         console.print(f"\n{said}: {' '.join(run.completion) or 'none'}", markup=False, highlight=False)
 
     show(_console())
+    if generate and max_new_tokens is None and len(run.completion) == _MOST_WORDS:
+        _warn_of_a_cut(opened.qkvl, prompt)
     if json_file is not None:
         record = _record(opened, run, prompt, machine)
         typer.echo(f"Wrote {write_text_atomically(json_file, json.dumps(record, ensure_ascii=False, indent=1))}")
@@ -215,27 +228,48 @@ def _batches(prompts: list[str] | None, size: int) -> Iterator[list[str]]:
 
 def _completions(
     opened: OpenedProgram, prompts: list[str], machine: Literal["dat", "psm", "qkvm"], most: int
-) -> Iterator[str]:
+) -> Iterator[Sequence[str]]:
+    """The words of each completion."""
     if machine == "dat":
         from ..psl.completions import complete_batch
 
         model, tokenizer = opened.network
-        if not opened.from_checkpoint:
-            tokenizer.forget()  # so any number of lines may have new words
-        yield from (completion.text for completion in complete_batch(model, tokenizer, prompts, most))
+        yield from (completion.words for completion in complete_batch(model, tokenizer, prompts, most))
         return
     for prompt in prompts:
-        yield " ".join(opened.run(prompt, machine=machine, max_new_tokens=most).completion)
+        yield opened.run(prompt, machine=machine, max_new_tokens=most).completion
 
 
 def _warn_of_grammar(qkvl: QKVLProgram, prompt: str) -> None:
     """Warns on stderr if a prompt that begins with Q is not valid templatic generation. It is run anyway."""
+    from ..templatic.template import QUESTION
+
+    if prompt.split()[:1] == [QUESTION]:
+        for text in _faults(qkvl, prompt):
+            typer.echo(f"hf-mech: warning: {text}", err=True)
+
+
+def _warn_of_a_cut(qkvl: QKVLProgram, prompt: str, where: str = "") -> None:
+    """Warns on stderr that the default bound ended a completion, and if the prompt has not the program's form."""
+    from ..templatic.template import QUESTION
+
+    ends = " or ".join(["nil", *(repr(word) for word in qkvl.stop)])
+    text = (
+        f"{where}The completion was cut after {_MOST_WORDS} words: the program did not end it ({ends}). "
+        "--max-new-tokens sets another bound."
+    )
+    faults = [] if prompt.split()[:1] == [QUESTION] else _faults(qkvl, prompt)  # those of the others are known by now
+    typer.echo(f"hf-mech: warning: {' '.join([text, *faults])}", err=True)
+
+
+def _faults(qkvl: QKVLProgram, prompt: str) -> list[str]:
+    """Faults of a prompt by the grammar of templatic generation; none for a program that does not read it."""
     from ..templatic.check import check_prompt
     from ..templatic.errors import GrammarWarning, TemplaticError
     from ..templatic.template import ANSWER, QUESTION
 
-    if prompt.split()[:1] != [QUESTION] or not {QUESTION, ANSWER} <= set(qkvl.constants_map.values()):
-        return
+    if not {QUESTION, ANSWER} <= set(qkvl.constants_map.values()):
+        return []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", GrammarWarning)
         said = []
@@ -243,8 +277,7 @@ def _warn_of_grammar(qkvl: QKVLProgram, prompt: str) -> None:
             check_prompt(prompt)
         except TemplaticError as error:
             said = [f"This is no prompt of templatic generation. {error}"]
-    for text in [*(str(warning.message) for warning in caught), *said]:
-        typer.echo(f"hf-mech: warning: {text}", err=True)
+    return [*(str(warning.message) for warning in caught), *said]
 
 
 @contextmanager

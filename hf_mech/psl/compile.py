@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
+
 from ..models.dat.configuration_dat import DATConfig
 from ..models.dat.modeling_dat import DATForCausalLM
 from ..models.dat.tokenization_dat import DATTokenizer
+from .checkpoint_folder import replacing, restore
 from .language.check import check_program
 from .language.errors import ProgramError
 from .language.functions import DEFAULT_LIMIT
@@ -70,7 +72,8 @@ def compile_file(
 ) -> DATForCausalLM:
     """Compiles a program and writes a checkpoint: weights, configuration, tokenizer, code, the program's text.
 
-    The folder is first written under a temporary name and then renamed: it is complete or absent.
+    The folder is written under another name and then renamed: it is complete or absent. A kill leaves the old or the
+    new checkpoint under its name, or the old one to be restored by the next call, also of `hf-mech run`.
 
     Args:
         source: the program's file, or the name of one of the package's programs.
@@ -81,43 +84,27 @@ def compile_file(
     Raises:
         PSLError: the program cannot be read or not be compiled exactly, or the folder is not free.
         DATConfigError: invalid arguments.
-        OSError: the folder cannot be written.
+        OSError: the folder cannot be written; an earlier checkpoint is still there.
     """
     program = read_program(source if isinstance(source, str) else Path(source))
     folder = Path(folder).resolve()
+    restore(folder)
     _check_free(folder, overwrite)
     model, tokenizer = compile_program(program, **config)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    made = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
-    try:
-        model.save_pretrained(made)
+    with replacing(folder) as made:
+        try:
+            model.save_pretrained(made)
+        except SafetensorError as error:  # a full disk, by the library's own error
+            raise OSError(f"{folder} cannot be written: {error}") from error
         tokenizer.save_pretrained(made)
         (made / PROGRAM_FILE).write_text(program.source, "utf-8", newline="")
-        _replace(folder, made)
-    finally:
-        shutil.rmtree(made, ignore_errors=True)
     return model
 
 
 def _check_free(folder: Path, overwrite: bool) -> None:
+    if not folder.name:
+        raise ProgramError(f"{folder} is the root of the file system; name a folder for the checkpoint")
     if folder.exists() and not folder.is_dir():
         raise ProgramError(f"{folder} is a file; name a folder for the checkpoint")
     if folder.is_dir() and not overwrite and any(folder.iterdir()):
         raise ProgramError(f"{folder} is not empty; name another folder, or replace the checkpoint there (--force)")
-
-
-def _replace(folder: Path, made: Path) -> None:
-    """Replaces an old folder by a new one, if the old one has no files that the new one lacks."""
-    if folder.is_dir():
-        foreign = {path.name for path in folder.iterdir()} - {path.name for path in made.iterdir()} - {"__pycache__"}
-        if foreign:
-            raise ProgramError(
-                f"{folder} also has {', '.join(sorted(foreign)[:5])}, which a compiled program has not; nothing there "
-                "was changed. Name another folder, or move these files first"
-            )
-        old = made.with_suffix(".old")
-        folder.rename(old)
-        made.rename(folder)
-        shutil.rmtree(old)
-    else:
-        made.rename(folder)

@@ -62,9 +62,8 @@ def _generate(
     batch = tokenizer(list(prompts), padding=True, return_tensors="pt").to(model.device)
     with torch.no_grad():
         rows = model.generate(**batch, max_new_tokens=max_new_tokens)[:, batch["input_ids"].shape[1] :].tolist()
-    stops = {NIL, *model.config.eos_token_id}
     completions = []
     for row in rows:
-        end = next((place for place, token in enumerate(row) if token in stops), None)
+        end = next((place for place, token in enumerate(row) if token == NIL), None)
         completions.append(Completion(tuple(tokenizer.convert_ids_to_tokens(row[:end])), ended=end is not None))
     return completions

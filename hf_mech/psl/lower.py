@@ -9,8 +9,8 @@
 | `x[N] == y[N]@F`, no n in the production | `x: x` | `x: y@F` |
 
 `!=`, `in` and `not in` are in the entry of the test's right side: `["!=", "y@F"]`, `["in", "C", "D"]`. A production
-without n has `p: p` in query and key: n = N. If an entry is taken, the next test uses another backquote, so several
-tests of one register and cell all count.
+without n has `p: p` in query and key: n = N. If an entry is taken, the next test uses another backquote (or a number
+behind one, see `primed`), so several tests of one register and cell all count.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from .language.errors import QKVLError
 from .language.functions import DEFAULT_LIMIT, function_tables
 from .language.syntax import Assignment, Constants, Production, Program, Reference, Repeat, Test
-from .qkvl import PRIME, JSONSource, QKVLProduction, QKVLProgram, QKVLRepeat, Source
+from .qkvl import JSONSource, QKVLProduction, QKVLProgram, QKVLRepeat, Source, primed
 
 
 def lower_program(program: Program, max_position_embeddings: int = DEFAULT_LIMIT) -> QKVLProgram:
@@ -58,18 +58,26 @@ class _Entries:
     q: dict[str, JSONSource] = field(default_factory=dict)
     k: dict[str, JSONSource] = field(default_factory=dict)
 
-    def add(self, target: str, query: JSONSource, key: JSONSource) -> None:
-        """Sets `target`, or its next free primed form; equal entries are merged."""
-        while target in self.q:
-            if (self.q[target], self.k[target]) == (query, key):
-                return
-            target += PRIME
+    _found: set[tuple[str, str, str]] = field(default_factory=set)
+    _next: dict[str, int] = field(default_factory=dict)
+
+    def add(self, register: str, prime: bool, query: JSONSource, key: JSONSource) -> None:
+        """Adds an entry under the register's first free name, with a prime if `prime`; equal entries are merged."""
+        entry = (register, repr(query), repr(key))
+        if entry in self._found:
+            return
+        self._found.add(entry)
+        target = register
+        if prime or register in self.q:
+            times = self._next[register] = self._next.get(register, 0) + 1
+            target = primed(register, times)
         self.q[target], self.k[target] = query, key
 
 
 class _Lowering:
     def __init__(self, program: Program) -> None:
         self.short = program.registers
+        self.shorts = frozenset(program.registers.values())
         self.position = program.registers[program.system["position"]]
 
     def blocks(self, statements: Iterable[Production | Repeat]) -> tuple[QKVLProduction | QKVLRepeat, ...]:
@@ -90,7 +98,7 @@ class _Lowering:
         for test in production.tests:
             entries.add(*self._entry(test, production.reads_n))
         if not production.reads_n:
-            entries.add(self.position, self.position, self.position)
+            entries.add(self.position, False, self.position, self.position)
         values = {self.short[item.register]: self._value(item, production) for item in production.assignments}
         return QKVLProduction(
             q=entries.q,
@@ -101,19 +109,19 @@ class _Lowering:
             layer_comment=production.comment,
         )
 
-    def _entry(self, test: Test, reads_n: bool) -> tuple[str, JSONSource, JSONSource]:
-        """A test's register, query source and key source: Table (65)."""
+    def _entry(self, test: Test, reads_n: bool) -> tuple[str, bool, JSONSource, JSONSource]:
+        """A test's register, whether it takes a prime, its query source and key source: Table (65)."""
         left, right = self.short[test.left.register], self._right(test)
         if isinstance(test.right, Constants):
-            return (left + PRIME, right, left) if test.left.cell == "n" else (left, left, right)
+            return (left, True, right, left) if test.left.cell == "n" else (left, False, left, right)
         cells = (test.left.cell, test.right.cell)
         if cells == ("n", "N"):
-            return left + PRIME, right, left
+            return left, True, right, left
         if cells == ("N", "n"):
             # The image stays on one side with its negation: `!=` holds for a value without an image.
-            return self.short[test.right.register] + PRIME, left, right
+            return self.short[test.right.register], True, left, right
         if cells == ("N", "N") and not reads_n:
-            return left, left, right
+            return left, False, left, right
         raise QKVLError(
             f"line {test.left.place.line}: `{test}` compares two registers of one cell in a production that reads n, "
             f"which no query and key can express; make it two productions"
@@ -125,14 +133,14 @@ class _Lowering:
         else:
             several = test.operator in ("in", "not in")
             source = Source(constants=test.right.values, several=several, negated=test.negated)
-        return source.to_json(self.short.values())
+        return source.to_json(self.shorts)
 
     def _value(self, assignment: Assignment, production: Production) -> JSONSource:
         if isinstance(assignment.value, str):
-            return Source(constants=(assignment.value,)).to_json(self.short.values())
+            return Source(constants=(assignment.value,)).to_json(self.shorts)
         if assignment.value.cell == "N" and production.reads_n:
             raise QKVLError(
                 f"line {assignment.place.line}: `{assignment}` copies from the updated cell in a production that "
                 f"reads n, but a value is made by n; make it two productions"
             )
-        return Source(self.short[assignment.value.register], assignment.value.function).to_json(self.short.values())
+        return Source(self.short[assignment.value.register], assignment.value.function).to_json(self.shorts)

@@ -17,6 +17,7 @@ and `layer_comment`, `causal_attn` and `right_match`, are optional in the input.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -28,12 +29,23 @@ from .language.syntax import DEFAULT_BOUND
 PRIME = "`"
 """The suffix of a short name if a query or key uses the register a second time (App. K.1)."""
 
+_MOST_PRIMES = 8
+_PRIMED = re.compile(rf"{PRIME}+|{PRIME}[1-9][0-9]*")
+
 JSONSource = str | list[str]
 Instructions = Mapping[str, JSONSource]
 """Register to be set -> source; App. J calls it a registers-dictionary."""
 
 _DEEPEST = 64
 _ROLES = ("symbol", "position", "output", "parse", "eop")
+
+
+def primed(short: str, times: int) -> str:
+    """The target of a register's further uses in a query and key: ``s` ``, ``` s`` ```, ...; the ninth is ``s`9 ``.
+
+    Numbers keep the names short: a production may have thousands of tests of one register.
+    """
+    return short + PRIME * times if times <= _MOST_PRIMES else f"{short}{PRIME}{times}"
 
 
 @dataclass(frozen=True)
@@ -197,6 +209,12 @@ class QKVLProgram:
         return _Reader(json).program()
 
 
+def _unprimed(target: str) -> str:
+    """The short name of a target; the target itself if its suffix is no prime."""
+    short, mark, rest = target.partition(PRIME)
+    return short if _PRIMED.fullmatch(mark + rest) else target
+
+
 def _copied(instructions: Instructions) -> dict[str, JSONSource]:
     return {target: list(source) if isinstance(source, list) else source for target, source in instructions.items()}
 
@@ -320,7 +338,7 @@ class _Reader:
             if target not in query or target not in key:
                 missing = "k" if target in query else "q"
                 raise QKVLError(f"{path}.{missing}: lacks {target!r}, with which the other would be compared")
-            self._known(target.rstrip(PRIME), self.short_names, f"{path}.q")
+            self._known(_unprimed(target), self.short_names, f"{path}.q")
             sides = [
                 self._source(side[target], f"{path}.{name}[{target!r}]") for name, side in (("q", query), ("k", key))
             ]

@@ -44,7 +44,7 @@ def trace_figure(
     batch = tokenizer(prompt, return_tensors="pt")
     room = model.config.max_position_embeddings - batch["input_ids"].shape[1]
     said = model.generate(**batch, max_new_tokens=room)
-    *groups, _ = model.dat.trace(said)  # the last cell holds the stop word
+    groups = model.dat.trace(said)
     trace = _Trace(model, tokenizer, groups, (*corners, symbol))
     completion = tokenizer.decode(said[0, batch["input_ids"].shape[1] :], skip_special_tokens=True)
     return program_figure(
@@ -55,7 +55,7 @@ def trace_figure(
         corners=tuple(corners),
         says=symbol,
         neutral=tuple(neutral),
-        title=f"{prompt}   →   {completion.rpartition(' ')[0]}",
+        title=f"{prompt}   →   {completion}",
     )
 
 

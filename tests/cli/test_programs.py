@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from itertools import pairwise
@@ -121,6 +123,32 @@ def test_a_program_that_cannot_be_compiled_leaves_no_folder(tmp_path: Path) -> N
     assert not folder.exists()
 
 
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EACCES])
+@pytest.mark.parametrize("where", ["mkdir", "write_text"])
+def test_compile_to_a_full_or_read_only_disk(
+    code: int, where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, folder = tmp_path / "induction.psl", tmp_path / "made"
+    source.write_text(FIVE_LINES)
+
+    def fail(self: Path, *arguments: object, **options: object) -> None:
+        raise OSError(code, os.strerror(code), str(self))
+
+    monkeypatch.setattr(Path, where, fail)
+    done = hf_mech("compile", source, "-o", folder)
+    refused(done, f"cannot be written to {folder}", os.strerror(code))
+    assert done.stderr.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["induction.psl"]
+
+
+def test_run_restores_a_checkpoint_whose_replacement_was_killed(pargen: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "made"
+    shutil.copytree(pargen, tmp_path / ".made.old")  # a kill between the two renames
+    done = hf_mech("run", folder, SWAP)
+    assert (done.exit_code, done.stdout, done.stderr) == (0, "K L V F G H .\n", "")
+    assert [path.name for path in tmp_path.iterdir()] == ["made"]
+
+
 # ----------------------------------------------------------------------------------------------------------------- run
 
 
@@ -131,6 +159,18 @@ def test_run_completes_prompts_on_each_machine(machine: str, compiled: bool, par
     assert (done.exit_code, done.stdout, done.stderr) == (0, "K L V F G H .\nfep or not wug .\n", "")
 
 
+@pytest.mark.parametrize("machine", ["dat", "psm", "qkvm"])
+@pytest.mark.parametrize("word", ["<nil>", "<eop>", "b<nil>c"])
+def test_run_takes_every_text_as_data(machine: str, word: str, tmp_path: Path) -> None:
+    """`id.psl`, the program that copies the symbol."""
+    source = tmp_path / "id.psl"
+    source.write_text(
+        "".join(FIVE_LINES.splitlines(True)[:2]) + "where position[N] == position[N]:\n    symbol[N] = symbol[N]\n"
+    )
+    done = hf_mech("run", source, f"a {word}", "--machine", machine, "--max-new-tokens", 2)
+    assert (done.exit_code, done.stdout, done.stderr) == (0, f"{word} {word}\n", "")
+
+
 @pytest.mark.parametrize("machine", ["dat", "psm"])
 def test_run_reads_stdin_line_by_line(machine: str, pargen: Path) -> None:
     lines = f"{SWAP}\n\n{ENGLISH}\n{SWAP}"
@@ -139,10 +179,14 @@ def test_run_reads_stdin_line_by_line(machine: str, pargen: Path) -> None:
     assert done.stdout == "K L V\n\nfep or not\nK L V\n"
 
 
-def test_run_places_new_words_anew_in_every_batch() -> None:
+def test_run_meets_any_number_of_words(tmp_path: Path) -> None:
+    """Twelve open places: those of one batch."""
     lines = "".join(f"Q a{i} + b{i} A b{i} + a{i} Q c{i} + d{i} A\n" for i in range(12))
-    done = hf_mech("run", "pargen", "--num-open-values", 12, "--batch-size", 2, stdin=lines)
-    assert (done.exit_code, done.stdout) == (0, "".join(f"d{i} + c{i}\n" for i in range(12)))
+    folder = tmp_path / "pargen"
+    assert hf_mech("compile", "pargen", "-o", folder, "--num-open-values", 12).exit_code == 0
+    for program in (("pargen", "--num-open-values", 12), (folder,)):
+        done = hf_mech("run", *program, "--batch-size", 2, stdin=lines)
+        assert (done.exit_code, done.stdout) == (0, "".join(f"d{i} + c{i}\n" for i in range(12)))
 
 
 def test_run_warns_of_what_the_grammar_forbids(pargen: Path) -> None:
@@ -150,10 +194,31 @@ def test_run_warns_of_what_the_grammar_forbids(pargen: Path) -> None:
     done = hf_mech("run", pargen, repeated, "Q is no prompt of the grammar", SWAP)
     assert done.exit_code == 0
     assert len(done.stdout.splitlines()) == 3
-    _, warning, *no_prompts = done.stderr.split("hf-mech: warning: ")
+    _, warning, *no_prompts, cut = done.stderr.split("hf-mech: warning: ")
     assert len(no_prompts) == 2
+    assert cut.startswith("prompt 2: The completion was cut")
     assert all("no prompt of templatic generation" in text for text in no_prompts)
     assert "'a': no symbol can be repeated within the <question> of example 1" in warning
+
+
+@pytest.mark.parametrize("machine", ["dat", "psm", "qkvm"])
+def test_run_tells_that_a_completion_was_cut(machine: str, pargen: Path, tmp_path: Path) -> None:
+    done = hf_mech("run", pargen, "a", SWAP, "--machine", machine)
+    assert (done.exit_code, done.stdout) == (0, f"{' '.join(['a'] * 64)}\nK L V F G H .\n")
+    (note,) = done.stderr.splitlines()
+    assert note.startswith("hf-mech: warning: prompt 1: The completion was cut after 64 words")
+    assert "(nil or 'Q'). --max-new-tokens" in note
+    assert "This is no prompt of templatic generation. " in note
+    source = tmp_path / "induction.psl"
+    source.write_text(FIVE_LINES)
+    (note,) = hf_mech("run", source, "a b a", "--machine", machine).stderr.splitlines()
+    assert note.endswith("cut after 64 words: the program did not end it (nil). --max-new-tokens sets another bound.")
+
+
+def test_a_bound_that_the_user_set_needs_no_note(pargen: Path) -> None:
+    for command in ("run", "trace"):
+        assert hf_mech(command, pargen, "a", "--max-new-tokens", 64).stderr == ""
+    assert "cut after 64 words" in hf_mech("trace", pargen, "a", "--generate").stderr
 
 
 def test_a_program_without_q_and_a_has_no_grammar(tmp_path: Path) -> None:
@@ -186,7 +251,7 @@ def test_a_block_that_does_not_end_and_places_that_do_not_suffice(tmp_path: Path
     )
     for machine in ("dat", "psm"):
         refused(hf_mech("run", source, "a b a", "--machine", machine), "7 repetitions")
-    refused(hf_mech("run", "pargen", SWAP, "--num-open-values", 3), "3 open places", "--num-open-values")
+    refused(hf_mech("run", "pargen", SWAP, "--num-open-values", 3), "3 different words", "--num-open-values")
 
 
 def test_what_is_no_program_and_no_prompt(pargen: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,12 +24,10 @@ def pargen() -> tuple[DATForCausalLM, DATTokenizer]:
 
 
 def completions(model: DATForCausalLM, tokenizer: Any, prompts: list[str], **options: Any) -> list[str]:
-    """What follows each prompt, without the stop word."""
+    """The text after each prompt."""
     batch = tokenizer(prompts, padding=True, return_tensors="pt")
     new = model.generate(**batch, **{"max_new_tokens": 30, **options})[:, batch["input_ids"].shape[1] :]
-    stops = {tokenizer.convert_ids_to_tokens(index) for index in model.config.eos_token_id}
-    texts = (tokenizer.decode(row, skip_special_tokens=True).split() for row in new)
-    return [" ".join(word for word in text if word not in stops) for text in texts]
+    return tokenizer.batch_decode(new, skip_special_tokens=True)
 
 
 def test_the_nine_prompts_in_one_batch(pargen: tuple[DATForCausalLM, DATTokenizer]) -> None:
@@ -64,11 +63,11 @@ def test_a_pipeline_of_model_and_tokenizer(pargen: tuple[DATForCausalLM, DATToke
     generator = pipeline("text-generation", model=model, tokenizer=tokenizer)
     (prompt, expected), (other, longer) = NINE["act2pass"], NINE["swap"]
     made = generator(prompt, return_full_text=False, max_new_tokens=20)
-    assert made[0]["generated_text"].split()[: len(expected.split())] == expected.split()
+    assert made[0]["generated_text"] == expected
     whole = generator([prompt, other], batch_size=2, return_full_text=False, max_new_tokens=20)
-    assert [rows[0]["generated_text"].replace(" Q", "").strip() for rows in whole] == [expected, longer]
-    full = generator(prompt, max_new_tokens=20)
-    assert full[0]["generated_text"].startswith(prompt)
+    assert [rows[0]["generated_text"] for rows in whole] == [expected, longer]
+    full = generator(f"{prompt} ", max_new_tokens=20)  # the pipeline puts nothing between prompt and completion
+    assert full[0]["generated_text"] == f"{prompt} {expected}"
 
 
 def test_a_streamer_says_word_after_word(
@@ -78,7 +77,52 @@ def test_a_streamer_says_word_after_word(
     prompt, expected = NINE["act2pass"]
     streamer = TextStreamer(tokenizer, skip_prompt=True, skip_special_tokens=True)
     model.generate(**tokenizer(prompt, return_tensors="pt"), max_new_tokens=20, streamer=streamer)
-    assert capsys.readouterr().out.split()[: len(expected.split())] == expected.split()
+    assert capsys.readouterr().out == f"{expected}\n"
+
+
+def test_the_end_is_a_special_token_and_a_stop_word_of_the_prompt_is_a_word(
+    pargen: tuple[DATForCausalLM, DATTokenizer],
+) -> None:
+    """`generate` gives the completion of the data set; the Q of the prompt is no end."""
+    model, tokenizer = pargen
+    prompt, expected = NINE["swap"]
+    batch = tokenizer(prompt, return_tensors="pt")
+    whole = model.generate(**batch, max_new_tokens=20)
+    assert tokenizer.decode(whole[0], skip_special_tokens=True) == f"{prompt} {expected}"
+    assert whole[0, -1] == model.config.eos_token_id == tokenizer.eos_token_id == 0
+    # the register itself still holds the stop word
+    values = model.dat(whole[:, :-1]).register_values[0, -1, model.dat.program.parts["output"]]
+    assert tokenizer.decode(values) == "Q"
+
+
+@pytest.mark.parametrize("backend", ["gather", "dense", "relaxed"])
+def test_a_stop_word_as_a_label_is_the_end(backend: str) -> None:
+    model, tokenizer = compile_program(
+        program_text("pargen"), max_position_embeddings=24, num_open_values=9, backend=backend, relaxation_temperature=0
+    )
+    batch = tokenizer("Q a b A b . Q c b A", "b . Q", return_tensors="pt")
+    labels = batch["input_ids"].clone()
+    labels[:, :-3] = -100
+    loss = model(**batch, labels=labels).loss
+    ended = labels.where(labels != tokenizer.convert_tokens_to_ids("Q"), 0)
+    assert loss < 1e-6
+    assert loss == model(**batch, labels=ended).loss
+
+
+def test_a_checkpoint_with_the_ends_of_an_earlier_version(
+    pargen: tuple[DATForCausalLM, DATTokenizer], tmp_path: Path
+) -> None:
+    """Its configuration lists the stop words beside nil."""
+    model, tokenizer = pargen
+    model.save_pretrained(tmp_path)
+    ends = [0, tokenizer.convert_tokens_to_ids("Q")]
+    for name in ("config.json", "generation_config.json"):
+        text = json.loads((tmp_path / name).read_text())
+        (tmp_path / name).write_text(json.dumps({**text, "eos_token_id": ends}))
+    prompt, expected = NINE["swap"]
+    loaded = DATForCausalLM.from_pretrained(tmp_path)
+    assert loaded.generation_config.eos_token_id == ends
+    assert completions(loaded, tokenizer, [prompt]) == [expected]
 
 
 def test_logits_to_keep_are_the_last_ones(pargen: tuple[DATForCausalLM, DATTokenizer]) -> None:

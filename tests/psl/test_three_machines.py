@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hf_mech.psl.compile import compile_program
 from hf_mech.psl.language.errors import PSLError
 from hf_mech.psl.language.syntax import Program
-from hf_mech.psl.library import program_names, read_program
+from hf_mech.psl.library import load_program, program_names, read_program
 from hf_mech.psl.lower import lower_program
 from hf_mech.psl.machines.dat import DAT
 from hf_mech.psl.machines.machine import Run
@@ -60,3 +60,25 @@ def test_programs_of_the_package_on_the_papers_prompts(name: str) -> None:
         assert meaning.completion == completion.split()
         assert_same_runs(meaning, qkvm.run(prompt))
         assert_same_runs(meaning, network.run(prompt))
+
+
+LIKE_MARKS = """
+registers: {symbol: 's', position: 'p', said: 'x'}
+system: {symbol: symbol, position: position, output: said}
+constants: {nothing: "<nil>"}
+stop: ["<eop>"]
+where position[N] == position[N]:
+    said[N] = symbol[N]
+where symbol[n] == nothing and position[n] == position[N]@pos_decrement:
+    said[N] = nothing
+where symbol[n] == "a<nil>b" and position[n] == position[N]@pos_decrement:
+    said[N] = "<eop>"
+"""
+"""Says the last word again; after a constant, or a stop word, that look like the marks of the tokenizer, says these."""
+
+
+@pytest.mark.parametrize("prompt", ["a <nil>", "<nil>", "<eop> b", "<nil> a", "b <eop>", "a a<nil>b", "a<nil>b c"])
+def test_words_that_look_like_marks(prompt: str) -> None:
+    assert_agreement(load_program(LIKE_MARKS), prompt.split())
+    plain = LIKE_MARKS.partition("where symbol")[0].replace('nothing: "<nil>"', "").replace('"<eop>"', '"."')
+    assert_agreement(load_program(plain), prompt.split())

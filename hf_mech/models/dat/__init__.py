@@ -24,6 +24,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "DATBackendError",
             "DATCheckpointError",
             "DATConfigError",
+            "DATEmbeddingError",
             "DATError",
             "DATInputError",
             "DATLengthError",
@@ -44,6 +45,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .dat_errors import DATBackendError as DATBackendError
     from .dat_errors import DATCheckpointError as DATCheckpointError
     from .dat_errors import DATConfigError as DATConfigError
+    from .dat_errors import DATEmbeddingError as DATEmbeddingError
     from .dat_errors import DATError as DATError
     from .dat_errors import DATInputError as DATInputError
     from .dat_errors import DATLengthError as DATLengthError

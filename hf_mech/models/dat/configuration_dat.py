@@ -61,6 +61,7 @@ class DATConfig(PreTrainedConfig):
         relaxation_temperature (`float`, *optional*, defaults to 0.1): of the relaxed backend; at 0 it is the dense one.
         logit_scale (`float`, *optional*, defaults to 50.0): the logit of a value whose neuron in the output register is
             1; the other values have logit 0.
+        eos_token_id (`int` or `list[int]`, *optional*): nil, 0: the model says it at the end of a completion.
         pad_token_id, eop_token_id (`int`, *optional*): nil, 0, and the end of the prompt, 1; nothing else is accepted.
 
     Raises:
@@ -106,8 +107,7 @@ class DATConfig(PreTrainedConfig):
                 f"qkvl is no QKVL program ({type(error).__name__}: {error}); compile one with hf_mech.psl."
             ) from error
         if self.eos_token_id is None:
-            # An emitted nil ends the generation, too. It comes first: beam search pads with the first EOS token.
-            self.eos_token_id = [NIL, *(self.values.index(word) or NIL for word in self.qkvl.get("stop", ()))]
+            self.eos_token_id = NIL  # the model says nil at the end of a completion, also for a stop word
         super().__post_init__(**kwargs)
 
     def validate_architecture(self):

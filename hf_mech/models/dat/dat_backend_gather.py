@@ -16,6 +16,9 @@ from .dat_values import FIRST_NUMBER
 _CELLS_AT_ONCE = 1 << 24  # pairs of cells compared at once, so that memory does not grow with the batch
 
 
+Reads = tuple[Tensor, Tensor | None]  # the cells that fire, [batch, N], and the columns that they read
+
+
 class GatherBackend:
     """See `dat_machine.Backend`; a register is int32, [batch, cells].
 
@@ -55,11 +58,11 @@ class GatherBackend:
     def changed(self, before: Tensor, after: Tensor) -> Tensor:
         return before != after
 
-    def step(self, layer: Layer, registers: Registers, cells: Cells, readable: Readable) -> Registers:
+    def step(self, layer: Layer, registers: Registers, cells: Cells, readable: Readable) -> tuple[Registers, Reads]:
         plan = self._layers[layer.index]
         fires, columns = self._select(plan, registers, cells, readable, layer.right_match, layer.causal)
         if columns is None and not plan.itself:
-            return registers
+            return registers, (fires, columns)
         made = list(registers)
         for target, source in layer.writes:
             if source.register is None:
@@ -69,7 +72,14 @@ class GatherBackend:
             else:
                 value = at_columns(readable.register(source.register), columns)
             made[target] = torch.where(fires, value, registers[target])
-        return tuple(made)
+        return tuple(made), (fires, columns)
+
+    def weights(self, reads: Reads, readable: Readable) -> Tensor:
+        fires, columns = reads
+        if columns is None:  # each that fires reads itself
+            columns = _own_columns(readable).expand_as(fires)
+        weights = torch.zeros(*fires.shape, readable.exists.shape[1], device=fires.device)
+        return weights.scatter_(2, columns.clamp(min=0)[..., None].long(), fires[..., None].to(weights.dtype))
 
     def holds(self, matches: tuple[Match, ...], registers: Registers, cells: Cells, readable: Readable) -> Tensor:
         fires, _ = self._select(self._conditions[matches], registers, cells, readable, False, False)

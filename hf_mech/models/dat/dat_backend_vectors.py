@@ -57,15 +57,19 @@ class VectorBackend:
     def changed(self, before: Tensor, after: Tensor) -> Tensor:
         return before.argmax(-1) != after.argmax(-1)
 
-    def step(self, layer: Layer, registers: Registers, cells: Cells, readable: Readable) -> Registers:
+    def step(self, layer: Layer, registers: Registers, cells: Cells, readable: Readable) -> tuple[Registers, Tensor]:
         allowed = _allowed(cells, readable, layer.causal)
         every = tuple(readable.register(index) for index in range(len(registers)))
-        made = self.layers[layer.index](registers, every, allowed, self.tables, self.temperature)
+        made, weights = self.layers[layer.index](registers, every, allowed, self.tables, self.temperature)
         # A soft DATnorm sharpens its input, so rows whose block has ended must not pass through it.
         active = cells.exists[..., None]
-        return tuple(
+        outputs = tuple(
             old if new is old else torch.where(active, new, old) for old, new in zip(registers, made, strict=True)
         )
+        return outputs, weights
+
+    def weights(self, reads: Tensor, readable: Readable) -> Tensor:
+        return reads
 
     @torch.no_grad()
     def holds(self, matches: tuple[Match, ...], registers: Registers, cells: Cells, readable: Readable) -> Tensor:

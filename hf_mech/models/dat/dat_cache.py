@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import torch
 from torch import Tensor
 from transformers.cache_utils import Cache
 
@@ -20,14 +21,25 @@ class DATCache(Cache):
         super().__init__(layers=[])
         self.history = History()
         self.tokens = 0
+        self.keys: Tensor | None = None  # each token's cell, see `States`
+
+    def keys_with(self, ranks: Tensor) -> Tensor:
+        """The cells of all tokens so far, and of further words, numbered by `ranks` [batch, length] or -1."""
+        assert self.keys is not None
+        cells = sum(group.exists.shape[1] for group in self.history.groups)
+        return torch.cat([self.keys, torch.where(ranks >= 0, ranks + cells, -1)], 1)
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
         """The number of tokens read so far, including padding."""
         return self.tokens
 
-    def get_max_cache_shape(self, layer_idx: int = 0) -> int:
+    def get_max_length(self, layer_idx: int | None = None) -> int:
         """-1: it grows."""
         return -1
+
+    def get_max_cache_shape(self, layer_idx: int | None = None) -> int:
+        """The name of `get_max_length` before transformers 5.23."""
+        return self.get_max_length(layer_idx)
 
     @property
     def is_initialized(self) -> bool:
@@ -60,13 +72,15 @@ class DATCache(Cache):
         if tokens_to_remove < 0:
             del self.history.groups[tokens_to_remove:]
             self.tokens += tokens_to_remove
+            self.keys = None if self.keys is None else self.keys[:, : self.tokens]
 
     def reset(self) -> None:
         """Removes everything."""
-        self.history, self.tokens = History(), 0
+        self.history, self.tokens, self.keys = History(), 0, None
 
     def _map(self, function: Callable[[Tensor], Tensor]) -> None:
         self.history.groups = [group.map(function) for group in self.history.groups]
+        self.keys = None if self.keys is None else function(self.keys)
 
     def memory(self) -> int:
         """The bytes of all tensors held."""

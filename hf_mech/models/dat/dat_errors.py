@@ -33,5 +33,9 @@ class DATBackendError(DATError):
     """A backend that does not exist, or that cannot run weights that differ from the program's."""
 
 
+class DATEmbeddingError(DATError, NotImplementedError):
+    """A DAT has no embeddings."""
+
+
 class DATVocabularyError(DATError):
     """A new word when the vocabulary has no free place."""

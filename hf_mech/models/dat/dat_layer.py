@@ -29,13 +29,16 @@ class DATLayer(nn.Module):
         allowed: Tensor,
         tables: Mapping[str, Tensor],
         temperature: float,
-    ) -> Registers:
+    ) -> tuple[Registers, Tensor]:
         """One layer, (70c).
 
         Args:
             registers: i[N], [batch, N, values] each.
             readable: i[n], [batch, n, values] each.
             allowed: True where N may attend to n, [batch, N, n].
+
+        Returns:
+            o[N], [batch, N, values] each, and the weights of the cells read, [batch, N, n].
         """
         queries, keys = self.query(registers, tables), self.key(readable, tables)
         scores = match_scores(queries, keys)
@@ -43,7 +46,7 @@ class DATLayer(nn.Module):
         made = list(registers)
         for (target, _), value in zip(self.layer.writes, self.value(readable, tables), strict=True):
             made[target] = update(registers[target], value, weights, temperature)
-        return tuple(made)
+        return tuple(made), weights
 
 
 __all__ = ["DATLayer"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -47,8 +47,11 @@ class Backend(Protocol):
     def carry(self, last: Registers, symbols: Tensor, cells: Cells) -> Registers:
         """The registers of the next cell: those of the last cell, except position and symbol, (71a)."""
 
-    def step(self, layer: Layer, registers: Registers, cells: Cells, readable: Readable) -> Registers:
-        """One layer."""
+    def step(self, layer: Layer, registers: Registers, cells: Cells, readable: Readable) -> tuple[Registers, Any]:
+        """One layer: the new registers, and in a form of its own the cells that were read."""
+
+    def weights(self, reads: Any, readable: Readable) -> Tensor:
+        """The weights of the read cells, [batch, N, n]: one-hot rows (or soft ones), zeros where none was read."""
 
     def holds(self, matches: tuple[Match, ...], registers: Registers, cells: Cells, readable: Readable) -> Tensor:
         """Whether some cell being updated matches some readable cell, [batch]."""
@@ -57,11 +60,25 @@ class Backend(Protocol):
         """Where a register has another value, [batch, N]."""
 
 
-class Machine:
-    """A program with the backend that runs it."""
+class Recorder(Protocol):
+    """Keeps what the layers read and put out, for one group of cells."""
 
-    def __init__(self, program: DATProgram, backend: Backend):
-        self.program, self.backend = program, backend
+    def add(self, layer: int, reads: Tensor, outputs: Registers, rows: Tensor) -> None:
+        """Of a layer: the weights [batch, N, n], the registers, and the rows [batch] that it updates."""
+
+
+class Machine:
+    """A program with the backend that runs it.
+
+    Args:
+        program: the program.
+        backend: it computes the layers.
+        recorder: makes a recorder for each group of cells; they are added to `records`.
+    """
+
+    def __init__(self, program: DATProgram, backend: Backend, recorder: Callable[[], Recorder] | None = None):
+        self.program, self.backend, self.recorder = program, backend, recorder
+        self.records: list[Any] = []
 
     def read_prompt(self, symbols: Tensor, exists: Tensor) -> Group:
         """Processes prompts in parallel, (70).
@@ -89,15 +106,17 @@ class Machine:
         return Group(tree, final, exists, cells.positions, last, count)
 
     def _run_all(self, registers: Registers, cells: Cells, history: History) -> tuple[Tree, Registers]:
-        run = _Run(self.backend, cells, history)
+        if self.recorder is not None:
+            self.records.append(self.recorder())
+        run = _Run(self.backend, cells, history, self.records[-1] if self.records else None)
         return run.statements(self.program.statements, registers, history.trees(), cells)
 
 
 class _Run:
     """One pass of a group of cells through all layers."""
 
-    def __init__(self, backend: Backend, cells: Cells, history: History):
-        self.backend = backend
+    def __init__(self, backend: Backend, cells: Cells, history: History, record: Recorder | None):
+        self.backend, self.record = backend, record
         self.exists, self.positions = cells.exists, cells.positions
         if history.groups:
             self.exists = torch.cat([history.exists, cells.exists], 1)
@@ -112,7 +131,10 @@ class _Run:
             if isinstance(statement, Layer):
                 tree.append(registers)
                 readable = self._readable(registers, [body[i] for body in past], cells)
-                registers = self.backend.step(statement, registers, cells, readable)
+                registers, reads = self.backend.step(statement, registers, cells, readable)
+                if self.record is not None:
+                    weights = self.backend.weights(reads, readable)
+                    self.record.add(statement.index, weights, registers, cells.exists.any(1))
             else:
                 repetitions, registers = self._block(i, statement, registers, past, cells)
                 tree.append(repetitions)

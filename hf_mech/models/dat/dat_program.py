@@ -70,12 +70,14 @@ class DATProgram:
         parts: for each role of `PARTS` in the program, the index of its register.
         initial: register -> its first value in every prompt cell.
         statements: layers and blocks, in order.
+        stops: the values of the output register that end a completion, besides nil.
     """
 
     registers: tuple[str, ...]
     parts: Mapping[str, int]
     initial: Mapping[int, int]
     statements: tuple[Layer | Block, ...]
+    stops: tuple[int, ...] = ()
 
     @property
     def layers(self) -> list[Layer]:
@@ -176,7 +178,8 @@ class _Reader:
         statements = self.statements(self.qkvl["weights"], parts["position"])
         if not self.count:
             raise DATConfigError("config.qkvl has no layer in its weights; a program needs a production.")
-        return DATProgram(self.registers, parts, initial, statements)
+        stops = tuple(self.constant(word) for word in self.qkvl.get("stop", ()))
+        return DATProgram(self.registers, parts, initial, statements, stops)
 
     def statements(self, blocks: list[Any], position: int) -> tuple[Layer | Block, ...]:
         made: list[Layer | Block] = []

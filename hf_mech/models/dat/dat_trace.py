@@ -33,6 +33,11 @@ def trace_of(program: DATProgram, group: Group) -> list[LayerState]:
     return [LayerState(None, (), _values(_first(group.tree))), *_outputs(program.statements, group.tree, ())]
 
 
+def first_input(group: Group) -> Registers:
+    """The registers of a group of cells before the first layer."""
+    return _first(group.tree)
+
+
 def _outputs(statements: tuple[Layer | Block, ...], tree: Tree, repetitions: tuple[int, ...]) -> Iterator[LayerState]:
     for i, statement in enumerate(statements):
         if isinstance(statement, Layer):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor, nn
@@ -19,14 +19,16 @@ from .configuration_dat import DATConfig
 from .dat_backend_gather import GatherBackend
 from .dat_backend_vectors import VectorBackend
 from .dat_cache import DATCache, as_dat_cache
-from .dat_errors import DATBackendError, DATCheckpointError
-from .dat_history import Group, History, Registers
+from .dat_errors import DATBackendError, DATCheckpointError, DATEmbeddingError
+from .dat_history import Group, History
 from .dat_inputs import Words, check_ids, check_length, collect, read_mask, split
 from .dat_layer import DATLayer
-from .dat_machine import Backend, Machine, at_columns
+from .dat_machine import Backend, Machine
 from .dat_program import END, read_program
 from .dat_projection import DATProjection
+from .dat_states import Record, States
 from .dat_trace import LayerState, trace_of
+from .dat_values import NIL
 
 
 @dataclass
@@ -39,36 +41,20 @@ class DATModelOutput(ModelOutput):
             the state of the prompt's last cell; padding is zero.
         register_values (`Tensor` of shape `[batch, length, num_registers]`): the same as indices of values.
         past_key_values (`DATCache`, with `use_cache=True`): the cache for generation.
+        hidden_states (`tuple[Tensor]`, with `output_hidden_states=True`): the tokens' vectors before the first layer
+            and after each layer, `[batch, length, hidden_size]`. They are large: `DATModel.trace` gives integers.
+        attentions (`tuple[Tensor]`, with `output_attentions=True`): for each layer the token that each token's cell
+            reads, `[batch, 1, length, tokens so far]`: a one-hot row, or zeros if no cell matches; weights of a soft
+            match from the relaxed backend. The end of the prompt has the row of the last word, and is never read.
+
+    A layer of a repeat block has the hidden state and the attention of the last repetition; `DATModel.trace` has all.
     """
 
     last_hidden_state: Tensor | None = None
     register_values: Tensor | None = None
     past_key_values: DATCache | None = None
-
-
-@dataclass(frozen=True)
-class _States:
-    """The registers of all cells that a call has read, and each token's cell, [batch, length]; -1 for none."""
-
-    registers: Registers
-    columns: Tensor
-    history: History
-
-    def register(self, index: int, size: int, dtype: torch.dtype) -> Tensor:
-        """A register of every token as a vector, [batch, length, size]."""
-        found = at_columns(self.registers[index], self.columns)
-        real = (self.columns >= 0)[..., None]
-        if found.dim() == 3:
-            return found.to(dtype) * real
-        vectors = torch.zeros(*found.shape, size, dtype=dtype, device=found.device)
-        return vectors.scatter_(-1, found[..., None].long(), real.to(dtype))
-
-    def values(self) -> Tensor:
-        """The values of all registers, [batch, length, registers]; nil for padding."""
-        found = [at_columns(register, self.columns) for register in self.registers]
-        return torch.stack([v.argmax(-1) if v.dim() == 3 else v.long() for v in found], -1) * (
-            self.columns >= 0
-        ).unsqueeze(-1)
+    hidden_states: tuple[Tensor, ...] | None = None
+    attentions: tuple[Tensor, ...] | None = None
 
 
 class DATPreTrainedModel(SafeCheckpoints, PreTrainedModel):
@@ -85,6 +71,21 @@ class DATPreTrainedModel(SafeCheckpoints, PreTrainedModel):
         """Without a checkpoint, the weights are those of the configuration's program."""
         if isinstance(module, DATProjection):
             init.copy_(module.weight, module.compiled())
+
+    def get_input_embeddings(self) -> nn.Module:
+        """Raises DATEmbeddingError: a token's id is the neuron of its value, so there is no table of embeddings."""
+        raise DATEmbeddingError(
+            "A DAT has no embeddings: a token's id is the index of its value and of its neuron, fixed by the program; "
+            "compile the program with another num_open_values to change the vocabulary."
+        )
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        """Raises DATEmbeddingError, see `get_input_embeddings`."""
+        self.get_input_embeddings()
+
+    def resize_token_embeddings(self, *args: Any, **kwargs: Any) -> nn.Module:
+        """Raises DATEmbeddingError, see `get_input_embeddings`."""
+        return self.get_input_embeddings()
 
 
 class DATModel(DATPreTrainedModel):
@@ -114,7 +115,8 @@ class DATModel(DATPreTrainedModel):
         # Not `config.program`: without the package, its classes are loaded separately and differ from those here.
         self.program = read_program(config.qkvl or {}, config.values)
         self.layers = nn.ModuleList(DATLayer(layer, config.vocab_size) for layer in self.program.layers)
-        self._checked: list[int] | None = None  # versions of the weights that were checked to be the program's
+        self._modules_of_layers = [module for layer in self.layers for module in layer.modules()]
+        self._checked: list[tuple[Tensor, int]] = []  # weights that were found to be the program's, and their versions
         self._tables: dict[torch.device, dict[str, Tensor]] = {}
         self._gather: dict[torch.device, GatherBackend] = {}
         self.post_init()
@@ -128,7 +130,8 @@ class DATModel(DATPreTrainedModel):
         attention_mask: Tensor | None = None,  # [batch, length]
         past_key_values: DATCache | None = None,
         use_cache: bool | None = None,
-        **kwargs: Any,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
     ) -> DATModelOutput:
         r"""Runs the program.
 
@@ -137,28 +140,55 @@ class DATModel(DATPreTrainedModel):
             attention_mask: 0 at padding. Only the last columns, those of `input_ids`, are read.
             past_key_values: the cache of an earlier call; then all words come after the prompt.
             use_cache: whether to return a cache; `config.use_cache` if it is not given.
+            output_attentions, output_hidden_states: whether to return these, see [`DATModelOutput`]; by default as the
+                configuration says.
 
         Raises:
             DATInputError: not a valid prompt, or ids out of range.
+            DATBackendError: the backend `gather` with changed weights, or with hooks on the layers.
             DATLengthError: more words than positions.
             DATRepeatError: a repeat block exceeds its bound.
         """
-        states = self.run(input_ids, attention_mask, past_key_values)
+        wanted = self._wanted(output_attentions, output_hidden_states)
+        states = self.run(input_ids, attention_mask, past_key_values, any(wanted))
         cache = self._cached(past_key_values, use_cache, states, input_ids)
-        vectors = [states.register(i, self.config.vocab_size, self.dtype) for i in range(len(self.program.registers))]
-        return DATModelOutput(torch.cat(vectors, -1), states.values(), cache)
+        count, size = len(self.program.registers), self.config.vocab_size
+        hidden_states, attentions = self._recorded(states, *wanted)
+        return DATModelOutput(
+            states.vectors(count, size, self.dtype), states.values(count), cache, hidden_states, attentions
+        )
+
+    def _wanted(self, attentions: bool | None, hidden_states: bool | None) -> tuple[bool, bool]:
+        """Whether attentions and hidden states are wanted, by the arguments or the configuration."""
+        return (
+            bool(self.config.output_attentions if attentions is None else attentions),
+            bool(self.config.output_hidden_states if hidden_states is None else hidden_states),
+        )
+
+    def _recorded(
+        self, states: States, attentions: bool, hidden_states: bool
+    ) -> tuple[tuple[Tensor, ...] | None, tuple[Tensor, ...] | None]:
+        """Hidden states and attentions, where they are wanted."""
+        size, count = self.config.vocab_size, len(self.program.registers)
+        return (
+            states.hidden_states(count, size, self.dtype) if hidden_states else None,
+            states.attentions(self.dtype) if attentions else None,
+        )
 
     @torch.compiler.disable
-    def run(self, input_ids: Tensor, attention_mask: Tensor | None, past_key_values: DATCache | None) -> _States:
-        """The states of all tokens' cells, before conversion to vectors."""
+    def run(
+        self, input_ids: Tensor, attention_mask: Tensor | None, past_key_values: DATCache | None, record: bool = False
+    ) -> States:
+        """The states of all tokens' cells, before conversion to vectors; `record` keeps those of every layer."""
         check_ids(input_ids, self.config.vocab_size)
         mask = read_mask(attention_mask, input_ids)
-        machine = Machine(self.program, self._backend(input_ids.device))
+        machine = Machine(self.program, self._backend(input_ids.device), Record if record else None)
         limit = self.config.max_position_embeddings
         if past_key_values is not None and as_dat_cache(past_key_values).is_initialized:
             history = History(list(past_key_values.history.groups))
             words = collect(input_ids, mask & (input_ids > self.config.eop_token_id))
             columns = words.rank
+            keys = past_key_values.keys_with(words.rank)
             new = self._read_words(machine, words, history, limit)
         else:
             prompt, words, ends = split(input_ids, mask)
@@ -167,12 +197,13 @@ class DATModel(DATPreTrainedModel):
             history = History([first])
             new = [first, *self._read_words(machine, words, history, limit)]
             size = prompt.symbols.shape[1]
-            columns = torch.where(words.rank >= 0, words.rank + size, prompt.rank)
-            columns = torch.where(ends, first.count[:, None] - 1, columns)
+            keys = torch.where(words.rank >= 0, words.rank + size, prompt.rank)
+            columns = torch.where(ends, first.count[:, None] - 1, keys)
+        records: list[Record] = machine.records
         if not new:  # padding alone
             new, columns = [history.groups[-1]], torch.full_like(columns, -1)
-        finals = zip(*(group.final for group in new), strict=True)
-        return _States(tuple(torch.cat(parts, 1) for parts in finals), columns, history)
+            records = [Record.empty(new[0], len(self.layers))] if record else []
+        return States(new, columns, keys, history, records)
 
     def _read_words(self, machine: Machine, words: Words, history: History, limit: int) -> list[Group]:
         """Reads the words after the prompt column by column, and adds them to the history."""
@@ -186,12 +217,12 @@ class DATModel(DATPreTrainedModel):
         return groups
 
     def _cached(
-        self, past: DATCache | None, use_cache: bool | None, states: _States, input_ids: Tensor
+        self, past: DATCache | None, use_cache: bool | None, states: States, input_ids: Tensor
     ) -> DATCache | None:
         if not (self.config.use_cache if use_cache is None else use_cache) or (past is None and self.training):
             return None
         cache = DATCache() if past is None else past
-        cache.history = states.history
+        cache.history, cache.keys = states.history, states.keys
         cache.tokens += input_ids.shape[1]
         return cache
 
@@ -230,9 +261,18 @@ class DATModel(DATPreTrainedModel):
         return self._tables[device]
 
     def _check_compiled(self) -> None:
-        """Refuses changed weights: integers can replace the vectors only with the program's own weights."""
-        versions = [parameter._version for parameter in self.parameters()]
-        if self._checked == versions:
+        """Refuses changed weights, and hooks: integers can replace the vectors only with the program's own weights."""
+        weights = []
+        for module in self._modules_of_layers:  # in every step of generate(), so without a walk over all parameters
+            if module._forward_hooks or module._forward_pre_hooks:
+                self._refuse_hooks()
+            weight = module._parameters.get("weight")
+            if weight is not None:
+                weights.append((weight, weight._version))
+        if len(weights) == len(self._checked) and all(
+            new is old and version == checked
+            for (new, version), (old, checked) in zip(weights, self._checked, strict=True)
+        ):
             return
         changed = [
             name
@@ -244,7 +284,17 @@ class DATModel(DATPreTrainedModel):
                 f"The backend 'gather' runs compiled weights, and those of {changed[:4]} are others now; set "
                 "model.config.backend to 'dense' or 'relaxed', or call model.recompile()."
             )
-        self._checked = versions
+        self._checked = weights
+
+    def _refuse_hooks(self) -> NoReturn:
+        hooked = [
+            name for name, module in self.layers.named_modules() if module._forward_hooks or module._forward_pre_hooks
+        ]
+        raise DATBackendError(
+            f"The layers {hooked[:4]} have forward hooks, and the backend 'gather' computes with integers and does not "
+            "call the layers; set model.config.backend to 'dense' or 'relaxed', or remove the hooks. Every backend "
+            "answers output_hidden_states=True and output_attentions=True."
+        )
 
     @torch.no_grad()
     def recompile(self) -> None:
@@ -310,6 +360,7 @@ class DATForCausalLM(DATPreTrainedModel, GenerationMixin):
     """
 
     _auto_class = "AutoModelForCausalLM"
+    accepts_loss_kwargs = True  # `Trainer` passes num_items_in_batch
 
     def __init__(self, config: DATConfig):
         super().__init__(config)
@@ -326,26 +377,56 @@ class DATForCausalLM(DATPreTrainedModel, GenerationMixin):
         past_key_values: DATCache | None = None,
         labels: Tensor | None = None,  # [batch, length]
         use_cache: bool | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
         logits_to_keep: int | Tensor = 0,
-        **kwargs: Any,
+        num_items_in_batch: int | Tensor | None = None,
     ) -> CausalLMOutputWithPast:
         r"""Runs the program and reads its output register.
 
+        Nil ends a completion. Where the register holds a stop word of the program, the logits are those of nil: the
+        word ends the completion and is no part of it. So `generate()` ends with nil, a special token.
+
         Args:
-            input_ids, attention_mask, past_key_values, use_cache: see [`DATModel.forward`].
-            labels: the input tokens, -100 at tokens without a loss; the logits of each token predict the next.
+            input_ids, attention_mask, past_key_values, use_cache, output_attentions, output_hidden_states: see
+                [`DATModel.forward`]. Attentions and hidden states are those of all tokens, whatever `logits_to_keep`.
+            labels: the input tokens, -100 at tokens without a loss; the logits of each token predict the next. A stop
+                word counts as the end, nil.
             logits_to_keep: compute logits for this many last tokens, or for these indices; 0 for all tokens.
+            num_items_in_batch: the number of labels by which the sum of the losses is divided, from `Trainer`.
         """
-        states = self.dat.run(input_ids, attention_mask, past_key_values)
+        if self.dat._forward_hooks or self.dat._forward_pre_hooks:
+            raise DATBackendError(
+                "model.dat has a forward hook, which would never run: DATForCausalLM reads the cells without calling "
+                "model.dat. Remove it and use output_hidden_states=True, or call model.dat yourself."
+            )
+        wanted = self.dat._wanted(output_attentions, output_hidden_states)
+        states = self.dat.run(input_ids, attention_mask, past_key_values, any(wanted))
         cache = self.dat._cached(past_key_values, use_cache, states, input_ids)
         kept = slice(-logits_to_keep, None) if isinstance(logits_to_keep, int) else logits_to_keep
-        states = _States(states.registers, states.columns[:, kept], states.history)
         output = self.dat.program.parts["output"]
-        logits = self.config.logit_scale * states.register(output, self.config.vocab_size, self.dtype)
+        shown = replace(states, columns=states.columns[:, kept])
+        said = self._with_ends(shown.register(output, self.config.vocab_size, self.dtype))
+        logits = self.config.logit_scale * said
         loss = None
         if labels is not None:
-            loss = self.loss_function(logits=logits, labels=labels, vocab_size=self.config.vocab_size, **kwargs)
-        return CausalLMOutputWithPast(loss=loss, logits=logits, past_key_values=cache)
+            stops = torch.tensor(self.dat.program.stops, dtype=labels.dtype, device=labels.device)
+            labels = labels.masked_fill(torch.isin(labels, stops), NIL)
+            loss = self.loss_function(
+                logits=logits, labels=labels, vocab_size=self.config.vocab_size, num_items_in_batch=num_items_in_batch
+            )
+        hidden_states, attentions = self.dat._recorded(states, *wanted)
+        return CausalLMOutputWithPast(
+            loss=loss, logits=logits, past_key_values=cache, hidden_states=hidden_states, attentions=attentions
+        )
+
+    def _with_ends(self, said: Tensor) -> Tensor:
+        """The output register [batch, length, values] with nil in place of stop words: they end the completion, too."""
+        if not self.dat.program.stops:
+            return said
+        stops = torch.tensor(self.dat.program.stops, device=said.device)
+        ends = said.index_select(-1, stops).sum(-1, keepdim=True)
+        return said.index_fill(-1, stops, 0.0).index_add(-1, stops.new_tensor([NIL]), ends)
 
     def _prepare_cache_for_generation(
         self, generation_config: Any, model_kwargs: dict, *args: Any, **kwargs: Any

@@ -8,27 +8,40 @@ from pathlib import Path
 from typing import Any
 
 from transformers.tokenization_python import PreTrainedTokenizer
+from transformers.tokenization_utils_base import AddedToken
 
 from .configuration_dat import DATConfig
 from .dat_errors import DATVocabularyError
+from .dat_open_words import OpenWords
 from .dat_values import END_OF_PROMPT, NIL, ValueSpace
 
-NIL_TOKEN, END_TOKEN = "<nil>", "<eop>"
+# The no-break spaces (U+00A0) are white space, so no word is equal to a mark and no text is encoded as one.
+NIL_TOKEN, END_TOKEN = "<\u00a0nil\u00a0>", "<\u00a0eop\u00a0>"
+MARKS = {NIL_TOKEN: NIL, END_TOKEN: END_OF_PROMPT}
+EARLIER_MARKS = ("<nil>", "<eop>")  # in tokenizer_config.json of earlier versions
 VOCAB_FILE = "vocab.json"
 
 
 class DATTokenizer(PreTrainedTokenizer):
-    r"""The tokenizer of a DAT. A new word gets the next open place; no word is unknown.
+    r"""The tokenizer of a DAT. A new word gets an open place; no word is unknown.
 
-    A pair of texts is a prompt and its completion. Padding is on the left. A known word keeps its id; saving keeps the
-    words.
+    A pair of texts is a prompt and its completion. Padding is on the left. All text is data: the two marks, nil (it
+    pads and ends a completion) and the end of the prompt, are ids without a text that encodes as them, so `<nil>` and
+    `<eop>` are ordinary words. `decode` shows the marks as `<nil>` and `<eop>` with no-break spaces inside the
+    brackets, or skips them.
+
+    One call (a text or a batch) may have `num_open_values` different new words. Over its lifetime the tokenizer may
+    meet any number: if all places have words, a new word takes the place of the word whose last encoding is the oldest.
+    An id therefore stands for its word until `num_open_values` other words that the program does not name have been
+    encoded since. Decode an output before that, or compile the program with more `num_open_values`. Threads may share
+    a tokenizer. Processes have copies, with ids of their own. Saving keeps the words.
 
     Args:
         vocab_file: a JSON list of the words that have open places, in their order.
         max_position_embeddings, constants, num_open_values: as in [`DATConfig`].
 
     Raises:
-        DATVocabularyError: from any call with more new words than free open places.
+        DATVocabularyError: from any call with more different new words than open places, and from `add_tokens`.
 
     Example:
 
@@ -55,25 +68,20 @@ class DATTokenizer(PreTrainedTokenizer):
         max_position_embeddings: int = 512,
         constants: Sequence[str] = (),
         num_open_values: int = 4096,
-        pad_token: str = NIL_TOKEN,
-        eop_token: str = END_TOKEN,
         **kwargs: Any,
     ):
         self.space = ValueSpace(max_position_embeddings, constants, num_open_values)
-        self._ids = {str(pad_token): NIL, str(eop_token): END_OF_PROMPT}
-        self._tokens: dict[int, str] = {index: token for token, index in self._ids.items()}
-        self._open: list[str] = []
-        if vocab_file is not None:
-            for word in json.loads(Path(vocab_file).read_text("utf-8")):
-                self._convert_token_to_id(word)
-        kwargs.pop("extra_special_tokens", None)
+        words = () if vocab_file is None else _read_words(Path(vocab_file))
+        self._open = OpenWords(self.space.first_open, num_open_values, words)
+        _take_marks(kwargs)
         kwargs.setdefault("clean_up_tokenization_spaces", False)
         super().__init__(
             max_position_embeddings=max_position_embeddings,
             constants=list(constants),
             num_open_values=num_open_values,
-            pad_token=pad_token,
-            extra_special_tokens={"eop_token": str(eop_token)},
+            pad_token=NIL_TOKEN,
+            eos_token=NIL_TOKEN,
+            extra_special_tokens={"eop_token": END_TOKEN},
             **kwargs,
         )
 
@@ -92,45 +100,62 @@ class DATTokenizer(PreTrainedTokenizer):
         """The number of all values, including free open places."""
         return len(self.space)
 
+    def __len__(self) -> int:
+        return self.vocab_size
+
     @property
     def open_words(self) -> list[str]:
         """The words in open places, in order."""
-        return list(self._open)
+        return self._open.words
 
     def forget(self) -> None:
         """Frees the open places. Earlier ids are then invalid."""
-        for word in self._open:
-            del self._tokens[self._ids.pop(word)]
         self._open.clear()
 
     def get_vocab(self) -> dict[str, int]:
-        """All numbers, constants and known words with their ids."""
-        fixed = range(2, self.space.first_open)
-        return {**{str(self.space.value(index)): index for index in fixed}, **self._ids, **self._added_tokens_encoder}
+        """All marks, numbers, constants and known words with their ids."""
+        fixed = {str(self.space.value(index)): index for index in range(2, self.space.first_open)}
+        words = {word: self.space.first_open + place for place, word in enumerate(self._open.words)}
+        return {**MARKS, **fixed, **words}
 
-    def _tokenize(self, text: str, **kwargs: Any) -> list[str]:
+    def tokenize(self, text: str, **kwargs: Any) -> list[str]:
+        """The words of a text. It is never searched for special tokens."""
         return text.split()
 
-    def _convert_token_to_id(self, token: str) -> int:
-        found = self._ids.get(token)
-        if found is None:
-            found = self.space.index(token)
-            if found is None:
-                found = self._place(token)
-            self._ids[token], self._tokens[found] = found, token
-        return found
+    _tokenize = tokenize
 
-    def _place(self, word: str) -> int:
-        if len(self._open) >= self.space.num_open:
-            raise DATVocabularyError(
-                f"All {self.space.num_open} open places have words, and {word!r} is one more; call forget() if earlier "
-                "ids are no longer needed, or compile the program with more num_open_values."
-            )
-        self._open.append(word)
-        return self.space.first_open + len(self._open) - 1
+    def convert_tokens_to_ids(self, tokens: str | list[str]) -> int | list[int]:
+        """The ids of words, and of the marks by their own texts, see [`DATTokenizer`]."""
+        with self._open.call():
+            return super().convert_tokens_to_ids(tokens)
+
+    def _encode_plus(self, *args: Any, **kwargs: Any) -> Any:
+        with self._open.call():  # a whole batch: its words keep their places until all of it is encoded
+            return super()._encode_plus(*args, **kwargs)
+
+    def _convert_token_to_id(self, token: str) -> int:
+        found = self.space.index(token)
+        return self._open.index(token) if found is None else found
 
     def _convert_id_to_token(self, index: int) -> str:
-        return self._tokens.get(index) or self.space.value(index) or f"<{index}>"
+        return self._open.word(index) or self.space.value(index) or f"<\u00a0{index}\u00a0>"
+
+    def _add_tokens(self, new_tokens: Sequence[str | AddedToken], special_tokens: bool = False) -> int:
+        """Registers the marks.
+
+        Raises:
+            DATVocabularyError: any other token: a word needs none, and the model has no value for one.
+        """
+        for token in new_tokens:
+            if str(token) not in MARKS:
+                raise DATVocabularyError(
+                    f"No token can be added, got {str(token)!r}: every word is a token already, and the ids are the "
+                    "values of the program. Declare a constant in the program instead."
+                )
+            mark = AddedToken(str(token), normalized=False, special=True)
+            self._added_tokens_decoder[MARKS[mark.content]] = mark
+            self._added_tokens_encoder[mark.content] = MARKS[mark.content]
+        return 0
 
     def build_inputs_with_special_tokens(
         self, token_ids_0: list[int], token_ids_1: list[int] | None = None
@@ -150,9 +175,46 @@ class DATTokenizer(PreTrainedTokenizer):
         """Writes the words in open places."""
         path = Path(save_directory) / (f"{filename_prefix}-{VOCAB_FILE}" if filename_prefix else VOCAB_FILE)
         temporary = path.with_name(path.name + ".tmp")
-        temporary.write_text(json.dumps(self._open, ensure_ascii=False), "utf-8")
+        temporary.write_text(json.dumps(self._open.words, ensure_ascii=False), "utf-8")
         temporary.replace(path)
         return (str(path),)
+
+
+def _read_words(path: Path) -> list[str]:
+    """The words that `save_vocabulary` wrote.
+
+    Raises:
+        DATVocabularyError: the file is not a JSON list of strings.
+    """
+    try:
+        words = json.loads(path.read_text("utf-8"))
+    except ValueError as error:
+        raise DATVocabularyError(
+            f"{path} must be a JSON list of words, got {error}; save the tokenizer again."
+        ) from error
+    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+        raise DATVocabularyError(
+            f"{path} must be a JSON list of words, got {str(words)[:80]}; save the tokenizer again."
+        )
+    return words
+
+
+def _take_marks(options: dict[str, Any]) -> None:
+    """Removes the marks from the options: a checkpoint has them, and they are always the same.
+
+    Raises:
+        DATVocabularyError: another text for a mark, or further special tokens.
+    """
+    given = [options.pop(name, None) for name in ("pad_token", "eos_token", "eop_token")]
+    for name in ("extra_special_tokens", "additional_special_tokens", "model_specific_special_tokens"):
+        more = options.pop(name, None) or ()
+        given += more.values() if isinstance(more, dict) else more
+    given += options.pop("added_tokens_decoder", {}).values()
+    texts = {str(token) for token in given if token is not None}
+    if wrong := sorted(texts - {*MARKS, *EARLIER_MARKS}):
+        raise DATVocabularyError(
+            f"A DAT has two special tokens, {NIL_TOKEN} (padding and end) and {END_TOKEN}, got {wrong}; leave them out."
+        )
 
 
 __all__ = ["DATTokenizer"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 DEFAULT_BOUND = 1000
 """The default maximum number of repetitions of a repeat block."""
@@ -89,7 +90,7 @@ class Production:
     comment: str = ""
     place: Place = field(default=Place(0, 0), compare=False)
 
-    @property
+    @cached_property  # asked for every test
     def reads_n(self) -> bool:
         """Whether any test or assignment names the cell n."""
         references = [reference for test in self.tests for reference in test.references]

@@ -39,12 +39,11 @@ class DAT:
         prompt = words_of(words)
         ids = self.tokenizer.convert_tokens_to_ids(prompt)
         cache, completion = DATCache(), list[str]()
-        stops = {NIL, *self.model.config.eos_token_id}
         tokens = torch.tensor([[*ids, self.model.config.eop_token_id]], device=self.model.device)
         try:
             while True:
                 said = self._read(tokens, cache)
-                if said in stops or len(completion) == max_new_tokens:
+                if said == NIL or len(completion) == max_new_tokens:
                     break
                 completion.append(self.tokenizer.convert_ids_to_tokens(said))
                 if len(completion) == max_new_tokens:
@@ -59,7 +58,7 @@ class DAT:
         return Run(completion, [list(self._steps(trace_of(self.model.dat.program, group))) for group in groups])
 
     def _read(self, tokens: torch.Tensor, cache: DATCache) -> int:
-        """Reads tokens into the cache and returns the output register's value after them."""
+        """Reads tokens into the cache and returns the word after them; nil at the end, also for a stop word."""
         output = self.model(tokens, past_key_values=cache, use_cache=True, logits_to_keep=1)
         return int(output.logits[0, -1].argmax())
 
