@@ -14,7 +14,7 @@ from transformers import AutoTokenizer, DynamicCache, StaticCache
 from hf_mech.models.stack import BosError, StackGPT2Config, StackGPT2ForCausalLM, StackRobertaForMaskedLM
 
 from .contract import gpt2, inputs, roberta
-from .stock import END, TEXTS, stock_folder
+from .stock_gpt2 import END, TEXTS, stock_folder
 
 families = pytest.mark.parametrize(
     ("model_class", "config"), [(StackGPT2ForCausalLM, gpt2), (StackRobertaForMaskedLM, roberta)]

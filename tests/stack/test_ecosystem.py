@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 from hf_mech.cli import app
 from hf_mech.models.stack import StackGPT2ForCausalLM
 
-from .stock import TEXTS, stock_folder
+from .stock_gpt2 import TEXTS, stock_folder
 
 PROMPTS = ["the cat", "a bird sang to", "the"]
 BLOCK = 16
