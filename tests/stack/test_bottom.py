@@ -67,8 +67,9 @@ def test_the_choice_is_saved(tmp_path: Path):
     assert StackGPT2Config.from_pretrained(tmp_path).stack_bottom == "bos_token"
 
 
-@pytest.mark.parametrize("chunks", [[9], [1] * 9, [4, 1, 4]])
+@pytest.mark.parametrize("chunks", [[9], [1] * 9, [4, 1, 4], [4, 1, 1, 1, 1, 1]])
 @pytest.mark.parametrize("kind", [DynamicCache, StaticCache])
+@torch.no_grad()
 def test_the_bottom_of_every_row_in_a_cache(chunks: list[int], kind: type):
     """Rows that begin at different columns, without a BOS, in chunks: as without a cache."""
     model, batch = new(StackGPT2ForCausalLM, without_bos(gpt2)).double(), inputs(3, 9, 0)

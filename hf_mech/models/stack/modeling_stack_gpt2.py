@@ -173,8 +173,9 @@ class StackGPT2Model(StackGPT2PreTrainedModel, GPT2Model):
         if self.config.use_stack:
             kwargs.update(stack_operations=stack_operations, stack_record=stack_record)
             dtype = self.wte.weight.dtype if inputs_embeds is None else inputs_embeds.dtype
+            causal = getattr(self.config, "is_causal", True)
             kwargs["stack_context"], attention_mask, position_ids = stack_inputs(
-                self.config, given, attention_mask, position_ids, past_key_values, kwargs, causal=True, dtype=dtype
+                self.config, given, attention_mask, position_ids, past_key_values, kwargs, causal=causal, dtype=dtype
             )
         check_length(self.config, position_ids, told, new, past)
         return super().forward(

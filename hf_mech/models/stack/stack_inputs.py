@@ -254,6 +254,7 @@ def _positions(context: StackContext, attention_mask: Tensor | None, new: int, p
         if context.real is None or attention_mask is None or attention_mask.dim() == 2:
             return positions_of(attention_mask, new, past)
         if not torch.compiler.is_compiling() and int(past):
+            assert context.start is not None  # set with `real`
             columns = torch.arange(new, device=context.real.device) + past
             return (columns - context.start[:, None]).clamp(min=0)
         return (context.real.long().cumsum(1) - 1).clamp(min=0)

@@ -38,11 +38,11 @@ class StackContext:
 
     def to(self, *args: Any, **kwargs: Any) -> StackContext:
         """The same on another device, for models spread over several devices; the record is shared."""
-        moved = (
+        start, starts, real, operations = (
             None if tensor is None else tensor.to(*args, **kwargs)
             for tensor in (self.start, self.starts, self.real, self.operations)
         )
-        return StackContext(*moved, self.record)
+        return StackContext(start, starts, real, operations, self.record)
 
 
 class StackSubLayer(nn.Module):

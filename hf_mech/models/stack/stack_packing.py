@@ -34,7 +34,7 @@ def take_boundaries(kwargs: dict[str, Any], shape: tuple[int, int], device: torc
     """
     names = ("cu_seq_lens_q", "cu_seq_lens_k", "max_length_q", "max_length_k", "seq_idx")
     given = {name: kwargs.pop(name) for name in names if kwargs.get(name) is not None}
-    found = {}
+    found: dict[str, Tensor] = {}
     for name in ("cu_seq_lens_q", "cu_seq_lens_k"):
         if name in given:
             found[name] = _begins_of_lengths(torch.as_tensor(given[name]), name, shape, device)
