@@ -116,7 +116,9 @@ class DATModel(DATPreTrainedModel):
         self.program = read_program(config.qkvl or {}, config.values)
         self.layers = nn.ModuleList(DATLayer(layer, config.vocab_size) for layer in self.program.layers)
         self._modules_of_layers = [module for layer in self.layers for module in layer.modules()]
-        self._checked: list[tuple[Tensor, int]] = []  # weights that were found to be the program's, and their versions
+        self._checked: list[
+            tuple[nn.Parameter, int]
+        ] = []  # weights that were found to be the program's, and their versions
         self._tables: dict[torch.device, dict[str, Tensor]] = {}
         self._gather: dict[torch.device, GatherBackend] = {}
         self.post_init()

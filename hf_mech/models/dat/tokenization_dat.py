@@ -124,7 +124,7 @@ class DATTokenizer(PreTrainedTokenizer):
 
     _tokenize = tokenize
 
-    def convert_tokens_to_ids(self, tokens: str | list[str]) -> int | list[int]:
+    def convert_tokens_to_ids(self, tokens: str | list[str]) -> Any:
         """The ids of words, and of the marks by their own texts, see [`DATTokenizer`]."""
         with self._open.call():
             return super().convert_tokens_to_ids(tokens)
