@@ -219,8 +219,8 @@ class ChatEndpoint:
                 f"{self.url} answered with a message that is not text: {self._excerpt(response)}. Expected a string as "
                 "content and as finish_reason."
             )
-        reason = None if finish_reason is None else redact_known(finish_reason, *self._secrets)
-        return Reply(redact_known(text or "", *self._secrets), reason)
+        ended = None if finish_reason is None else redact_known(finish_reason, *self._secrets)
+        return Reply(redact_known(text or "", *self._secrets), ended)
 
     def _excerpt(self, response: httpx2.Response, longest: int = 300) -> str:
         """The error message of a body in OpenAI's form, else the beginning of the body, without secrets."""
