@@ -56,8 +56,8 @@ class ContractCase:
         formulas: each fast function of the family with its reference.
         no_gradient: for every parameter on which the loss does not depend, the reason. Checked, not believed.
         refuses_partial: the error that a checkpoint lacking a weight raises; None if such weights are drawn anew.
-        processing: makes a configuration and a tokenizer that fit together, the tokenizer as users have it; None if no
-            pipeline of transformers serves the model.
+        processing: makes a configuration and a tokenizer that fit together, the tokenizer as users have it. None if
+            transformers has no pipeline for the model.
         texts: what a user would give to such a pipeline, of different lengths.
         first_position: the position id of a sequence's first token.
         lacks: for every capability that the model does not have, the reason. Checked, not believed.
@@ -126,6 +126,23 @@ class ContractCase:
         """The batch with `amount` more positions of padding."""
         return pad(batch, amount, side, self.padding, self.length_dim, self.columns)
 
+    def sequences(self) -> list[Batch]:
+        """Three sequences of different lengths, without padding and hence without a mask, with position ids."""
+        batches = [self.questions(1, length, seed) for seed, length in enumerate((5, 3, 7))]
+        for batch in batches:
+            batch.pop("attention_mask", None)
+            positions = torch.arange(batch["input_ids"].shape[self.length_dim]) + self.first_position
+            batch["position_ids"] = positions.expand_as(batch["input_ids"])
+        return batches
+
+    def packed(self, sequences: list[Batch]) -> Batch:
+        """The sequences in one row; each begins where the position ids begin anew."""
+        return {
+            name: torch.cat([batch[name] for batch in sequences], self.length_dim)
+            for name, tensor in sequences[0].items()
+            if tensor.dim() > self.length_dim
+        }
+
     def has(self, capability: str) -> bool:
         return CAPABILITIES[capability](self)
 
@@ -147,6 +164,17 @@ def _answers(case: ContractCase, argument: str) -> bool:
     return True
 
 
+@cache
+def _packs(case: ContractCase) -> bool:
+    """Whether forward takes several sequences in one row."""
+    try:
+        with torch.no_grad():
+            case.model()(**case.packed(case.sequences()))
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 CAPABILITIES: dict[str, Callable[[ContractCase], bool]] = {
     "loss": lambda case: bool(find_labels(case.model_class)),
     "generation": lambda case: case.model_class.can_generate(),
@@ -157,7 +185,7 @@ CAPABILITIES: dict[str, Callable[[ContractCase], bool]] = {
     "formulas": lambda case: bool(case.formulas),
     "partial_checkpoints": lambda case: case.refuses_partial is None,
     "pipeline": lambda case: case.processing is not None,
-    "packing": lambda case: "position_ids" in case.arguments and bool(case.position_outputs),
+    "packing": lambda case: _packs(case),
     "hidden_states": lambda case: _answers(case, "output_hidden_states"),
     "attentions": lambda case: _answers(case, "output_attentions"),
     "random_weights": lambda case: not _same(case.model(seed=1), case.model(seed=2)),

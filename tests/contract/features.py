@@ -23,6 +23,10 @@ cell says yes if the tests of its row run for the model. If not, its number lead
 """
 
 
+#: The test files that the tables begin with.
+FIRST = ("save_load", "trainer", "pipelines", "sft", "lora")
+
+
 @dataclass(frozen=True)
 class Proof:
     """A contract test with its markers."""
@@ -35,6 +39,11 @@ class Proof:
     def feature(self) -> str | None:
         return next((mark.args[0] for mark in self.marks if mark.name == "feature"), None)
 
+    def says(self, case: ContractCase) -> str:
+        """What the cell says if the test runs: yes, or the strings that the mark's `says` makes of the case."""
+        made = (mark.kwargs["says"](case) for mark in self.marks if "says" in mark.kwargs)
+        return ", ".join(next(made, ["yes"]))
+
     @property
     def where(self) -> str:
         return f"[{self.name}](../tests/contract/{self.module}.py)"
@@ -45,8 +54,11 @@ class Proof:
 
 
 def proofs() -> Iterator[Proof]:
-    """Every contract test with a feature, in the order of the files and of the tests in them."""
-    for path in sorted(Path(__file__).parent.glob("test_*.py")):
+    """Every contract test with a feature."""
+    order = {f"test_{name}": number for number, name in enumerate(FIRST)}
+    for path in sorted(
+        Path(__file__).parent.glob("test_*.py"), key=lambda path: (order.get(path.stem, len(order)), path.stem)
+    ):
         module = importlib.import_module(f"{__package__}.{path.stem}")
         of_module = getattr(module, "pytestmark", [])
         of_module = of_module if isinstance(of_module, list) else [of_module]
@@ -85,7 +97,7 @@ def render() -> str:
 def _cell(case: ContractCase, tests: list[Proof], reasons: list[str]) -> str:
     missing = [capability for test in tests for capability in test.missing(case)]
     if not missing:
-        return "yes"
+        return tests[0].says(case)
     reason = f"{case.lacks[missing[0]]}."
     if reason not in reasons:
         reasons.append(reason)

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hf_mech.models.dat import DATConfig, DATForCausalLM, DATModel
+from hf_mech.models.dat import DATConfig, DATForCausalLM, DATModel, DATTokenizer
 from hf_mech.models.dat.dat_attention import soft_first_match, soft_first_match_reference
 from tests.contract.batches import Batch
 from tests.contract.case import ContractCase, Formula
@@ -50,6 +50,12 @@ def config(**options: Any) -> DATConfig:
     return DATConfig(qkvl=PROGRAM, max_position_embeddings=40, num_open_values=WORDS, **options)
 
 
+def processing() -> tuple[DATConfig, DATTokenizer]:
+    made = config()
+    sizes = {name: getattr(made, name) for name in ("max_position_embeddings", "constants", "num_open_values")}
+    return made, DATTokenizer(**sizes)
+
+
 def inputs(batch: int, length: int, seed: int) -> Batch:
     """Words, the end of the prompt behind the first half of them, and further words."""
     generator = torch.Generator().manual_seed(seed)
@@ -80,6 +86,7 @@ LACKS = {
     "checkpointing": "the layers' inputs are the cache",
     "lora": "no layer that peft knows",
     "stream": "generation keeps its state in a cache",
+    "packing": "a prompt is a row: all its cells attend to each other",
     "random_weights": "a new model is the program of its configuration",
 }
 FORMULAS = (
@@ -92,6 +99,8 @@ CASES = (
         config=config,
         inputs=inputs,
         padding=PADDING,
+        processing=processing,
+        texts=("a b", "c a b d"),
         position_outputs=("last_hidden_state",),
         formulas=FORMULAS,
         lacks={**LACKS, "loss": "no head on top", "generation": "no head on top"},
@@ -101,6 +110,8 @@ CASES = (
         config=config,
         inputs=completions,
         padding=PADDING,
+        processing=processing,
+        texts=("a b", "c a b d"),
         position_outputs=("logits",),
         bf16_tolerance=0.2,
         lacks={**LACKS, "formulas": "those of the model without a head"},

@@ -28,7 +28,7 @@ from hf_mech.models.stack import (
 )
 from tests.contract.batches import Batch
 from tests.contract.case import ContractCase, Formula
-from tests.stock import gpt2_tokenizer, roberta_tokenizer
+from tests.stock import TEXTS, gpt2_tokenizer, roberta_tokenizer
 
 BOS, PAD, VOCABULARY = 0, 1, 13
 
@@ -115,9 +115,12 @@ def arguments(seed: int, pops: int = 1) -> tuple[Tensor]:
 
 
 def stock_gpt2() -> tuple[StackGPT2Config, PreTrainedTokenizerBase]:
+    """As for any GPT-2: the tokenizer has no padding token, so the EOS pads."""
     tokenizer = gpt2_tokenizer()
+    tokenizer.pad_token = tokenizer.eos_token
     config = gpt2()
-    config.update({"vocab_size": len(tokenizer), "eos_token_id": tokenizer.eos_token_id, "n_positions": 64})
+    end = tokenizer.eos_token_id
+    config.update({"vocab_size": len(tokenizer), "eos_token_id": end, "pad_token_id": end, "n_positions": 64})
     return config, tokenizer
 
 
@@ -137,42 +140,52 @@ NO_STREAM = "generation keeps its state in transformers' cache"
 NO_LOSS = {"loss": "no head on top", "stream": NO_STREAM}
 
 
+OF_THE_FAMILY: dict[type, dict[str, Any]] = {
+    StackGPT2Config: {"processing": stock_gpt2},
+    StackRobertaConfig: {"processing": stock_roberta, "first_position": PAD + 1},
+}
+
+
 def without_head(model_class: type, config: Any, **more: Any) -> ContractCase:
-    return ContractCase(
-        model_class=model_class,
-        config=config,
-        inputs=inputs,
-        padding=PADDING,
-        position_outputs=("last_hidden_state",),
-        bf16_tolerance=0.2,
-        formulas=FORMULAS,
-        lacks={**NO_LOSS, "generation": "no head on top"},
-        **more,
-    )
+    lacks = {**NO_LOSS, "generation": "no head on top"}
+    formulas = {"formulas": FORMULAS, "position_outputs": ("last_hidden_state",)}
+    return stack_case(model_class, config, inputs, lacks, **formulas, **more)
 
 
-def with_head(model_class: type, config: Any, made: Any, generates: bool, **more: Any) -> ContractCase:
-    lacks = {"stream": NO_STREAM, "formulas": "those of the model without a head"}
+def with_head(
+    model_class: type, config: Any, made: Any, generates: bool, lacks: dict[str, str] | None = None, **more: Any
+) -> ContractCase:
+    lacks = {"stream": NO_STREAM, "formulas": "those of the model without a head", **(lacks or {})}
     if not generates:
         lacks["generation"] = "predicts no next token"
-    more = {"position_outputs": ("logits",), **more}
+    return stack_case(model_class, config, made, lacks, **{"position_outputs": ("logits",), **more})
+
+
+def stack_case(model_class: Any, config: Any, made: Any, lacks: dict[str, str], **more: Any) -> ContractCase:
+    more = {**OF_THE_FAMILY[model_class.config_class], **more}
+    if "pipeline" in lacks:
+        more["processing"] = None
     return ContractCase(
         model_class=model_class,
         config=config,
         inputs=made,
         padding=PADDING,
         bf16_tolerance=0.2,
+        texts=TEXTS[:3],
         lacks=lacks,
         **more,
     )
 
 
-OF_A_ROW = {"generates": False, "position_outputs": (), "row_outputs": ("logits",)}
+NO_PIPELINE = {"pipeline": "transformers has no pipeline for this task"}
+ONE_ANSWER = {"packing": "one answer for a row: several sequences in it are refused"}
+OF_A_ROW = {"generates": False, "position_outputs": (), "row_outputs": ("logits",), "lacks": ONE_ANSWER}
 ANSWERS = {
     "generates": False,
     "position_outputs": ("start_logits", "end_logits"),
     "columns": ("start_positions", "end_positions"),
     "no_gradient": {"qa_outputs.bias": "the same for all positions, between which the softmax chooses"},
+    "lacks": {**ONE_ANSWER, **NO_PIPELINE},
 }
 READS_POSITION_0 = dict.fromkeys(
     ("roberta.encoder.layer.1.stack.action.weight", "roberta.encoder.layer.1.stack.action.bias"),
@@ -180,6 +193,7 @@ READS_POSITION_0 = dict.fromkeys(
 )
 CHOICES = {
     **OF_A_ROW,
+    "lacks": {**ONE_ANSWER, **NO_PIPELINE},
     "length_dim": 2,
     "no_gradient": {
         "classifier.bias": "the same for all choices, between which the softmax chooses",
@@ -195,7 +209,13 @@ CASES = (
     with_head(StackGPT2ForQuestionAnswering, gpt2, answering, **ANSWERS),
     without_head(StackRobertaModel, roberta, row_outputs=("pooler_output",)),
     with_head(StackRobertaForMaskedLM, roberta, predicting_tokens, generates=False),
-    with_head(StackRobertaForCausalLM, lambda: roberta(is_decoder=True), predicting_tokens, generates=True),
+    with_head(
+        StackRobertaForCausalLM,
+        lambda: roberta(is_decoder=True),
+        predicting_tokens,
+        generates=True,
+        processing=lambda: stock_roberta(is_decoder=True),
+    ),
     with_head(StackRobertaForSequenceClassification, roberta, tagging_rows, **OF_A_ROW, no_gradient=READS_POSITION_0),
     with_head(StackRobertaForTokenClassification, roberta, tagging_tokens, generates=False),
     with_head(StackRobertaForQuestionAnswering, roberta, answering, **ANSWERS),

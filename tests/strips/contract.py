@@ -6,8 +6,15 @@ from random import Random
 
 import torch
 from torch import Tensor
+from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
-from hf_mech.models.strips import CheckpointError, StripsAction, StripsDomain, StripsTransformerConfig
+from hf_mech.models.strips import (
+    CheckpointError,
+    StripsAction,
+    StripsDomain,
+    StripsTransformerConfig,
+    strips_tokenizer,
+)
 from hf_mech.models.strips.modeling_strips import (
     StripsTransformer,
     StripsTransformerForTokenClassification,
@@ -36,6 +43,10 @@ HIDDEN = StripsDomain(
 
 def config() -> StripsTransformerConfig:
     return StripsTransformerConfig(actions=list(HIDDEN.action_names), num_propositions=4, ensemble=3)
+
+
+def processing() -> tuple[StripsTransformerConfig, PreTrainedTokenizerBase]:
+    return config(), strips_tokenizer(HIDDEN.action_names)
 
 
 def inputs(batch: int, length: int, seed: int) -> Batch:
@@ -82,6 +93,8 @@ LACKS = {
     "sdpa": "stick-breaking attention has no softmax",
     "checkpointing": "one layer, whose compiled backward recomputes its states by itself",
     "lora": "theta is a parameter of the model, no layer with a matrix of low rank to add",
+    "packing": "a trace is a row: the state of the world at its beginning is a row's",
+    "hidden_states": "one layer over action ids, no hidden states",
     "partial_checkpoints": "theta is all there is: a checkpoint without it is not one",
 }
 
@@ -99,6 +112,8 @@ CASES = (
             Formula("linear", strips_attention_linear, reference, attention_arguments),
         ),
         refuses_partial=CheckpointError,
+        processing=processing,
+        texts=("switch-on enter", "unlock switch-on lock enter switch-off"),
         lacks=LACKS,
     ),
     ContractCase(
@@ -110,6 +125,8 @@ CASES = (
         learning_rate=0.02,
         stream=stream_logits,
         refuses_partial=CheckpointError,
+        processing=processing,
+        texts=("switch-on enter", "unlock switch-on lock enter switch-off"),
         lacks={**LACKS, "formulas": "those of StripsTransformer, which computes the scores"},
     ),
 )

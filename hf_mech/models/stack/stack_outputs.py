@@ -77,6 +77,8 @@ class StackTokenClassifierOutput(TokenClassifierOutput):
 class StackQuestionAnsweringOutput(QuestionAnsweringModelOutput):
     """With `stack_attentions`, one [batch, length, length] a layer, and `stack_actions`, one [batch, length, 2 + K]."""
 
+    of_rows: ClassVar[bool] = True  # one answer for every row: several sequences in a row are refused
+
     stack_attentions: tuple[Tensor, ...] | None = None
     stack_actions: tuple[Tensor, ...] | None = None
 
@@ -84,6 +86,8 @@ class StackQuestionAnsweringOutput(QuestionAnsweringModelOutput):
 @dataclass
 class StackMultipleChoiceOutput(MultipleChoiceModelOutput):
     """With `stack_attentions` and `stack_actions`, one a layer, [batch * choices, length, length] and [..., 2 + K]."""
+
+    of_rows: ClassVar[bool] = True  # one answer for every row: several sequences in a row are refused
 
     stack_attentions: tuple[Tensor, ...] | None = None
     stack_actions: tuple[Tensor, ...] | None = None
