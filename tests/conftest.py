@@ -23,6 +23,7 @@ os.environ.update(
 )
 
 import shutil
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -41,6 +42,14 @@ def _own_caches() -> Iterator[None]:
     """Removes this session's Hugging Face caches at its end."""
     yield
     shutil.rmtree(_CACHE, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def _own_accelerate_state() -> Iterator[None]:
+    """Forgets the precision and the device that a test chose: accelerate refuses others later in the process."""
+    yield
+    if state := sys.modules.get("accelerate.state"):
+        state.AcceleratorState._reset_state(reset_partial_state=True)
 
 
 @pytest.fixture(autouse=True)
