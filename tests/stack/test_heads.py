@@ -157,8 +157,8 @@ def test_question_answering_with_a_stock_tokenizer(ours: Any, stock_tokenizers: 
     question = begun(ours, tokenizer, "who sat")
     batch = tokenizer([question] * 2, TEXT[:2], padding=True, return_tensors="pt")
     start = torch.tensor([5, 6])
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
-    for _ in range(100):
+    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
+    for _ in range(60):
         optimizer.zero_grad()
         outputs = model(**batch, start_positions=start, end_positions=start + 1)
         outputs.loss.backward()
