@@ -27,7 +27,7 @@ class _OneMessagePerError(TyperGroup):
         try:
             return super().invoke(ctx)
         except Exception as error:
-            from ..hub.redaction import redact, redacted_traceback
+            from ..redaction import redact, redacted_traceback
 
             package = type(error).__module__.partition(".")[0]
             if package == "hf_mech":

@@ -12,9 +12,9 @@ from rich.console import Console
 from transformers import AutoModel, DataCollatorForTokenClassification, Trainer, TrainingArguments
 from transformers.utils import logging
 
+from ..disk.files import replacing
+from ..disk.full_disk import check_writable, naming_the_path
 from ..hub.checkpoint import save_checkpoint
-from ..hub.disk import check_writable, naming_the_path
-from ..hub.files import replacing
 from ..metrics.strips_trace_accuracy import traces_right
 from ..models.strips import StripsDomain, StripsTransformer, StripsTransformerConfig, strips_tokenizer
 from ..planning.equivalence import find_distinguishing_trace

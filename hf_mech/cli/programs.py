@@ -152,7 +152,7 @@ def trace_prompt(
     """
     from rich.console import Console
 
-    from ..hub.files import write_text_atomically
+    from ..disk.files import write_text_atomically
     from .open_program import OpenedProgram
     from .trace_tables import TraceTables, shown_registers, wanted_layers
 

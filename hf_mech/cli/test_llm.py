@@ -84,10 +84,10 @@ def ask_llm(
     """Test a language model on templatic generation, as the paper tested GPT-4 (Tables 2 and 6 to 10)."""
     from rich.console import Console
 
-    from hf_mech.hub.redaction import redact
     from hf_mech.llm_test.evaluate import evaluate
     from hf_mech.llm_test.report import save_results, score_tables
     from hf_mech.llm_test.variants import Variant
+    from hf_mech.redaction import redact
 
     rows = _rows(table or [])
     one = Variant(task, split, con_count, con_length, grammar)
@@ -126,7 +126,7 @@ def _rows(tables: list[str]) -> list[Row]:
 
 
 def _fields(request: str | None) -> dict[str, Any]:
-    from hf_mech.hub.redaction import redact
+    from hf_mech.redaction import redact
 
     try:
         fields = json.loads(request or "{}")

@@ -1,5 +1,6 @@
 """From a run to the Hub: results, model cards, pushes. No code here depends on a particular model."""
 
+from ..disk.errors import OutputError
 from .card import CardText, check_folder, render_card, render_folder
 from .checkpoint import save_checkpoint
 from .checksums import verify_checksums
@@ -9,7 +10,6 @@ from .errors import (
     ChecksumError,
     ChecksumsMissingError,
     ListedFileMissingError,
-    OutputError,
     PushError,
     PushRefusedError,
     ResultsError,

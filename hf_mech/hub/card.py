@@ -19,10 +19,10 @@ from typing import Any
 import yaml
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
+from ..disk.files import write_text_atomically
+from ..redaction import redact_known
 from .errors import CardError, UnbackedNumberError
-from .files import write_text_atomically
 from .measurements import Measurement, PaperFigure
-from .redaction import redact_known
 from .results import Results, validate
 
 TEMPLATE = Path(__file__).with_name("card_template.md")

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from ..disk.files import write_text_atomically
 from .errors import (
     ChecksumDiffersError,
     ChecksumError,
@@ -18,7 +19,6 @@ from .errors import (
     ListedFileMissingError,
     UnlistedWeightsError,
 )
-from .files import write_text_atomically
 
 CHECKSUMS_FILE = "SHA256SUMS"
 _LINE = re.compile(r"([0-9a-fA-F]{64}) [ *](.+)")

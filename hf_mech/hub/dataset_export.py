@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 from huggingface_hub import CommitInfo, DatasetCard, DatasetCardData, HfApi
 from huggingface_hub.errors import EntryNotFoundError, RepositoryNotFoundError
 
+from ..disk.files import write_text_atomically
+from ..redaction import redact
 from .errors import PushError, PushRefusedError
-from .files import write_text_atomically
 from .push_folder import push_folder
-from .redaction import redact
 from .upload import check_repo_id, upload_in_one_commit
 
 if TYPE_CHECKING:

@@ -21,10 +21,6 @@ class PushError(RuntimeError):
     """A failed upload. The repository keeps its last good commit; the push can be run again."""
 
 
-class OutputError(OSError):
-    """A folder or file that cannot be written: a full or read-only disk, missing rights. What was whole stays whole."""
-
-
 class ChecksumError(ValueError):
     """Weights that cannot be checked against their checksums, or do not agree with them."""
 

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from huggingface_hub import CommitInfo, HfApi
 
+from ..redaction import redact
 from .card import CARD_FILE, RESULTS_FILE, check_folder, figures_of
 from .checkpoint import save_checkpoint
 from .dataset_export import export_dataset, push_dataset
 from .errors import PushRefusedError
 from .push_folder import push_folder
-from .redaction import redact
 from .results import Results
 from .upload import check_repo_id, upload_in_one_commit
 

@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..disk.files import write_text_atomically
+from ..redaction import redact
 from .environment import code_version, describe_machine, package_versions, running_command
 from .errors import ResultsError
-from .files import write_text_atomically
 from .measurements import Measurement, PaperFigure
-from .redaction import redact
 from .validation import check_measurements, check_origin
 
 

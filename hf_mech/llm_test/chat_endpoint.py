@@ -14,7 +14,6 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from hf_mech.hub.redaction import redact, redact_known, remember
 from hf_mech.llm_test.bounded_post import DeepJSONError, ReplyTooLargeError, UnknownEncodingError, json_of, post
 from hf_mech.llm_test.errors import (
     EndpointAnswerError,
@@ -26,6 +25,7 @@ from hf_mech.llm_test.errors import (
 )
 from hf_mech.llm_test.language_models import Question, Reply
 from hf_mech.llm_test.retries import RETRIED, retrying
+from hf_mech.redaction import redact, redact_known, remember
 
 OPENAI = "https://api.openai.com/v1"
 

@@ -18,14 +18,14 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
-from hf_mech.hub.disk import naming_the_path
-from hf_mech.hub.files import write_text_atomically
-from hf_mech.hub.locks import held
-from hf_mech.hub.redaction import redact
+from hf_mech.disk.files import write_text_atomically
+from hf_mech.disk.full_disk import naming_the_path
+from hf_mech.disk.locks import held
 from hf_mech.llm_test.language_models import LanguageModel, Question
 from hf_mech.llm_test.scores import Record, Score, accuracy, judge, score
 from hf_mech.llm_test.system_prompt import system_prompt
 from hf_mech.llm_test.variants import Variant, prompts_of
+from hf_mech.redaction import redact
 from hf_mech.templatic.template import Prompt
 
 

@@ -16,7 +16,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from transformers import DataCollatorForLanguageModeling, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 from transformers.data.data_collator import default_data_collator
 
-from hf_mech.hub.files import write_text_atomically
+from hf_mech.disk.files import write_text_atomically
 
 from .corpora import Corpus, CorpusError, beginning
 

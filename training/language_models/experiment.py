@@ -11,7 +11,7 @@ from typing import Any
 
 from transformers import AutoTokenizer
 
-from hf_mech.hub.locks import held
+from hf_mech.disk.locks import held
 from hf_mech.text.blocks import prepare, train_tokenizer
 from hf_mech.text.corpora import Corpus, file_corpus, hub_corpus, stdlib_corpus
 

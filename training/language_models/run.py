@@ -28,8 +28,8 @@ from transformers.trainer_callback import ExportableState, PrinterCallback, Trai
 from transformers.trainer_utils import EvalPrediction
 from transformers.utils.logging import disable_progress_bar
 
+from hf_mech.disk.files import write_text_atomically
 from hf_mech.hub.checkpoint import save_checkpoint
-from hf_mech.hub.files import write_text_atomically
 from hf_mech.text.blocks import Collator, Prepared, evaluation_rows
 
 from ..engine import Job, Outcome

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
+from hf_mech.disk.files import replacing, write_text_atomically
+from hf_mech.disk.full_disk import check_writable, naming_the_path
 from hf_mech.hub import OutputError, Results, save_checkpoint, verify_checksums
-from hf_mech.hub.disk import check_writable, naming_the_path
-from hf_mech.hub.files import replacing, write_text_atomically
 from hf_mech.hub.push_folder import PREFIX, push_folder
 from tests.hub.toy import ToyConfig, ToyForCausalLM
 
@@ -36,7 +36,7 @@ def ended() -> int:
 def test_a_temporary_file_that_a_kill_left_is_removed_by_the_next_writer(tmp_path: Path) -> None:
     """SIGKILL in the middle of a write; the file is whole, and nothing stays."""
     code = (
-        "import os, signal, sys; from pathlib import Path; from hf_mech.hub.files import replacing\n"
+        "import os, signal, sys; from pathlib import Path; from hf_mech.disk.files import replacing\n"
         "with replacing(Path(sys.argv[1])) as aside:\n"
         "    aside.write_text('half'); os.kill(os.getpid(), signal.SIGKILL)"
     )
@@ -132,7 +132,7 @@ import resource, sys
 from pathlib import Path
 import torch
 from hf_mech.hub import save_checkpoint
-from hf_mech.hub.files import write_text_atomically
+from hf_mech.disk.files import write_text_atomically
 from tests.hub.toy import ToyConfig, ToyForCausalLM
 import hf_mech.hub
 model = ToyForCausalLM(ToyConfig())

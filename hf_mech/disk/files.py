@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from .disk import naming_the_path
+from .full_disk import naming_the_path
 
 _NEW, _OLD = 60.0, 86_400.0  # seconds
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from .disk import naming_the_path
+from .full_disk import naming_the_path
 
 
 @contextmanager
