@@ -101,7 +101,7 @@ class ContractCase:
 
     def eager_model(self) -> PreTrainedModel:
         """With the plain form of attention, which also returns its weights."""
-        return self.model(**({"_attn_implementation": "eager"} if self.has("sdpa") else {}))
+        return self.model(_attn_implementation="eager") if self.has("sdpa") else self.model()
 
     @property
     def stock(self) -> type[PreTrainedModel] | None:

@@ -74,7 +74,8 @@ def render() -> str:
     rows: dict[str, list[Proof]] = {}
     for proof in proofs():
         rows.setdefault(str(proof.feature), []).append(proof)
-    parts, reasons = [HEAD], []
+    parts: list[str] = [HEAD]
+    reasons: list[str] = []
     for config_class in dict.fromkeys(case.model_class.config_class for case in contract_cases()):
         cases = [case for case in contract_cases() if case.model_class.config_class is config_class]
         parts += [
