@@ -6,57 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import (
-    GPT2Config,
-    GPT2ForQuestionAnswering,
-    GPT2ForSequenceClassification,
-    GPT2ForTokenClassification,
-    GPT2LMHeadModel,
-    RobertaConfig,
-    RobertaForCausalLM,
-    RobertaForMaskedLM,
-    RobertaForMultipleChoice,
-    RobertaForQuestionAnswering,
-    RobertaForSequenceClassification,
-    RobertaForTokenClassification,
-)
+from transformers import GPT2Config, GPT2LMHeadModel, RobertaConfig
 
-from hf_mech.models.stack import (
-    StackGPT2ForCausalLM,
-    StackGPT2ForQuestionAnswering,
-    StackGPT2ForSequenceClassification,
-    StackGPT2ForTokenClassification,
-    StackRobertaForCausalLM,
-    StackRobertaForMaskedLM,
-    StackRobertaForMultipleChoice,
-    StackRobertaForQuestionAnswering,
-    StackRobertaForSequenceClassification,
-    StackRobertaForTokenClassification,
-)
+from hf_mech.models.stack import StackRobertaForCausalLM
 from tests.stock import TEXTS, gpt2_tokenizer
 
-from .contract import (
-    answering,
-    choosing,
-    gpt2,
-    predicting_tokens,
-    roberta,
-    tagging_rows,
-    tagging_tokens,
-)
+from .contract import CASES, gpt2, roberta
 
-STOCK = {
-    StackGPT2ForCausalLM: (GPT2LMHeadModel, predicting_tokens),
-    StackGPT2ForQuestionAnswering: (GPT2ForQuestionAnswering, answering),
-    StackGPT2ForSequenceClassification: (GPT2ForSequenceClassification, tagging_rows),
-    StackGPT2ForTokenClassification: (GPT2ForTokenClassification, tagging_tokens),
-    StackRobertaForCausalLM: (RobertaForCausalLM, predicting_tokens),
-    StackRobertaForMaskedLM: (RobertaForMaskedLM, predicting_tokens),
-    StackRobertaForMultipleChoice: (RobertaForMultipleChoice, choosing),
-    StackRobertaForQuestionAnswering: (RobertaForQuestionAnswering, answering),
-    StackRobertaForSequenceClassification: (RobertaForSequenceClassification, tagging_rows),
-    StackRobertaForTokenClassification: (RobertaForTokenClassification, tagging_tokens),
-}
+#: For every head, the model of transformers that it extends, and inputs with labels.
+STOCK = {case.model_class: (case.stock, case.inputs) for case in CASES if case.has("loss")}
 
 
 def config(ours: Any, **options: Any) -> Any:
