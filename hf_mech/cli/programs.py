@@ -156,6 +156,9 @@ def trace_prompt(
     from .open_program import OpenedProgram
     from .trace_tables import TraceTables, shown_registers, wanted_layers
 
+    for file in (json_file, html_file):
+        if file is not None and (file.is_dir() or not file.parent.is_dir()):
+            raise ProgramError(f"{file} cannot be written: name a file in a folder that exists")
     config = _given(max_position_embeddings=max_position_embeddings, num_open_values=num_open_values)
     with _quiet():
         opened = OpenedProgram(program, **config)

@@ -197,7 +197,7 @@ def wanted_layers(qkvl: QKVLProgram, wanted: Sequence[str]) -> list[int]:
         if not exact:
             raise ProgramError(
                 f"the program has no layer {name!r}: give a number from 1 to {len(comments)}, or what the comment of a "
-                f"production begins with. {did_you_mean(name, [c.partition(':')[0] for c in comments])}".strip()
+                f"production begins with. {did_you_mean(name, [c.partition(':')[0] for c in comments if c])}".strip()
             )
         found += exact
     return found

@@ -185,8 +185,9 @@ def _joint_states(
                 if len(seen) >= max_states:
                     raise SearchBoundError(
                         f"The domains {learned.name!r} and {hidden.name!r} have more than max_states={max_states:,} "
-                        "joint states; raise max_states if there is memory for them, or reduce the learned domain "
-                        "first with reduce_propositions."
+                        "joint states. For traces of an instance pass initial_states=reachable_states(problem); or "
+                        "reduce the learned domain first with reduce_propositions; or raise max_states if there is "
+                        "memory for them."
                     )
                 seen.add(successor)
                 queue.append(successor)

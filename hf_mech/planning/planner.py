@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..models.strips.strips_domain import StripsDomain
-from ..models.strips.strips_errors import StripsError
+from ..models.strips.strips_errors import DomainError, StripsError
 from .problem import StripsProblem, refuse_text, state_after
 
 _COMPLETE = ("pyperplan", "pyperplan-opt")
@@ -48,11 +48,16 @@ def plan(
         The plan, empty if the goal holds already; None if a complete search found none.
 
     Raises:
-        DomainError: a proposition that the domain does not have.
+        DomainError: a proposition that the domain does not have, or a problem instead of a domain.
         TraceError: an unknown action, an action of `after` that is not possible, or a single string for a list.
         GoalError: neither a goal nor actions to make possible.
         PlannerError: the planner is not installed, or stopped without an answer.
     """
+    if isinstance(domain, StripsProblem):
+        raise DomainError(
+            f"plan() takes a domain, got the problem {domain.domain.name!r}; write "
+            "plan(problem.domain, problem.initial, problem.goal)."
+        )
     if goal is None and not len(until):
         raise GoalError(
             f"A plan needs a goal: goal=[propositions to make true], or until=[actions to make possible], some of "

@@ -18,7 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from .language.errors import QKVLError
+from ..models.dat.configuration_dat import MOST_VALUES
+from .language.errors import ProgramError, QKVLError
 from .language.functions import DEFAULT_LIMIT, function_tables
 from .language.syntax import Assignment, Constants, Production, Program, Reference, Repeat, Test
 from .qkvl import JSONSource, QKVLProduction, QKVLProgram, QKVLRepeat, Source, primed
@@ -33,8 +34,10 @@ def lower_program(program: Program, max_position_embeddings: int = DEFAULT_LIMIT
 
     Raises:
         QKVLError: a test or an assignment that a query and a key cannot express; the checker refuses these first.
-        ProgramError: a function is not registered, or fails.
+        ProgramError: a function is not registered, or fails; more positions than a model may have.
     """
+    if max_position_embeddings > MOST_VALUES:  # before the tables of functions are made
+        raise ProgramError(f"max_position_embeddings may be at most {MOST_VALUES:,}, got {max_position_embeddings:,}")
     short = dict(program.registers)
     lowered = QKVLProgram(
         register_map=short,

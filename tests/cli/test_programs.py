@@ -349,6 +349,31 @@ def test_trace_chooses_layers_and_registers(pargen: Path) -> None:
     refused(hf_mech("trace", pargen, SWAP, "--layer", "32"), "'32'", "31")
 
 
+def test_a_program_without_comments_has_no_names_of_layers(tmp_path: Path) -> None:
+    source = tmp_path / "induction.psl"
+    source.write_text(FIVE_LINES)
+    done = hf_mech("trace", source, "a b a", "--layer", 9)
+    refused(done, "no layer '9': give a number from 1 to 2")
+    assert "Known" not in done.stderr
+
+
+@pytest.mark.parametrize("option", ["--json", "--html"])
+def test_trace_refuses_a_file_in_no_folder_before_it_runs(option: str, pargen: Path, tmp_path: Path) -> None:
+    for file in (tmp_path / "none" / "trace", tmp_path):
+        done = hf_mech("trace", pargen, SWAP, option, file)
+        refused(done, f"{file} cannot be written: name a file in a folder that exists")
+        assert not done.stdout
+
+
+@pytest.mark.parametrize("command", ["compile", "run", "trace"])
+def test_too_many_positions_are_refused_before_tables_are_made(command: str, tmp_path: Path) -> None:
+    source = tmp_path / "induction.psl"
+    source.write_text(FIVE_LINES)
+    rest = ["-o", tmp_path / "made"] if command == "compile" else ["a b a", "--machine", "psm"]
+    done = hf_mech(command, source, *rest, "--max-position-embeddings", 10**15)
+    refused(done, "max_position_embeddings may be at most 1,000,000, got 1,000,000,000,000,000")
+
+
 def test_trace_writes_json_and_html(pargen: Path, tmp_path: Path) -> None:
     data, page = tmp_path / "trace.json", tmp_path / "trace.html"
     done = hf_mech("trace", pargen, SWAP, "--generate", "--json", data, "--html", page)

@@ -133,6 +133,8 @@ def test_wrong_requests_say_what_is_possible():
             plan(SIMPLE, **request)
     with pytest.raises(DomainError, match="zork"):
         plan(SIMPLE, goal=["zork"], after=["a"])
+    with pytest.raises(DomainError, match=r"got the problem 'simple'; write plan\(problem.domain, problem.initial"):
+        plan(load_bundled("simple"))
 
 
 # ---------------------------------------------------------------------------------------------------------- matching
@@ -250,5 +252,5 @@ def test_what_cannot_be_matched_is_refused():
         match_propositions(SIMPLE, load_bundled("ferry-1c").domain)
     with pytest.raises(DomainError, match="initial_states is empty"):
         match_propositions(SIMPLE, SIMPLE, [])
-    with pytest.raises(SearchBoundError, match="max_states=2"):
+    with pytest.raises(SearchBoundError, match=r"max_states=2 .* initial_states=reachable_states\(problem\)"):
         match_propositions(SIMPLE, SIMPLE, max_states=2)

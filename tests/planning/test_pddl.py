@@ -13,6 +13,7 @@ from hf_mech.planning.equivalence import find_distinguishing_trace
 from hf_mech.planning.pddl import (
     GroundingError,
     PddlError,
+    PddlFileError,
     UnsupportedPddlError,
     decode_name,
     encode_name,
@@ -260,6 +261,43 @@ def test_the_problem_is_blamed_for_its_own_mistakes():
     with pytest.raises(PddlError) as error:
         read_pddl(DOMAIN.format(action()), PROBLEM.replace("(p)", "(zork)"))
     assert error.value.source == "problem"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        (":adl", ":adl :domain-axioms", "does not know one of these requirements"),
+        ("() :precondition (p)", "(?y) :precondition (s ?y)", r"\(s \?y\)\. Check that the predicates .* are declared"),
+    ],
+)
+def test_a_misspelt_name_is_said_to_be_one(old, new, said):
+    with pytest.raises(PddlError, match=said):
+        read_pddl(DOMAIN.format(action()).replace(old, new), PROBLEM)
+
+
+def test_a_misspelt_type_of_the_problem_is_said_to_be_one():
+    with pytest.raises(PddlError, match=r"PDDL problem: unknown name 'blok'. Check"):
+        read_pddl(DOMAIN.format(action()), PROBLEM.replace("o1 o2", "o1 o2 - blok"))
+
+
+def test_too_many_arguments_are_told_in_words():
+    with pytest.raises(PddlError, match=r"problem.*: In FluentExp, .*1 parameters were passed\. Check") as error:
+        read_pddl(DOMAIN.format(action()), PROBLEM.replace("(:init (p)", "(:init (p o1)"))
+    assert "UPExpression" not in str(error.value)
+
+
+def test_nothing_is_no_pddl(tmp_path):
+    (tmp_path / "empty.pddl").write_text("\n")
+    with pytest.raises(PddlFileError, match=r"the domain file is empty; give a PDDL file with \(define \(domain"):
+        read_pddl(tmp_path / "empty.pddl", PROBLEM)
+    with pytest.raises(PddlFileError, match="the problem is an empty string"):
+        read_pddl(DOMAIN.format(action()), "")
+
+
+def test_the_cure_names_the_encoding(tmp_path):
+    (tmp_path / "wide.pddl").write_text(DOMAIN.format(action()), "utf-16")
+    with pytest.raises(PddlFileError, match="iconv -f utf-16 -t utf-8"):
+        read_pddl(tmp_path / "wide.pddl", PROBLEM)
 
 
 def test_what_is_too_large_is_refused_before_grounding():

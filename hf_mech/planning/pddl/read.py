@@ -114,7 +114,7 @@ def _parse(domain: Source, problem: Source) -> Any:
 
 
 def _located(error: Exception, source: Source, hint: str = "") -> PddlError:
-    message = str(error) or type(error).__name__
+    message = f"unknown name {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__
     found = _LOCATION.search(message)
     line, column = (int(found[1]), int(found[2])) if found else (None, None)
     message = re.sub(
@@ -123,4 +123,9 @@ def _located(error: Exception, source: Source, hint: str = "") -> PddlError:
         message,
         flags=re.DOTALL,
     ).strip(" .\n")
+    message = re.sub(r"""^UP\w+\(["'](.*?)\.?["']\)$""", r"\1", message)
+    if message.startswith("Not able to handle"):
+        hint = f" Check that the predicates and functions in it are declared.{hint}"
+    elif line and column and re.match(r"\(\s*:requirements", source.text.splitlines()[line - 1][column - 1 :], re.I):
+        hint = f" The parser does not know one of these requirements; remove it.{hint}"
     return PddlError(f"{message}.{hint}", source.label, line, column, source.text)

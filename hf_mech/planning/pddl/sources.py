@@ -28,6 +28,8 @@ class Source:
             PddlFileError: the path cannot be read, or the file is not UTF-8.
         """
         if isinstance(path_or_text, str):
+            if not path_or_text.strip():
+                raise PddlFileError(f"the {kind} is an empty string; give the path of a PDDL file, or its text", kind)
             text = path_or_text.lstrip()
             if text.startswith(("(", ";")) or "\n" in text:
                 return cls(path_or_text, kind, kind)
@@ -41,13 +43,16 @@ class Source:
                 f"string that begins with a parenthesis. The current folder is {Path.cwd()}.",
                 label,
             ) from error
+        if not content.strip():
+            raise PddlFileError(f"the {kind} file is empty; give a PDDL file with (define ({kind} ...) ...)", label)
         try:
             return cls(content.decode("utf-8-sig"), label, kind)
         except UnicodeDecodeError as error:
+            encoding = "utf-16" if content.startswith((b"\xff\xfe", b"\xfe\xff")) else "latin1"
             line = content.count(b"\n", 0, error.start) + 1
             raise PddlFileError(
                 f"the {kind} file is not UTF-8 text: byte 0x{content[error.start]:02x} in line {line}. Save it as "
-                f"UTF-8, for example: iconv -f latin1 -t utf-8 {label} > new.pddl",
+                f"UTF-8, for example: iconv -f {encoding} -t utf-8 {label} > new.pddl",
                 label,
             ) from error
 
