@@ -27,6 +27,9 @@ def register(config_class: type[PreTrainedConfig], auto_classes: dict[str, str],
     for auto_class, target in auto_classes.items():
         # `AutoModel.register` looks into the class and would import it.
         getattr(modeling_auto, auto_class)._model_mapping.register(config_class, _proxy(target), exist_ok=True)
+    if causal := auto_classes.get("AutoModelForCausalLM"):
+        # With label smoothing, `Trainer` shifts the labels for the classes in this table, and for no others.
+        modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES[config_class.model_type] = causal.partition(":")[2]
     if tokenizer is not None:
         proxy = _proxy(tokenizer)
         tokenization_auto.TOKENIZER_MAPPING.register(config_class, proxy, exist_ok=True)

@@ -54,6 +54,14 @@ def states(model: DATForCausalLM, words: Tensor, cache: DATCache) -> Tensor:
     return model.dat(words, past_key_values=cache).last_hidden_state
 
 
+def test_stop_strings(compiled: tuple[DATForCausalLM, Any]):
+    """transformers hands the tokenizer on to the model."""
+    model, tokenizer = compiled
+    prompts = batch(tokenizer, ["a b c . d"])
+    generated = model.generate(**prompts, max_new_tokens=6, stop_strings=["b"], tokenizer=tokenizer)
+    assert said(tokenizer, prompts, generated) == ["a b"]
+
+
 def begun(model: DATForCausalLM, tokenizer: Any, prompts: list[str], words: Tensor | None = None) -> DATCache:
     cache = model.dat(**batch(tokenizer, prompts), use_cache=True).past_key_values
     if words is not None:

@@ -191,3 +191,15 @@ def test_a_problem_with_names_that_its_domain_lacks(old, new, says):
         read_pddl(LOGISTICS[0], LOGISTICS[1].replace(old, new))
     assert e.value.source == "problem"
     assert e.value.line == (3 if "jet" in old else None)
+
+
+def test_static_preconditions_that_exclude_the_same_object():
+    """Untyped domains say types by static predicates: the ball is no place, and no road begins or ends at it."""
+    domain = """(define (domain roads) (:predicates (place ?x) (road ?x ?y) (at ?x))
+      (:action go :parameters (?x ?y) :precondition (and (place ?x) (place ?y) (road ?x ?y) (at ?x))
+       :effect (and (at ?y) (not (at ?x)))))"""
+    problem = """(define (problem there) (:domain roads) (:objects home shop ball)
+      (:init (place home) (place shop) (road home shop) (at home)) (:goal (at shop)))"""
+    read = read_pddl(domain, problem)
+    assert read.domain.action_names == ("go(home,shop)",)
+    assert read.domain.propositions == ("at(home)", "at(shop)")

@@ -128,6 +128,19 @@ def test_trainer_on_grouped_blocks(model: StackGPT2ForCausalLM, tokenizer: Any, 
     assert stacks_moved(model, before)
 
 
+def test_label_smoothing_predicts_the_next_token(model: StackGPT2ForCausalLM, tokenizer: Any, tmp_path: Path):
+    """`Trainer` shifts the labels for the causal language models that it knows by name, so it must know ours."""
+    ids = tokenizer(TEXTS[0])["input_ids"]
+    data = Dataset.from_dict({"input_ids": [ids], "labels": [ids]})
+    given = arguments(TrainingArguments, tmp_path, max_steps=1, label_smoothing_factor=0.1)
+    model.eval()
+    with torch.no_grad():
+        logits = model(torch.tensor([ids])).logits[0, :-1]
+    expected = torch.nn.functional.cross_entropy(logits, torch.tensor(ids[1:]), label_smoothing=0.1)
+    trainer = Trainer(model, given, eval_dataset=data, data_collator=default_data_collator)
+    assert trainer.evaluate()["eval_loss"] == pytest.approx(float(expected), rel=1e-5)
+
+
 PACKED = {"packing": True, "packing_strategy": "bfd"}
 PADDING_FREE = {"padding_free": True, "max_length": None}
 

@@ -120,6 +120,36 @@ def test_the_flattening_collator(model_class: Any, collator: dict[str, Any]):
 
 
 @families
+@pytest.mark.parametrize("encoding", ["learned", "sinusoidal"])
+@pytest.mark.parametrize("padded", [False, True])
+def test_positions_counted_from_0(model_class: Any, encoding: str, padded: bool):
+    """RoBERTa's first position is not 0, but TRL's collators know no other."""
+    model, rows, places = new(model_class, position_embedding_type=encoding), sequences(), positions(LENGTHS)
+    ids, mask, expected = torch.cat(rows, 1), None, alone(model, rows)
+    if padded:
+        ids, places = (torch.nn.functional.pad(row, (2, 1)) for row in (ids, places))
+        mask = torch.nn.functional.pad(torch.ones(1, sum(LENGTHS), dtype=torch.long), (2, 1))
+    found = model(ids, attention_mask=mask, position_ids=places).logits
+    assert_close(found[:, 2:-1] if padded else found, expected)
+
+
+@families
+@pytest.mark.parametrize("implementation", ["eager", "sdpa"])
+@pytest.mark.parametrize("way", ["positions", "from 0", "lengths", "index"])
+def test_without_stacks(model_class: Any, implementation: str, way: str):
+    """The vanilla baseline sees the same sequences, where the stock models mix them."""
+    model, rows, first = new(model_class, implementation, use_stack=False), sequences(), FIRST[model_class]
+    index = torch.arange(len(LENGTHS)).repeat_interleave(torch.tensor(LENGTHS))[None]
+    ways: dict[str, dict[str, Any]] = {
+        "positions": {"position_ids": positions(LENGTHS, first)},
+        "from 0": {"position_ids": positions(LENGTHS)},
+        "lengths": {"cu_seq_lens_q": torch.tensor([0, 4, 5, 11, 14], dtype=torch.int32), "max_length_q": 6},
+        "index": {"seq_idx": index},
+    }
+    assert_close(model(torch.cat(rows, 1), **ways[way]).logits, alone(model, rows))
+
+
+@families
 @pytest.mark.parametrize("implementation", ["eager", "sdpa"])
 def test_rows_with_padding(model_class: Any, implementation: str):
     """Each row has its own sequences, padding on the left and on the right, and a mask [batch, length]."""

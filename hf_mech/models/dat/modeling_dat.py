@@ -430,6 +430,11 @@ class DATForCausalLM(DATPreTrainedModel, GenerationMixin):
         ends = said.index_select(-1, stops).sum(-1, keepdim=True)
         return said.index_fill(-1, stops, 0.0).index_add(-1, stops.new_tensor([NIL]), ends)
 
+    def prepare_inputs_for_generation(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """As in transformers, but without the tokenizer of `stop_strings`, which transformers passes to every model."""
+        kwargs.pop("tokenizer", None)
+        return super().prepare_inputs_for_generation(*args, **kwargs)
+
     def _prepare_cache_for_generation(
         self, generation_config: Any, model_kwargs: dict, *args: Any, **kwargs: Any
     ) -> None:

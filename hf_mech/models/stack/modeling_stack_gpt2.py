@@ -38,6 +38,7 @@ from .stack_outputs import (
     ignores_padding,
     returns_stacks,
 )
+from .stack_vanilla import vanilla_inputs
 
 
 class StackGPT2Attention(GPT2Attention):
@@ -170,12 +171,16 @@ class StackGPT2Model(StackGPT2PreTrainedModel, GPT2Model):
             raise StackError("Give input_ids or inputs_embeds, got neither.")
         new, past = given.shape[1], past_length(past_key_values)
         told = position_ids is not None
+        dtype = self.wte.weight.dtype if inputs_embeds is None else inputs_embeds.dtype
+        options: dict[str, Any] = {"causal": getattr(self.config, "is_causal", True), "dtype": dtype}
         if self.config.use_stack:
             kwargs.update(stack_operations=stack_operations, stack_record=stack_record)
-            dtype = self.wte.weight.dtype if inputs_embeds is None else inputs_embeds.dtype
-            causal = getattr(self.config, "is_causal", True)
             kwargs["stack_context"], attention_mask, position_ids = stack_inputs(
-                self.config, given, attention_mask, position_ids, past_key_values, kwargs, causal=causal, dtype=dtype
+                self.config, given, attention_mask, position_ids, past_key_values, kwargs, **options
+            )
+        else:
+            attention_mask, position_ids = vanilla_inputs(
+                self.config, given, attention_mask, position_ids, past_key_values, kwargs, **options
             )
         check_length(self.config, position_ids, told, new, past)
         return super().forward(

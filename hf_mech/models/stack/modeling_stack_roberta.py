@@ -46,6 +46,7 @@ from .stack_outputs import (
     ignores_padding,
     returns_stacks,
 )
+from .stack_vanilla import vanilla_inputs
 
 
 def first_token(hidden: Tensor, start: Tensor) -> Tensor:
@@ -162,7 +163,7 @@ class StackRobertaModel(StackRobertaPreTrainedModel, RobertaModel):
         input_ids: Tensor | None = None,  # [batch, new]
         attention_mask: Tensor | None = None,  # [batch, past + new], or [batch, heads, new, past + new]
         token_type_ids: Tensor | None = None,
-        position_ids: Tensor | None = None,  # [batch, new], from `pad_token_id` + 1
+        position_ids: Tensor | None = None,  # [batch, new], from `pad_token_id` + 1; without a cache also from 0
         inputs_embeds: Tensor | None = None,  # [batch, new, hidden]
         past_key_values: Cache | None = None,
         stack_operations: Tensor | None = None,  # [batch, new]
@@ -195,26 +196,23 @@ class StackRobertaModel(StackRobertaPreTrainedModel, RobertaModel):
         told = position_ids is not None
         if token_type_ids is None:  # RoBERTa's own default is a buffer that ends with the learned positions
             token_type_ids = torch.zeros(given.shape[:2], dtype=torch.long, device=given.device)
+        dtype = self.embeddings.word_embeddings.weight.dtype if inputs_embeds is None else inputs_embeds.dtype
+        options: dict[str, Any] = {"causal": self.config.is_decoder, "dtype": dtype, "first": first}
         if self.config.use_stack:
             kwargs.update(stack_operations=stack_operations, stack_record=stack_record)
-            dtype = self.embeddings.word_embeddings.weight.dtype if inputs_embeds is None else inputs_embeds.dtype
             kwargs["stack_context"], attention_mask, position_ids = stack_inputs(
-                self.config,
-                given,
-                attention_mask,
-                position_ids,
-                past_key_values,
-                kwargs,
-                causal=self.config.is_decoder,
-                dtype=dtype,
-                first=first,
+                self.config, given, attention_mask, position_ids, past_key_values, kwargs, **options
             )
             if position_ids is None:
                 position_ids = (torch.arange(new, device=given.device) + past + first).expand(given.shape[:2])
-        elif position_ids is None and input_ids is not None:
-            position_ids = self.embeddings.create_position_ids_from_input_ids(
-                input_ids, self.embeddings.padding_idx, past
+        else:
+            attention_mask, position_ids = vanilla_inputs(
+                self.config, given, attention_mask, position_ids, past_key_values, kwargs, **options
             )
+            if position_ids is None and input_ids is not None:
+                position_ids = self.embeddings.create_position_ids_from_input_ids(
+                    input_ids, self.embeddings.padding_idx, past
+                )
         check_length(self.config, position_ids, told, new, past, first)
         outputs = super().forward(
             input_ids,

@@ -16,6 +16,7 @@ from .stack_packing import (
     as_implemented,
     begins_of_positions,
     block_mask,
+    from_first,
     same_sequence,
     sequences_of_mask,
     starts_of,
@@ -110,7 +111,7 @@ def stack_inputs(
         given: input ids [batch, new], or embeddings [batch, new, hidden].
         attention_mask: [batch, past + new] or longer, 0 at padding; or [batch, new, past + new], or
             [batch, heads, new, past + new], 1 or True where a token sees another, or additive.
-        position_ids: [batch, new], [1, new] or [new], or None.
+        position_ids: [batch, new], [1, new] or [new], or None. Without a cache they may also be counted from 0.
         cache: with any number of positions in it.
         kwargs: the stacks' own arguments and a collator's boundaries are taken out.
         causal: a token sees no future.
@@ -154,6 +155,8 @@ def stack_inputs(
     if position_ids is None:
         position_ids = _positions(context, attention_mask, new, past)
         position_ids = None if position_ids is None else position_ids + first
+    elif cache is None:
+        position_ids = from_first(position_ids, context.real, first)
     if not torch.compiler.is_compiling():
         _check(config, given, context, int(past))
     return context, attention_mask, position_ids

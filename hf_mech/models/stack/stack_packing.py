@@ -101,6 +101,18 @@ def starts_of(begins: Tensor, real: Tensor | None) -> Tensor:
     return torch.where(starts < 0, length, starts)
 
 
+def from_first(position_ids: Tensor, real: Tensor | None, first: int) -> Tensor:
+    """Positions [batch, length] that begin with `first`, the model's first position, if they were counted from 0.
+
+    RoBERTa counts from `pad_token_id` + 1, TRL's collators and transformers' by default from 0. No real token of such a
+    model has the position 0, so a 0 tells how they were counted.
+    """
+    if first == 0:
+        return position_ids
+    zero = position_ids == 0 if real is None else (position_ids == 0) & real
+    return position_ids + first * zero.any()
+
+
 def visible_places(mask: Tensor, batch: int) -> tuple[Tensor, Tensor]:
     """The places that any head sees, and those that all see, of a mask [1 or batch, 1 or heads, queries, keys].
 

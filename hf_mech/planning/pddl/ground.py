@@ -93,13 +93,11 @@ class Grounding:
     # ------------------------------------------------------------------------------------------------------- actions
 
     def _rules(self) -> Iterator[_Rule]:
-        from unified_planning.engines.compilers.grounder import GrounderHelper
-
-        helper = GrounderHelper(self.lifted, prune_actions=self.prune)
+        # Not unified-planning's GrounderHelper: it drops actions that add and delete the same atom, and fails if two
+        # static preconditions exclude the same object.
         count = 0
         for action in self.lifted.actions:
-            for objects in helper.get_possible_parameters(action):
-                # Not helper.ground_action: that one drops actions which add and delete the same atom.
+            for objects in itertools.product(*self._choices(action)):
                 for rule in self._versions(action, objects):
                     count += 1
                     if count > self.max_ground:
@@ -107,6 +105,23 @@ class Grounding:
                     if rule.condition.false:
                         self.negative.add(action.name)
                     yield rule
+
+    def _choices(self, action: Any) -> list[list[Any]]:
+        """The objects for each parameter of an action, without those that a static precondition excludes."""
+        made = [list(self.lifted.objects(p.type)) for p in action.parameters]
+        static = self.lifted.get_static_fluents() if self.prune else ()
+        true = [atom for atom, value in self.lifted.explicit_initial_values.items() if value.is_true()]
+        conditions = list(action.preconditions)
+        for condition in conditions:  # grows during the loop
+            if condition.is_and():
+                conditions += condition.args
+            elif condition.is_fluent_exp() and condition.fluent() in static:
+                for place, argument in enumerate(condition.args):
+                    if argument.is_parameter_exp():
+                        own = action.parameters.index(argument.parameter())
+                        fits = {atom.args[place].object() for atom in true if atom.fluent() == condition.fluent()}
+                        made[own] = [o for o in made[own] if o in fits]
+        return made
 
     def _versions(self, action: Any, objects: tuple[Any, ...]) -> Iterator[_Rule]:
         """The versions of one ground action that are possible in some state; none if it is never applicable."""
