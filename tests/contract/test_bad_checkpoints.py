@@ -100,7 +100,7 @@ def test_a_malformed_index(case: ContractCase, index: str, tmp_path: Path):
 @pytest.mark.parametrize("content", ["[1]", '"gpt2"', "5", "null", '{"a": ' * 100_000])
 def test_a_configuration_that_is_no_object(case: ContractCase, content: str, tmp_path: Path):
     (saved(case, tmp_path) / "config.json").write_text(content)
-    with pytest.raises(typed(case), match="config.json that is malformed"):
+    with pytest.raises(typed(case), match=r"config\.json that is malformed"):
         case.model_class.from_pretrained(tmp_path)
 
 
