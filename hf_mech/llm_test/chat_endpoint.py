@@ -30,6 +30,7 @@ from hf_mech.redaction import redact, redact_known, remember
 OPENAI = "https://api.openai.com/v1"
 
 _CONNECT_SECONDS = 10.0
+_MOST_READ = 20_000  # characters of an error
 
 
 class ChatEndpoint:
@@ -185,9 +186,9 @@ class ChatEndpoint:
         return self._read(response)
 
     def _check_status(self, response: httpx2.Response, tried: int) -> None:
-        status, said = response.status_code, self._excerpt(response)
-        if status == 200:
+        if (status := response.status_code) == 200:
             return
+        said = self._excerpt(response)
         if status in (401, 403):
             raise EndpointKeyError(
                 f"{self.url} refused the API key, or wants one (status {status}: {said}). Put the key into the "
@@ -225,9 +226,9 @@ class ChatEndpoint:
     def _excerpt(self, response: httpx2.Response, longest: int = 300) -> str:
         """The error message of a body in OpenAI's form, else the beginning of the body, without secrets."""
         said = response.text
-        with suppress(ValueError, LookupError, TypeError):
-            said = json_of(response)["error"]["message"]
-        said = redact(" ".join(str(said).split()), *self._secrets)
+        with suppress(ValueError, LookupError, TypeError, RecursionError):
+            said = str(json_of(response)["error"]["message"])
+        said = redact(" ".join(said[:_MOST_READ].split()), *self._secrets)
         return (said[:longest] + " ..." if len(said) > longest else said) or "(empty)"
 
     def close(self) -> None:

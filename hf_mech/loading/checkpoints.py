@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from traceback import walk_tb
 from typing import Any, ClassVar
 
 import torch
@@ -16,6 +17,7 @@ from transformers.configuration_utils import PreTrainedConfig
 from transformers.dynamic_module_utils import get_relative_import_files
 from transformers.modeling_utils import PreTrainedModel
 from transformers.models.auto import modeling_auto
+from transformers.utils.hub import get_checkpoint_shard_files
 
 #: Numbers and weights that a model may have besides those in its file, for new heads; more need a file of that size.
 NEW_NUMBERS, NEW_WEIGHTS = 2**24, 1_000
@@ -39,16 +41,25 @@ class SafeCheckpoints:
         """As in transformers, but refuses what is not a checkpoint of this family.
 
         Raises:
-            The family's checkpoint error: the checkpoint is of another model type; its safetensors file is damaged; a
-            weight has another shape than the configuration says, unless `ignore_mismatched_sizes=True`; the
-            configuration is far larger than the file; a weight is missing, where the family allows none; a weight is
-            not finite.
+            The family's checkpoint error: the checkpoint is of another model type; its config.json is malformed; its
+            safetensors file, or the index of several, is damaged; a weight has another shape than the configuration
+            says, unless `ignore_mismatched_sizes=True`; the configuration is far larger than the file; a weight is
+            missing, where the family allows none; a weight is not finite.
         """
         where = _where(pretrained_model_name_or_path)
         found: dict[str, Any] = {}
         if pretrained_model_name_or_path is not None:
             reading = {key: value for key, value in kwargs.items() if key != "trust_remote_code"}  # of the Auto classes
-            found, _ = PreTrainedConfig.get_config_dict(pretrained_model_name_or_path, **reading)
+            try:
+                found, _ = PreTrainedConfig.get_config_dict(pretrained_model_name_or_path, **reading)
+                malformed = None if isinstance(found, dict) else type(found).__name__
+            except (AttributeError, RecursionError, TypeError) as error:
+                malformed = str(error)
+            if malformed is not None:
+                raise cls._checkpoint_error(
+                    f"{where} has a config.json that is malformed ({malformed}); expected an object with the model's "
+                    "configuration. Save the model again."
+                )
         config, kwargs = cls._configure(where, found, config, kwargs)
         try:
             return super().from_pretrained(  # type: ignore[misc]
@@ -58,6 +69,14 @@ class SafeCheckpoints:
             raise cls._checkpoint_error(
                 f"{where} has a damaged safetensors file ({error}); download it again with force_download=True, or "
                 "save it again."
+            ) from error
+        except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+            reading_index = get_checkpoint_shard_files.__code__
+            if all(frame.f_code is not reading_index for frame, _ in walk_tb(error.__traceback__)):
+                raise
+            raise cls._checkpoint_error(
+                f"{where} has an index of its weights' files that is malformed ({type(error).__name__}: {error}); "
+                "download it again with force_download=True, or save it again."
             ) from error
 
     @classmethod
@@ -88,7 +107,10 @@ class SafeCheckpoints:
         error, where = type(model)._checkpoint_error, _where(load_config.pretrained_model_name_or_path)
         tensors = dict(_tensors(model))
         if not load_config.ignore_mismatched_sizes and load_config.hf_quantizer is None:
-            held = {_bare(model, name): shape for name, shape in _shapes(checkpoint_files)}
+            held = {
+                _bare(model, _renamed(name, load_config.weight_mapping)): shape
+                for name, shape in _shapes(checkpoint_files)
+            }
             _check_shapes(
                 error,
                 where,
@@ -148,6 +170,13 @@ def _unsaved(model: Any) -> Iterator[tuple[str, Tensor]]:
 def _bare(model: Any, name: str) -> str:
     """A tensor's name in the model without a head, which may have saved the file."""
     return name.removeprefix(f"{model.base_model_prefix}.")
+
+
+def _renamed(name: str, renamings: Iterable[Any] | None) -> str:
+    """The model's name of a tensor, after `key_mapping` and transformers' own renamings."""
+    for renaming in renamings or ():
+        name, _ = renaming.rename_source_key(name)
+    return name
 
 
 def _shapes(files: Iterable[str] | None) -> Iterator[tuple[str, tuple[int, ...]]]:
@@ -213,9 +242,11 @@ def _check_finite(error: type[ValueError], where: str, tensors: Mapping[str, Ten
 
 def _save_heads(config: PreTrainedConfig, folder: Path) -> None:
     """Completes `config.auto_map`, and copies the files that it names."""
-    sources = [Path(str(sys.modules[type(config).__module__].__file__)).parent, Path(config.name_or_path)]
+    sources = [Path(str(sys.modules[type(config).__module__].__file__)).parent]
+    sources += [Path(config.name_or_path)] if config.name_or_path else []
+    known = getattr(config, "auto_map", None)
     complete: dict[str, Any] = {}
-    for auto_class, reference in {**(getattr(config, "auto_map", None) or {}), **_registered(config)}.items():
+    for auto_class, reference in {**(known if isinstance(known, Mapping) else {}), **_registered(config)}.items():
         # Of a checkpoint from the Hub it is "user/name--file.Class", and a tokenizer's are two in a list.
         local = reference.rpartition("--")[2] if isinstance(reference, str) else ""
         found = _files(local.partition(".")[0], sources)
@@ -249,10 +280,13 @@ def _registered(config: PreTrainedConfig) -> dict[str, str]:
 
 
 def _files(module: str, folders: Iterable[Path]) -> list[Path]:
-    """The file of a module and those that it imports, from the first folder that has them all."""
-    for folder in folders:
+    """The file of a module and those that it imports, from the first folder that has them all.
+
+    The name comes from a checkpoint. A path would copy a file of the user's to where checkpoints are published.
+    """
+    for folder in folders if module.isidentifier() else ():
         file = folder / f"{module}.py"
-        if module and file.is_file():
+        if os.path.isfile(file):  # noqa: PTH113  (Path.is_file raises for a name that is too long)
             files = [file, *map(Path, get_relative_import_files(file))]
             if all(needed.is_file() for needed in files):
                 return files

@@ -20,6 +20,7 @@ import re
 import sys
 import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -34,15 +35,24 @@ SHORTEST = 8
 
 _remembered: set[str] = set()
 
-_STRING = r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\''
-_ESCAPED_STRING = r'\\"(?:(?!\\").)*\\"'  # JSON inside a JSON text
-_PAIR = re.compile(rf"""(\\?["'])([\w.-]+)\1(\s*:\s*)({_STRING}|{_ESCAPED_STRING}|[^\s,}}\]"']+)""", re.DOTALL)
-_ASSIGNMENT = re.compile(rf"""(?<![\w.?&-])(-{{0,2}}[A-Za-z][\w.-]*)=({_STRING}|[^\s,;&"'()<>\[\]{{}}]+)""", re.DOTALL)
-_USERINFO = re.compile(
-    r"""(?i)\b([a-z][a-z0-9+.-]*://)((?:[^\s/?#"'<>]*|[^\s/?#@:"'<>]*:(?!\d{1,5}(?:[/?#\s]|$))[^\s"'<>]*)@)"""
+# Texts may be the megabytes of somebody's server: each pattern takes time in proportion to the text's length.
+_STRING = r'b?"(?:[^"\\]|\\.)*"|b?\'(?:[^\'\\]|\\.)*\''
+_PLAIN = r"""[^\s,;"'()<>\[\]{}]+"""
+# The quotes of JSON in a JSON text have backslashes, as many on both sides.
+_PAIR = re.compile(
+    rf"""(?<!\\)(\\*["'])([\w.-]+)\1(\s*:\s*)"""
+    rf"""(\1(?:(?!(?<!\\)\1).)*\1|{_STRING}|[^\s,}}\]"']+)""",
+    re.DOTALL,
 )
+_SEVERAL = re.compile(r"""(?<!\\)(["'])([\w.-]+)\1\s*:\s*(?=[\[{])""")
+_THEIRS = re.compile(rf"""[\[{{](?:{_STRING}|[^\[\]{{}}"'])*+[\]}}]""", re.DOTALL)
+_ASSIGNMENT = re.compile(rf"""(?<![\w.?&-])(-{{0,2}}[A-Za-z][\w.-]*)=({_STRING}|[^\s,;&"'()<>\[\]{{}}]+)""", re.DOTALL)
+_LINE = re.compile(rf"(?<![\w.?&-])([A-Za-z][\w.-]*)([ \t]*[:=][ \t]+|[ \t]+=)({_STRING}|{_PLAIN})", re.DOTALL)
+_USERINFO = re.compile(r"""(://)((?:[^\s/?#"'<>]*|[^\s/?#@:"'<>]*:(?!\d{1,5}(?:[/?#\s]|$))[^\s"'<>]{0,999})@)""")
 _PARAMETER = re.compile(r"([?&])([\w.%-]+)=([^\s&#\"'<>]+)")
-_HEADER = re.compile(r"(?i)\b((?:proxy-)?authorization\b[\"']?\s*[:=]\s*[\"']?)((?:[a-z][\w-]*\s+)?[^\s\"',;}]+)")
+_HEADER = re.compile(
+    r"""(?i)\b((?:proxy-)?authorization\b["']?\s*[:=]\s*(?:b?["'])?)((?:[a-z][\w-]*\s+)?[^\s"',;}]+)"""
+)
 _BEARER = re.compile(r"(?i)\b(bearer\s+)(?=[\w.~+/=-]*\d)[\w.~+/=-]{8,}")
 _OPTION = re.compile(
     rf"""(?<![\w-])(--[A-Za-z][\w-]*\s+)({_STRING}|(?=[^\s-]*\d)[^\s,;"'-][^\s,;"']{{7,}})""", re.DOTALL
@@ -53,6 +63,8 @@ _FORMS = re.compile(
     | api_org_[A-Za-z0-9]{16,}
     | sk-(?=[A-Za-z_-]*\d)[A-Za-z0-9_-]{16,}            # OpenAI, Anthropic and others
     | gh[oprsu]_[A-Za-z0-9]{20,} | github_pat_\w{20,}   # GitHub
+    | glpat-[\w-]{20,} | npm_[A-Za-z0-9]{36}            # GitLab, npm
+    | gsk_(?=[A-Za-z]*\d)[A-Za-z0-9]{20,} | AIza[\w-]{35} | AKIA[A-Z0-9]{16} | xox[abpr]-[\w-]{10,}  # others
     | eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]+                # JSON web token
     )""",
     re.VERBOSE,
@@ -141,35 +153,69 @@ def _redact(value: Any, known: re.Pattern[str] | None) -> Any:
         return _redact_text(value, known)
     if isinstance(value, Mapping):
         return {_redact(key, known): _redact_entry(key, entry, known) for key, entry in value.items()}
-    if isinstance(value, list | set | frozenset) or type(value) is tuple:
-        return type(value)(_redact(entry, known) for entry in value)
+    if isinstance(value, list | set | frozenset | tuple):
+        entries = [_redact(entry, known) for entry in value]
+        return type(value)(*entries) if hasattr(value, "_fields") else type(value)(entries)
     return value
 
 
 def _redact_entry(name: Any, value: Any, known: re.Pattern[str] | None) -> Any:
-    return REDACTED if is_secret_name(name) and _is_secret(value) else _redact(value, known)
+    return REDACTED if _hides(name, value) else _redact(value, known)
 
 
 def _redact_text(text: str, known: re.Pattern[str] | None) -> str:
-    if (content := _json(text)) is not None and (clean := _redact(content, known)) != content:
-        text = json.dumps(clean, ensure_ascii=False)
+    text = _redact_json(text, known)
     if known is not None:
         text = known.sub(REDACTED, text)
     text = _USERINFO.sub(rf"\1{REDACTED}@", text)
     text = _PARAMETER.sub(lambda m: f"{m[1]}{m[2]}={REDACTED}" if is_parameter_name(m[2]) else m[0], text)
+    text = _without_several(text)
     text = _HEADER.sub(rf"\1{REDACTED}", text)
     text = _BEARER.sub(rf"\1{REDACTED}", text)
     text = _PAIR.sub(_pair, text)
-    text = _OPTION.sub(lambda m: f"{m[1]}{REDACTED}" if is_secret_name(m[1]) and _is_secret(m[2]) else m[0], text)
-    text = _ASSIGNMENT.sub(lambda m: f"{m[1]}={REDACTED}" if is_secret_name(m[1]) and _is_secret(m[2]) else m[0], text)
+    text = _OPTION.sub(lambda m: f"{m[1]}{REDACTED}" if _hides(m[1], m[2]) else m[0], text)
+    text = _ASSIGNMENT.sub(lambda m: f"{m[1]}={REDACTED}" if _hides(m[1], m[2]) else m[0], text)
+    text = _LINE.sub(lambda m: f"{m[1]}{m[2]}{REDACTED}" if _hides(m[1], m[3]) and _is_no_word(m[3]) else m[0], text)
     return _FORMS.sub(REDACTED, text)
+
+
+def _without_several(text: str) -> str:
+    """The text without the lists and mappings under a secret's name."""
+    done, end = [], 0
+    for name in _SEVERAL.finditer(text):
+        if name.start() >= end and is_secret_name(name[2]) and (theirs := _THEIRS.match(text, name.end())):
+            done += [text[end : name.end()], f'"{REDACTED}"']
+            end = theirs.end()
+    return "".join([*done, text[end:]])
 
 
 def _pair(match: re.Match[str]) -> str:
     quotes, name, colon, value = match.groups()
-    if not (is_secret_name(name) and _is_secret(value)):
+    if not _hides(name, value):
         return match[0]
     return f"{quotes}{name}{quotes}{colon}{quotes}{REDACTED}{quotes}"
+
+
+def _redact_json(text: str, known: re.Pattern[str] | None) -> str:
+    try:
+        content = _json(text)
+        clean = _redact(content, known)
+        return text if clean == content else json.dumps(clean, ensure_ascii=False)
+    except RecursionError:  # deeply nested; the patterns for texts remain
+        return text
+
+
+def _hides(name: Any, value: Any) -> bool:
+    """Whether the value under a name is a secret. A number of few digits under `token` is the id of a token."""
+    if not is_secret_name(name) or not _is_secret(value):
+        return False
+    number = str(value).lstrip("-").isdigit() and len(str(value)) < SHORTEST
+    return not (number and name.lower().endswith("token"))
+
+
+def _is_no_word(value: str) -> bool:
+    """Behind a colon or between blanks stand words, too: `The secret: nobody knows`."""
+    return len(value) >= SHORTEST and any(char.isdigit() for char in value)
 
 
 def _is_secret(value: Any) -> bool:
@@ -180,14 +226,13 @@ def _is_secret(value: Any) -> bool:
 
 
 def _json(text: str) -> Any:
-    """The list or mapping that a text holds as JSON, or None."""
-    if not text.lstrip().startswith(("{", "[")):
+    """The list, mapping or text that a text holds as JSON, or None."""
+    if not text.lstrip().startswith(("{", "[", '"')):
         return None
     try:
-        content = json.loads(text)
-    except (ValueError, RecursionError):
+        return json.loads(text)
+    except ValueError:
         return None
-    return content if isinstance(content, dict | list) else None
 
 
 def _arguments(arguments: Iterable[str]) -> Iterator[tuple[str, str | None]]:
@@ -216,8 +261,9 @@ def _secrets_of_command(arguments: tuple[str, ...]) -> frozenset[str]:
 def _secrets_in(value: Any) -> set[str]:
     """The texts with a secret's name in mappings, sequences and JSON, and the passwords and parameters of addresses."""
     if isinstance(value, str):
-        if (content := _json(value)) is not None:
-            return _secrets_in(content)
+        with suppress(RecursionError):
+            if (content := _json(value)) is not None:
+                return _secrets_in(content)
         found = {match[3] for match in _PARAMETER.finditer(value) if is_parameter_name(match[2])}
         for match in _USERINFO.finditer(value):
             found.add(match[2][:-1].partition(":")[2] or match[2][:-1])
@@ -225,7 +271,7 @@ def _secrets_in(value: Any) -> set[str]:
     if isinstance(value, Mapping):
         found = set()
         for name, entry in value.items():
-            found |= set(_texts(entry)) if is_secret_name(name) and _is_secret(entry) else _secrets_in(entry)
+            found |= set(_texts(entry)) if _hides(name, entry) else _secrets_in(entry)
         return found
     if isinstance(value, list | tuple | set | frozenset):
         return {secret for entry in value for secret in _secrets_in(entry)}

@@ -76,6 +76,51 @@ def test_a_damaged_file(case: ContractCase, damage: str, tmp_path: Path):
         assert str(tmp_path) in str(caught.value)
 
 
+INDICES = {
+    "a list": "[]",
+    "no map": "{}",
+    "a number": '{"metadata": {}, "weight_map": 5}',
+    "numbers": '{"metadata": {}, "weight_map": {"a": 3}}',
+    "a list as a file": '{"metadata": {}, "weight_map": {"a": ["b"]}}',
+    "half": '{"weight',
+    "deep": "[" * 100_000,
+}
+
+
+@pytest.mark.parametrize("index", INDICES)
+def test_a_malformed_index(case: ContractCase, index: str, tmp_path: Path):
+    case.model().save_pretrained(tmp_path)
+    (tmp_path / "model.safetensors").rename(tmp_path / "model-00001-of-00001.safetensors")
+    (tmp_path / "model.safetensors.index.json").write_text(INDICES[index])
+    with pytest.raises(typed(case), match="index of its weights' files that is malformed") as caught:
+        case.model_class.from_pretrained(tmp_path)
+    assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize("content", ["[1]", '"gpt2"', "5", "null", '{"a": ' * 100_000])
+def test_a_configuration_that_is_no_object(case: ContractCase, content: str, tmp_path: Path):
+    (saved(case, tmp_path) / "config.json").write_text(content)
+    with pytest.raises(typed(case), match=r"config\.json that is malformed"):
+        case.model_class.from_pretrained(tmp_path)
+
+
+def test_auto_map_copies_no_other_file(case: ContractCase, tmp_path: Path):
+    """Who saves or publishes a model again would otherwise publish a file of his own."""
+    (tmp_path / "private.py").write_text("PASSWORD = 'abc'")
+    folder, again = saved(case, tmp_path / "saved"), tmp_path / "again"
+    config = json.loads((folder / "config.json").read_text())
+    private = tmp_path / "private"
+    for reference in (f"{private}.A", f"user/name--{private}.A", "../private.A", "a" * 300 + ".A", "", "x\0.A", 5):
+        changed = config | {"auto_map": {**config["auto_map"], "AutoModelForSeq2SeqLM": reference}}
+        (folder / "config.json").write_text(json.dumps(changed))
+        case.model_class.from_pretrained(folder).save_pretrained(again)
+        assert {path.name for path in again.glob("*.py")} == {path.name for path in folder.glob("*.py")}
+    for auto_map in (5, "private.A", ["private.A"], None):
+        (folder / "config.json").write_text(json.dumps(config | {"auto_map": auto_map}))
+        case.model_class.from_pretrained(folder).save_pretrained(again)
+        assert {path.name for path in again.glob("*.py")} == {path.name for path in folder.glob("*.py")}
+
+
 def test_a_damaged_shard(case: ContractCase, tmp_path: Path):
     case.model().save_pretrained(tmp_path, max_shard_size=1)
     shard = sorted(tmp_path.glob("model*.safetensors"))[-1]  # the only one of a model with one weight

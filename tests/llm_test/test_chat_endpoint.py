@@ -2,6 +2,7 @@
 
 import contextlib
 import gzip
+import json
 import socket
 import threading
 import time
@@ -441,6 +442,28 @@ def test_a_compressed_reply_that_was_not_asked_for_is_read(raw_server):
     url = raw_server(lambda connection, stop: connection.sendall(head + body))
     with ChatEndpoint("m", url) as endpoint:
         assert endpoint.reply(SWAP).text == "K L ."
+
+
+@pytest.mark.parametrize("body", ["[" * 600 + "]" * 600, '{"error": {"message": ' + "[" * 800 + "]" * 800 + "}}"])
+@pytest.mark.parametrize(("status", "error"), [(200, EndpointAnswerError), (400, EndpointRefusedError)])
+def test_json_that_is_just_not_too_deep(server, endpoint, body, status, error):
+    server.first.append((status, {}, body))
+    with pytest.raises(error, match=r"\[\[\["):
+        endpoint.reply(SWAP)
+
+
+@pytest.mark.parametrize("status", [200, 400])
+def test_a_long_reply_takes_no_time(server, endpoint, status):
+    text = "a." * 500_000
+    body = {"choices": [{"message": {"content": text}}]} if status == 200 else {"error": {"message": text}}
+    server.first.append((status, {}, json.dumps(body)))
+    before = time.monotonic()
+    if status == 200:
+        assert endpoint.reply(SWAP).text == text
+    else:
+        with pytest.raises(EndpointRefusedError, match=r"a\.a\.a"):
+            endpoint.reply(SWAP)
+    assert time.monotonic() - before < 2
 
 
 def test_an_encoding_that_nobody_knows(server, endpoint):

@@ -3,6 +3,8 @@
 import json
 import shlex
 import string
+import time
+from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote, quote_plus
@@ -28,6 +30,11 @@ IN_VALUES: dict[str, Callable[[str, str], Any]] = {
     "JSON in JSON": lambda name, secret: {"body": json.dumps({"body": json.dumps({name: secret})})},
     "JSON in a sentence": lambda name, secret: f"status 400: {json.dumps({name: secret})}. Check it.",
     "a mapping in a sentence": lambda name, secret: f"begun with { ({name: secret, 'seed': 1})!r}",
+    "deep JSON": lambda name, secret: "[" * 700 + json.dumps({name: secret}) + "]" * 700,
+    "JSON as JSON's text": lambda name, secret: json.dumps(json.dumps(json.dumps({name: secret}))),
+    "a list in a sentence": lambda name, secret: f"got {json.dumps({'a': 'b', name: [secret, 'x']})}, expected no key",
+    "a mapping in a mapping in a sentence": lambda name, secret: f"got { ({'headers': {name: secret}, 'n': 1})!r}.",
+    "bytes in a sentence": lambda name, secret: f"sent { ({name.encode(): secret.encode()})!r}.",
     "the user of an address": lambda name, secret: f"at https://me:{quote(secret, safe='')}@host:80/v1 now",
     "a token as user": lambda name, secret: [f"https://{quote(secret, safe='')}@host/v1?page=2"],
     "a parameter": lambda name, secret: f"https://host/v1?page=2&{name}={quote_plus(secret)}#top",
@@ -110,6 +117,15 @@ def test_a_secret_of_the_command_line_is_known_everywhere(monkeypatch: pytest.Mo
         "{'Authorization': 'Basic dXNlcjpwYXNz'}",
         "Bearer a1-b2-c3-d4",
         "eyJhbGciOiJI.eyJzdWIiOiIx.c2lnbmF0dXJl",
+        "glpat-" + "a1B2" * 5,
+        "gsk_" + "a1B2" * 13,
+        "AIza" + "a1B2c" * 7,
+        "AKIAIOSFODNN7EXAMPLE",
+        "xoxb-123456789012-abcdef",
+        "npm_" + "a1B2" * 9,
+        "X-Api-Key: a1b2c3d4e5",
+        "OPENAI_API_KEY: a1b2c3d4e5",
+        "password = a1b2c3d4e5",
     ],
 )
 def test_tokens_of_a_known_form(text: str) -> None:
@@ -151,6 +167,9 @@ def test_ordinary_commands_stay(command: str) -> None:
         "a@b.com wrote to http://host:8080/@me and to git@github.com:user/repo.git at 10:30",
         {"max_tokens": 256, "eos_token": "</s>", "keys": ["a"], "key": "left", "tokens": ["x"], "token_ids": [1]},
         {"tokenizer": "t", "add_bos_token": True, "task": "token-classification", "commit": "a" * 40, "none": None},
+        "The secret: nobody knows. A token: the unit; token = word, token_id: 12345678",
+        {"token": 318, "token_str": " is", "start_token": 2},
+        "{'token': 318, 'score': 0.5}, pop_token=5",
         (1, 2.5, [b"bytes"], {"a"}),
         {1: "x", ("a", "b"): 3},
     ],
@@ -169,6 +188,59 @@ def test_a_short_password_in_the_environment_is_a_word_elsewhere(monkeypatch: py
     monkeypatch.setenv("A_PASSWORD", "test")
     assert redact("split=test, --split test") == "split=test, --split test"
     assert redact({"password": "test"}) == {"password": REDACTED}
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [
+        "a.",
+        "--a-",
+        "http://",
+        "http://a:b",
+        "a=",
+        "--a ",
+        '"',
+        "bearer ",
+        '"a":"',
+        "'a':\\",
+        "authorization ",
+        "eyJ",
+        "sk-",
+        "[a-b.",
+        "x?a=",
+        "[",
+        "a: ",
+        "hf_A",
+        "a:",
+        "_",
+        '\\"a\\": \\"',
+        '{"a":',
+        '"a":[',
+        '"key":["',
+        '"api_key":[',
+        '"api_key":{"a":',
+        "\\",
+        "a  ",
+        '"a"  ',
+        "eyJaaaaaaaa.",
+        "@",
+        "?key=",
+    ],
+)
+def test_a_long_text_costs_time_in_proportion(piece: str) -> None:
+    """The text may come from a server, which must not stop a command by it."""
+    seconds = []
+    for length in (20_000, 160_000):
+        text = piece * (length // len(piece))
+        before = time.process_time()
+        redact(text)
+        seconds.append(time.process_time() - before)
+    assert seconds[1] < max(20 * seconds[0], 0.5)
+
+
+def test_named_tuples() -> None:
+    pair = namedtuple("pair", ["name", "request"])
+    assert redact(pair("m", {"api_key": "abc"})) == pair("m", {"api_key": REDACTED})
 
 
 TEXTS = st.text("abc xyz:/{}[],.'\"=-", max_size=30)

@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from torch.testing import assert_close
 
 from hf_mech.models.stack import StackGPT2ForCausalLM, StackRobertaForCausalLM
+from hf_mech.models.stack.stack_errors import CheckpointError
 
-from .contract import predicting_tokens
+from .contract import gpt2, predicting_tokens
 from .stock import STOCK, config, logits_of, new, stock_model
 
 heads = pytest.mark.parametrize("ours", STOCK, ids=lambda head: head.__name__)
@@ -117,3 +119,17 @@ def test_checkpointing_by_the_configuration_is_checkpointing(ours: Any):
     assert not hasattr(model.config, "gradient_checkpointing")
     for (name, ours_), other in zip(model.named_parameters(), plain.named_parameters(), strict=True):
         assert_close(ours_.grad, other[1].grad, msg=lambda text, name=name: f"{name}: {text}")
+
+
+def test_key_mapping_that_exchanges_names(tmp_path: Path):
+    """Shapes are compared under the names that the weights get."""
+    model = StackGPT2ForCausalLM(gpt2())
+    model.save_pretrained(tmp_path)
+    file = tmp_path / "model.safetensors"
+    exchanged = {"transformer.wte.weight": "transformer.wpe.weight", "transformer.wpe.weight": "transformer.wte.weight"}
+    save_file({exchanged.get(name, name): tensor for name, tensor in load_file(file).items()}, file, {"format": "pt"})
+    mapping = {"wte": "aside", "wpe": "wte", "aside": "wpe"}
+    loaded = StackGPT2ForCausalLM.from_pretrained(tmp_path, key_mapping=mapping)
+    assert all(torch.equal(tensor, loaded.state_dict()[name]) for name, tensor in model.state_dict().items())
+    with pytest.raises(CheckpointError, match=r"transformer\.wpe\.weight is"):
+        StackGPT2ForCausalLM.from_pretrained(tmp_path)
