@@ -37,10 +37,10 @@ def positions_of(attention_mask: Tensor | None, new: int, past: int | Tensor) ->
     """
     if attention_mask is None or attention_mask.dim() != 2:
         return None
-    return _new((attention_mask.long().cumsum(1) - 1).clamp(min=0), new, past)
+    return new_columns((attention_mask.long().cumsum(1) - 1).clamp(min=0), new, past)
 
 
-def _new(of_all: Tensor, new: int, past: int | Tensor) -> Tensor:
+def new_columns(of_all: Tensor, new: int, past: int | Tensor) -> Tensor:
     """The columns of the new positions; a mask for a static cache has more columns after them."""
     return of_all.index_select(1, torch.arange(new, device=of_all.device) + past)
 
@@ -146,14 +146,14 @@ def stack_inputs(
         if attention_mask is not None:
             start = attention_mask.long().argmax(1)
             context.start = start.where(attention_mask.any(1), attention_mask.shape[1])  # none yet: all is padding
-            context.real = _new(attention_mask, new, past).bool()
-        begins = _begins(boundaries, position_ids, context.real, jumps=attention_mask is None and cache is None)
-    if begins is not None and _several(config, begins, context.real, cache, of_rows):
+            context.real = new_columns(attention_mask, new, past).bool()
+        begins = told_begins(boundaries, position_ids, context.real, jumps=attention_mask is None and cache is None)
+    if begins is not None and holds_several(config, begins, context.real, cache, of_rows):
         context.starts = starts_of(begins, context.real)
         if attention_mask is None or attention_mask.dim() == 2:
             attention_mask = block_mask(context.starts, context.real, causal, config._attn_implementation, dtype)
     if position_ids is None:
-        position_ids = _positions(context, attention_mask, new, past)
+        position_ids = positions_in_sequences(context, attention_mask, new, past)
         position_ids = None if position_ids is None else position_ids + first
     elif cache is None:
         position_ids = from_first(position_ids, context.real, first)
@@ -162,7 +162,7 @@ def stack_inputs(
     return context, attention_mask, position_ids
 
 
-def _begins(
+def told_begins(
     boundaries: Tensor | None, position_ids: Tensor | None, real: Tensor | None, jumps: bool = False
 ) -> Tensor | None:
     """Where sequences begin, besides the first one of a row, [batch, new]; None if nothing tells."""
@@ -179,7 +179,7 @@ def _begins(
     return boundaries
 
 
-def _several(config: Any, begins: Tensor, real: Tensor | None, cache: Cache | None, of_rows: bool) -> bool:
+def holds_several(config: Any, begins: Tensor, real: Tensor | None, cache: Cache | None, of_rows: bool) -> bool:
     """Whether a row holds several sequences; under `torch.compile`, whether it could."""
     if torch.compiler.is_compiling():
         return cache is None and config._attn_implementation in MASKED
@@ -209,12 +209,12 @@ def _read_mask(
     batch = batch if position_ids is None else max(batch, len(position_ids))
     sees, same = visible_places((mask if mask.is_floating_point() else mask.bool())[..., :new], batch)
     real, begins, exact = sequences_of_mask(sees, same, causal)
-    told = _begins(boundaries, position_ids, real)
+    told = told_begins(boundaries, position_ids, real)
     if exact is None:
         begins = begins if told is None else begins | told
     elif exact:
         first = real & (real.long().cumsum(1) == 1)
-        _begins(begins | first, position_ids, real)
+        told_begins(begins | first, position_ids, real)
         if boundaries is not None and ((boundaries | first) != (begins | first))[real].any():
             raise PackingError("cu_seq_lens_q or seq_idx and the blocks of attention_mask divide the row differently.")
     elif told is None:
@@ -251,7 +251,9 @@ def _read_continuing_mask(context: StackContext, mask: Tensor, past: int) -> Non
         )
 
 
-def _positions(context: StackContext, attention_mask: Tensor | None, new: int, past: int | Tensor) -> Tensor | None:
+def positions_in_sequences(
+    context: StackContext, attention_mask: Tensor | None, new: int, past: int | Tensor
+) -> Tensor | None:
     """The positions of the new tokens in their sequences, from 0; None if they count the columns."""
     if context.starts is None:
         if context.real is None or attention_mask is None or attention_mask.dim() == 2:

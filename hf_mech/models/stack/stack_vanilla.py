@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import Cache
 
-from .stack_inputs import _begins, _new, _positions, _several, past_length
+from .stack_inputs import holds_several, new_columns, past_length, positions_in_sequences, told_begins
 from .stack_layer import StackContext
 from .stack_packing import MASKED, block_mask, from_first, starts_of, take_boundaries
 
@@ -37,15 +37,15 @@ def vanilla_inputs(
     if config._attn_implementation not in MASKED or (attention_mask is not None and attention_mask.dim() > 2):
         return attention_mask, position_ids
     (batch, new), past = given.shape[:2], past_length(cache)
-    context = StackContext(real=None if attention_mask is None else _new(attention_mask, new, past).bool())
+    context = StackContext(real=None if attention_mask is None else new_columns(attention_mask, new, past).bool())
     boundaries = take_boundaries(kwargs, (batch, new), given.device)
     places = None if position_ids is None else position_ids.view(-1, new).expand(batch, -1)
-    begins = _begins(boundaries, places, context.real, jumps=attention_mask is None and cache is None)
-    if begins is None or not _several(config, begins, context.real, cache, of_rows=False):
+    begins = told_begins(boundaries, places, context.real, jumps=attention_mask is None and cache is None)
+    if begins is None or not holds_several(config, begins, context.real, cache, of_rows=False):
         return attention_mask, position_ids
     context.starts = starts_of(begins, context.real)
     if places is None:
-        counted = _positions(context, None, new, past)
+        counted = positions_in_sequences(context, None, new, past)
         places = None if counted is None else counted + first
     else:
         places = from_first(places, context.real, first)
