@@ -13,7 +13,7 @@ from huggingface_hub import CommitInfo, DatasetCard, DatasetCardData, HfApi
 from huggingface_hub.errors import EntryNotFoundError, RepositoryNotFoundError
 
 from ..disk.files import write_text_atomically
-from ..redaction import redact
+from ..redaction import redact, redact_known
 from .errors import PushError, PushRefusedError
 from .push_folder import push_folder
 from .upload import check_repo_id, upload_in_one_commit
@@ -56,7 +56,7 @@ def export_dataset(builder: "DatasetBuilder", folder: str | os.PathLike[str], *,
     for path in stale - written:
         path.unlink()
     card = _card(builder, name, written, _read_card(folder / _README))
-    return write_text_atomically(folder / _README, str(card))
+    return write_text_atomically(folder / _README, redact_known(str(card)))
 
 
 def push_dataset(

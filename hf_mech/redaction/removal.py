@@ -126,6 +126,11 @@ def remember(*values: Any) -> None:
         _remembered.update({value} if isinstance(value, str) else _secrets_in(value))
 
 
+def known_secrets() -> frozenset[str]:
+    """The secrets that this process knows, for [`remember`] in a process that it starts."""
+    return frozenset(_known_secrets())
+
+
 def _known_secrets() -> Iterator[str]:
     environment = (value.strip() for name, value in os.environ.items() if is_secret_name(name))
     for secret in (*environment, *_remembered, *_secrets_of_command(tuple(sys.orig_argv))):

@@ -167,3 +167,9 @@ def test_through_the_hub(
 def test_names_that_are_neither_folder_nor_repository(tmp_path: Path) -> None:
     with pytest.raises(ChecksumError, match="is no folder, and cannot be read from the Hub"):
         verify_checksums(tmp_path / "nowhere" / "else")
+
+
+def test_a_name_that_no_file_can_have(checkpoint: Path) -> None:
+    (checkpoint / "SHA256SUMS").write_text("0" * 64 + "  " + "a" * 5000 + "\n")
+    with pytest.raises(ListedFileMissingError, match="names aaa"):
+        verify_checksums(checkpoint)

@@ -32,7 +32,7 @@ from hf_mech.disk.files import write_text_atomically
 from hf_mech.disk.full_disk import naming_the_path
 from hf_mech.disk.locks import held
 from hf_mech.hub.environment import code_version, describe_machine, package_versions, running_command
-from hf_mech.redaction import redact
+from hf_mech.redaction import known_secrets, redact, remember
 
 from .arguments import Options
 from .experiment import Experiment
@@ -95,7 +95,9 @@ def _run_free(experiment: Experiment[S, O], runs: Sequence[S], options: Options,
     lines = context.Queue()
     for line in range(1, jobs + 1):
         lines.put(line)
-    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_one_core, initargs=(lines,)) as pool:
+    with ProcessPoolExecutor(
+        jobs, mp_context=context, initializer=_one_core, initargs=(lines, known_secrets())
+    ) as pool:
         futures = {
             pool.submit(_run_on_line, experiment, settings, job): number
             for number, (settings, job) in enumerate(zip(runs, all_jobs, strict=True))
@@ -244,7 +246,8 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def _one_core(lines: Any) -> None:
+def _one_core(lines: Any, secrets: frozenset[str]) -> None:
+    remember(*secrets)  # a worker has a command line of its own
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the command ends its workers
     threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(1)

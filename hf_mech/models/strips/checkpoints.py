@@ -48,7 +48,7 @@ class SafeCheckpoints:
             missing, where the family allows none; a weight is not finite.
         """
         where = _where(pretrained_model_name_or_path)
-        found: dict[str, Any] = {}
+        found: Any = {}
         if pretrained_model_name_or_path is not None:
             reading = {key: value for key, value in kwargs.items() if key != "trust_remote_code"}  # of the Auto classes
             try:

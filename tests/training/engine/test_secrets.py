@@ -6,15 +6,18 @@ import json
 import os
 import subprocess
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from hf_mech.hub import Results
+from hf_mech.redaction import redact
 from tests.training.jobs import refusal_of
 from tests.training.toy.experiment import EXPERIMENT, Count
-from training.engine import main
+from training.engine import main, runner
 from training.engine.runner import claim
 
 ROOT = Path(__file__).parents[3]
@@ -44,6 +47,23 @@ def test_files_and_output_of_a_whole_command(tmp_path: Path) -> None:
     assert "--hub_token=***" in command_written
     assert "https://***@host/x" in command_written
     assert "--steps 5 " in command_written
+
+
+def test_workers_know_the_secrets_of_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Each is a process with a command line of its own."""
+    monkeypatch.setattr(sys, "orig_argv", ["python", "x.py", "--hub_token", SECRETS["line"]])
+    made: list[Any] = []
+
+    class Pool(ProcessPoolExecutor):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            made.append(self.submit(redact, f"the server says {SECRETS['line']}").result())
+
+    monkeypatch.setattr(runner, "ProcessPoolExecutor", Pool)
+    options = SimpleNamespace(output_dir=str(tmp_path))
+    with pytest.raises(AttributeError):  # no options of an experiment: the runs end at once
+        runner.run_all(EXPERIMENT, [Count.of("cpu", modulus=5, seed=seed) for seed in (0, 1)], options, 2)
+    assert made == ["the server says ***"]
 
 
 @pytest.mark.parametrize("given", [["--hub_token", "abc"], ["--hub_token=abc"], ["--config", '{"api_key": "abc"}']])
