@@ -9,7 +9,7 @@ from dataclasses import fields
 from functools import wraps
 from math import isfinite
 from reprlib import repr as shortened
-from typing import Any, TypeVar, get_args, get_type_hints
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import torch
 from huggingface_hub.dataclasses import strict
@@ -137,6 +137,8 @@ def _as(error: type[ValueError], where: str) -> Iterator[None]:
 
 
 def _text(kind: Any) -> str:
+    if get_origin(kind) is Literal:
+        return f"one of {', '.join(map(repr, get_args(kind)))}"
     return kind.__name__ if isinstance(kind, type) else str(kind).replace("typing.", "")
 
 

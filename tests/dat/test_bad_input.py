@@ -6,6 +6,7 @@ import copy
 import json
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -278,3 +279,12 @@ def test_mutated_qkvl_gives_a_model_or_a_typed_error(compiled: tuple[DATForCausa
 @pytest.mark.slow
 def test_twenty_thousand_mutations_of_qkvl(compiled: tuple[DATForCausalLM, DATTokenizer]) -> None:
     check_mutations(compiled[0].config.qkvl, range(1_000, 21_000))
+
+
+def test_an_unknown_backend_is_refused_wherever_it_is_named(tmp_path: Path) -> None:
+    model = DATForCausalLM(DATConfig(max_position_embeddings=4, num_open_values=4))
+    model.save_pretrained(tmp_path)
+    with pytest.raises(DATConfigError, match=r"backend must be one of 'gather', 'dense', 'relaxed', got 'fast'"):
+        DATForCausalLM.from_pretrained(tmp_path, backend="fast")
+    with pytest.raises(DATConfigError, match=r"backend must be one of .* got 'relaxd'"):
+        model.config.backend = "relaxd"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from transformers.configuration_utils import PreTrainedConfig
 
@@ -87,7 +87,7 @@ class DATConfig(PreTrainedConfig):
     num_open_values: int = 4096
     constants: list[str] | None = None
     value_sets: dict[str, str] | None = None
-    backend: str = "gather"
+    backend: Literal["gather", "dense", "relaxed"] = "gather"
     relaxation_temperature: float | int = 0.1
     logit_scale: float | int = 50.0
     pad_token_id: int | None = NIL

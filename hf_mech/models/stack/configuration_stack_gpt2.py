@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from transformers.models.gpt2.configuration_gpt2 import GPT2Config
 
 from .configs import strict_config
@@ -58,7 +60,7 @@ class StackGPT2Config(GPT2Config):
     multi_pop: int = 1
     stack_gate: bool = False
     position_embedding_type: str = "learned"
-    stack_bottom: str = "first_token"
+    stack_bottom: Literal["first_token", "bos_token"] = "first_token"
     output_stack_attentions: bool = False
 
     def validate_architecture(self):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from transformers.models.roberta.configuration_roberta import RobertaConfig
 
 from .configs import strict_config
@@ -59,7 +61,7 @@ class StackRobertaConfig(RobertaConfig):
     multi_pop: int = 1
     stack_gate: bool = False
     position_embedding_type: str = "learned"
-    stack_bottom: str = "first_token"
+    stack_bottom: Literal["first_token", "bos_token"] = "first_token"
     output_stack_attentions: bool = False
 
     def validate_architecture(self):
