@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -154,3 +155,20 @@ def test_other_names_of_a_field_are_checked(one: ContractCase):
     for other, name in config_class.attribute_map.items():
         with pytest.raises(typed(one), match=f"{name} must be"):
             config_class(**{other: "two"})
+
+
+@each
+def test_a_misspelt_argument_is_warned_of(
+    one: ContractCase, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    """transformers keeps any further argument as an attribute, so a misspelt one changed nothing in silence."""
+    monkeypatch.setattr(logging.getLogger("transformers"), "propagate", True)
+    plain = one.config()
+    own = [field.name for field in fields(plain) if field.name not in {f.name for f in fields(PreTrainedConfig)}]
+    name = max(own, key=len)
+    with caplog.at_level(logging.WARNING):
+        type(plain)(**{**plain.to_dict(), name[:-1]: 1})
+        assert f"no argument {name[:-1]!r}, which changes nothing; did you mean {name!r}?" in caplog.text
+        caplog.clear()
+        type(plain)(**plain.to_dict(), something_else=1)
+        assert not caplog.records

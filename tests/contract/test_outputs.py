@@ -24,7 +24,7 @@ def test_hidden_states_are_those_of_every_layer(case: ContractCase):
     assert all(isinstance(states, Tensor) and states.isfinite().all() for states in found)
 
 
-@pytest.mark.feature("`output_attentions`")
+@pytest.mark.feature("`output_attentions` (not with `sdpa`)")
 @pytest.mark.needs("attentions")
 def test_attentions_are_those_of_every_layer(case: ContractCase):
     found = outputs(case, output_attentions=True).attentions

@@ -12,7 +12,7 @@ from filelock import FileLock
 
 from hf_mech.disk.files import replacing, write_text_atomically
 from hf_mech.disk.full_disk import check_writable, naming_the_path
-from hf_mech.hub import OutputError, Results, save_checkpoint, verify_checksums
+from hf_mech.hub import OutputError, save_checkpoint, verify_checksums
 from hf_mech.hub.push_folder import PREFIX, push_folder
 from tests.hub.toy import ToyConfig, ToyForCausalLM
 
@@ -109,11 +109,9 @@ def test_push_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT])
-def test_a_results_file_on_a_full_disk(
-    number: int, tmp_path: Path, results: Results, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_on_a_full_disk(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "results.json"
-    results.save(path)
+    write_text_atomically(path, "whole")
     before = path.read_bytes()
 
     def refuse(file: int) -> None:
@@ -121,7 +119,7 @@ def test_a_results_file_on_a_full_disk(
 
     monkeypatch.setattr(os, "fsync", refuse)
     with pytest.raises(OutputError) as caught:
-        results.save(path)
+        write_text_atomically(path, "half")
     assert str(caught.value).startswith(f"{path} cannot be written: {os.strerror(number)}. ")
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["results.json"]

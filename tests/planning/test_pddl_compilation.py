@@ -116,7 +116,7 @@ def test_the_notes_are_read_and_logged_once(caplog, tmp_path):
     for path, text in zip(paths, BRIEFCASE, strict=True):
         path.write_text(text)
     notes = {note.feature: str(note) for note in read_pddl(*BRIEFCASE).notes}
-    assert "2 ground actions became 8, such as move#1(home,office)" in notes["conditional effects (when)"]
+    assert "8 actions, such as move#1(home,office), from 2" in notes["conditional effects (when)"]
     assert "2 complementary propositions added, such as not-in(letter)" in notes["negative conditions"]
     with caplog.at_level(logging.WARNING, "hf_mech.planning.pddl.read"):
         for _ in range(3):

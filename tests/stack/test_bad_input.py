@@ -33,7 +33,7 @@ from .contract import gpt2, inputs, roberta
         ({"position_embedding_type": "rope"}, EncodingError, "'rope'"),
         ({"multi_pop": 0}, StackError, "multi_pop must be at least 1, got 0"),
         ({"stack_bottom": "bos_token", "bos_token_id": None}, BosError, "stack_bottom='first_token'"),
-        ({"stack_bottom": "bos"}, StackError, "one of first_token, bos_token, got 'bos'"),
+        ({"stack_bottom": "bos"}, StackError, "one of 'first_token', 'bos_token', got 'bos'"),
     ],
 )
 def test_options_that_no_model_can_have(config: Any, options: dict[str, Any], error: type[Exception], says: str):
@@ -204,3 +204,9 @@ def test_a_cache_that_cannot_hold_a_stack():
     cache = Cache(layers=[DynamicSlidingWindowLayer(sliding_window=4) for _ in range(2)])
     with pytest.raises(StackCacheError, match="DynamicSlidingWindowLayer; leave cache_implementation out"):
         StackGPT2ForCausalLM(gpt2())(**inputs(2, 8, 0), past_key_values=cache)
+
+
+@pytest.mark.parametrize(("model_class", "config"), [(StackGPT2ForCausalLM, gpt2), (StackRobertaForMaskedLM, roberta)])
+def test_a_misspelt_argument_of_the_stack(model_class: Any, config: Any):
+    with pytest.raises(TypeError, match=r"no argument 'output_stack_attention'; .* output_stack_attentions"):
+        model_class(config())(**inputs(2, 5, 0), output_stack_attention=True)

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
+from difflib import get_close_matches
 from functools import wraps
 from math import isfinite
 from reprlib import repr as shortened
@@ -16,6 +17,9 @@ import torch
 from huggingface_hub.dataclasses import strict
 from huggingface_hub.errors import StrictDataclassError, StrictDataclassFieldValidationError
 from transformers.configuration_utils import PreTrainedConfig
+from transformers.utils import logging
+
+logger = logging.get_logger(__name__)
 
 Config = TypeVar("Config", bound=PreTrainedConfig)
 Range = tuple[float, float]
@@ -40,7 +44,8 @@ def strict_config(error: type[ValueError], **ranges: Range) -> Callable[[type[Co
 
     A value of a wrong type, outside its range, or not finite is refused when the configuration is made (by its
     constructor, `from_dict`, `from_pretrained` or `AutoConfig`) and when an attribute is set later, under any of the
-    attribute's names. Whatever else transformers raises for a malformed configuration becomes the same error.
+    attribute's names. Whatever else transformers raises for a malformed configuration becomes the same error. An
+    argument that is nearly a field's name is warned of.
 
     Args:
         error: the family's error; subclasses of it that `validate_architecture` raises are kept.
@@ -85,6 +90,8 @@ def strict_config(error: type[ValueError], **ranges: Range) -> Callable[[type[Co
         def checked_init(self: Any, *args: Any, **kwargs: Any) -> None:
             with _as(error, cls.__name__):
                 strict_init(self, *args, **kwargs)
+            known = [*types, *self.attribute_map]
+            _warn_of_misspelt(cls.__name__, [name for name in kwargs if not hasattr(cls, name)], known)
 
         def checked_setattr(self: Any, name: str, value: Any) -> None:
             name = self.attribute_map.get(name, name)  # else `strict` would not see the field
@@ -102,6 +109,13 @@ def strict_config(error: type[ValueError], **ranges: Range) -> Callable[[type[Co
         return made
 
     return decorate
+
+
+def _warn_of_misspelt(config: str, given: Iterable[str], known: Sequence[str]) -> None:
+    """Names arguments that are nearly a field's: transformers keeps any other argument as an attribute."""
+    for name in given:
+        if name not in known and (close := get_close_matches(name, known, 1, cutoff=0.85)):
+            logger.warning(f"{config} has no argument {name!r}, which changes nothing; did you mean {close[0]!r}?")
 
 
 def _fault(name: str, value: Any, types: Mapping[str, Any], ranges: Mapping[str, Range]) -> str | None:

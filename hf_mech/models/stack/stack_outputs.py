@@ -93,6 +93,11 @@ class StackMultipleChoiceOutput(MultipleChoiceModelOutput):
     stack_actions: tuple[Tensor, ...] | None = None
 
 
+#: The stack's arguments of a forward method, and those that a head passes to its base model.
+STACK_ARGUMENTS = ("stack_operations", "output_stack_attentions")
+_OF_HEADS = ("stack_record", "stack_of_rows")
+
+
 def returns_stacks(output_class: type[ModelOutput]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Gives a forward method the stack's arguments and an output class with fields for the stacks.
 
@@ -110,6 +115,9 @@ def returns_stacks(output_class: type[ModelOutput]) -> Callable[[Callable[..., A
             return_dict: bool | None = None,
             **kwargs: Any,
         ) -> Any:
+            if unknown := [name for name in kwargs if "stack" in name and name not in STACK_ARGUMENTS + _OF_HEADS]:
+                known = " and ".join(STACK_ARGUMENTS)
+                raise TypeError(f"{type(self).__name__} has no argument {unknown[0]!r}; the stack's are {known}.")
             wanted = self.config.output_stack_attentions if output_stack_attentions is None else output_stack_attentions
             record: list[tuple[Tensor, Tensor]] = []
             if wanted:

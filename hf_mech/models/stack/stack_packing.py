@@ -109,8 +109,8 @@ def from_first(position_ids: Tensor, real: Tensor | None, first: int) -> Tensor:
     """
     if first == 0:
         return position_ids
-    zero = position_ids == 0 if real is None else (position_ids == 0) & real
-    return position_ids + first * zero.any()
+    least = position_ids if real is None else position_ids.where(real, first)
+    return position_ids + first * (least.amin() == 0)
 
 
 def visible_places(mask: Tensor, batch: int) -> tuple[Tensor, Tensor]:

@@ -77,9 +77,7 @@ class Grounding:
 
     def _notes(self, variants: dict[str, str], complements: list[str]) -> Iterator[CompilationNote]:
         versions = "each ground action became one action for"
-        counts = (
-            f"{len(set(variants.values()))} ground actions became {len(variants)}, such as {next(iter(variants), '')}"
-        )
+        counts = f"{len(variants)} actions, such as {next(iter(variants), '')}, from {len(set(variants.values()))}"
         if self.conditional:
             text = f"{versions} each combination of the conditions that can hold ({counts})."
             yield CompilationNote("conditional effects (when)", in_order(self.lifted, self.conditional), text)
