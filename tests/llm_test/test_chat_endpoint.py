@@ -340,7 +340,12 @@ def raw_server():
 
         def talk(connection):
             with connection, contextlib.suppress(OSError):
-                connection.recv(1 << 16)
+                with connection.makefile(
+                    "rb"
+                ) as request:  # all of it: closing with a part unread resets the connection
+                    head = iter(request.readline, b"\r\n")
+                    lengths = [int(line.split(b":")[1]) for line in head if line.lower().startswith(b"content-length:")]
+                    request.read(sum(lengths))
                 send(connection, stop)
 
         threading.Thread(target=accept, daemon=True).start()
