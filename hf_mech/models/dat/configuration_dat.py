@@ -13,7 +13,6 @@ from .dat_values import END_OF_PROMPT, NIL, ValueSpace
 
 #: A function of the program is a table of all values, and so is a register of the vector backends.
 MOST_VALUES = 1_000_000
-BACKENDS = ("gather", "dense", "relaxed")
 
 
 def _echo() -> dict[str, Any]:
@@ -112,8 +111,6 @@ class DATConfig(PreTrainedConfig):
 
     def validate_architecture(self):
         """Refuses invalid values before any work starts."""
-        if self.backend not in BACKENDS:
-            raise DATConfigError(f"backend must be one of {BACKENDS}, got {self.backend!r}.")
         if self.relaxation_temperature < 0 or self.logit_scale <= 0:
             raise DATConfigError(
                 f"relaxation_temperature must be 0 or more and logit_scale positive, got {self.relaxation_temperature} "

@@ -13,9 +13,6 @@ ATTENDED = ("relative", "rotary", "alibi")
 #: The least and the largest of the sizes that a configuration may have: of tables, of vectors, and the layers.
 SIZES, WIDTHS, LAYERS = (1, 100_000_000), (1, 1_000_000), (1, 1_000)
 
-#: The token at position 0, the bottom of the stack: any, or `bos_token_id` alone.
-BOTTOMS = ("first_token", "bos_token")
-
 
 def check_options(config: Any) -> None:
     """Refuses invalid options.
@@ -23,7 +20,7 @@ def check_options(config: Any) -> None:
     Raises:
         EncodingError: an unknown `position_embedding_type`, or one that does not fit the sizes.
         BosError: `stack_bottom="bos_token"` without a `bos_token_id`.
-        StackError: `hidden_size` cannot be divided among the heads, or an unknown `stack_bottom`.
+        StackError: `hidden_size` cannot be divided among the heads.
     """
     encoding = config.position_embedding_type
     if encoding not in EMBEDDED + ATTENDED:
@@ -47,8 +44,6 @@ def check_options(config: Any) -> None:
             "Rotary positions need an even size of every head, got "
             f"{config.hidden_size} / {config.num_attention_heads} = {config.hidden_size // config.num_attention_heads}."
         )
-    if config.stack_bottom not in BOTTOMS:
-        raise StackError(f"stack_bottom must be one of {', '.join(BOTTOMS)}, got {config.stack_bottom!r}.")
     if config.use_stack and config.stack_bottom == "bos_token" and config.bos_token_id is None:
         raise BosError(
             "stack_bottom='bos_token' asks for bos_token_id at the bottom of every stack, but bos_token_id is None. "
