@@ -309,6 +309,13 @@ def test_what_is_too_large_is_refused_before_grounding():
         read(action(), max_ground=3)
 
 
+def test_a_file_that_ends_too_early():
+    """The parser then names a line behind the last one."""
+    domain = write_pddl(load_bundled("simple"))[0]
+    with pytest.raises(PddlError, match="end of text"):
+        read_pddl(domain, "(define (problem simple) (:domain simple)\n (:init ((p))\n (:goal (q))\n)\n")
+
+
 @settings(max_examples=20)
 @given(
     st.sampled_from(["domain", "problem"]),

@@ -113,6 +113,12 @@ def _parse(domain: Source, problem: Source) -> Any:
         ) from error
 
 
+def _rest_of(text: str, line: int, column: int) -> str:
+    """The line from a column on, both from 1; empty behind the end of the text."""
+    lines = text.splitlines()
+    return lines[line - 1][column - 1 :] if line <= len(lines) else ""
+
+
 def _located(error: Exception, source: Source, hint: str = "") -> PddlError:
     message = f"unknown name {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__
     found = _LOCATION.search(message)
@@ -126,6 +132,6 @@ def _located(error: Exception, source: Source, hint: str = "") -> PddlError:
     message = re.sub(r"""^UP\w+\(["'](.*?)\.?["']\)$""", r"\1", message)
     if message.startswith("Not able to handle"):
         hint = f" Check that the predicates and functions in it are declared.{hint}"
-    elif line and column and re.match(r"\(\s*:requirements", source.text.splitlines()[line - 1][column - 1 :], re.I):
+    elif line and column and re.match(r"\(\s*:requirements", _rest_of(source.text, line, column), re.I):
         hint = f" The parser does not know one of these requirements; remove it.{hint}"
     return PddlError(f"{message}.{hint}", source.label, line, column, source.text)
