@@ -87,6 +87,9 @@ class BeliefStateConfig(PreTrainedConfig):
                 "n_head": self.n_head,
                 "n_inner": self.n_inner,
                 "vocab_size": self.vocab_size,
+                "bos_token_id": self.bos_token_id,
+                "eos_token_id": self.eos_token_id,
+                "pad_token_id": self.pad_token_id,
             }
         super().__post_init__(**kwargs)
 

@@ -118,3 +118,164 @@ class BeliefStateModel(BeliefStatePreTrainedModel):
         tokens, mask, positions = reversed_rows(sequences.tokens, sequences.sequence)
         read = self.backward_encoder(input_ids=tokens, attention_mask=mask, position_ids=positions, use_cache=False)
         return read.last_hidden_state.flip(1)
+
+    def empty_suffix(self, device: torch.device) -> Tensor | None:
+        """B of the empty suffix: of the end token alone, [1, 1, hidden] (Section 2.2)."""
+        if self.backward_encoder is None:
+            return None
+        end = torch.tensor([[self.config.eos_token_id]], device=device)
+        return self.backward_encoder(input_ids=end, use_cache=False).last_hidden_state
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: Tensor,  # [batch, new]
+        attention_mask: Tensor | None = None,  # [batch, past + new]
+        position_ids: Tensor | None = None,  # [batch, new]
+        past_key_values: Cache | None = None,
+        suffix_ids: Tensor | None = None,  # [batch, suffix length]
+        suffix_attention_mask: Tensor | None = None,  # [batch, suffix length]
+        **kwargs: Any,
+    ) -> BeliefStateModelOutput:
+        """States of prefixes, and of suffixes if there are any.
+
+        Args:
+            position_ids: from 0; without them, they count the tokens that `attention_mask` marks as real.
+            suffix_ids: the end of the text; the end token is added if it is missing.
+
+        Further arguments go to the forward encoder.
+        """
+        if position_ids is None and attention_mask is not None and attention_mask.dim() == 2:
+            position_ids = (attention_mask.long().cumsum(1) - 1).clamp(min=0)[:, -input_ids.shape[1] :]
+        read = self.forward_encoder(
+            input_ids=input_ids,
+            attention_mask=attention_mask,
+            position_ids=position_ids,
+            past_key_values=past_key_values,
+            **kwargs,
+        )
+        suffix = None
+        if suffix_ids is not None:
+            sequences, _ = sequences_of(suffix_ids, suffix_attention_mask, None, int(self.config.eos_token_id))
+            suffix = self.suffix_states(sequences)
+        return BeliefStateModelOutput(
+            last_hidden_state=read.last_hidden_state,
+            suffix_hidden_state=suffix,
+            past_key_values=read.past_key_values,
+            hidden_states=read.hidden_states,
+            attentions=read.attentions,
+        )
+
+
+@dataclass
+class BeliefStateCausalLMOutput(ModelOutput):
+    """The output of [`BeliefStateForCausalLM`].
+
+    Args:
+        loss (`Tensor` of shape `()`, when `labels` are given): Eq. 2.
+        logits (`Tensor` of shape `[batch, length, vocab_size]`): of the next token after every prefix, given the suffix.
+        prev_logits (`Tensor` of the same shape, when `suffix_ids` are given): of the token before the suffix.
+        past_key_values, hidden_states, attentions: the forward encoder's.
+    """
+
+    loss: Tensor | None = None
+    logits: Tensor | None = None
+    prev_logits: Tensor | None = None
+    past_key_values: Cache | None = None
+    hidden_states: tuple[Tensor, ...] | None = None
+    attentions: tuple[Tensor, ...] | None = None
+
+
+class BeliefStateForCausalLM(BeliefStatePreTrainedModel, GenerationMixin):
+    """The Belief State Transformer: predicts the next token of a prefix and the one before a suffix (Eq. 1).
+
+    `generate()` uses the empty suffix, or `suffix_ids`. With `labels` it trains on all pairs of a prefix and a suffix.
+    """
+
+    _auto_class = "AutoModelForCausalLM"  # a saved checkpoint carries this code and loads without the package
+
+    def __init__(self, config: BeliefStateConfig) -> None:
+        super().__init__(config)
+        self.model = BeliefStateModel(config)
+        self.text_head = TextHead(
+            config.encoder.hidden_size,
+            config.head_width,
+            config.head_layers,
+            config.vocab_size,
+            suffix=config.use_backward,
+            prev=config.predict_previous,
+        )
+        self.post_init()
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: Tensor,  # [batch, new]
+        attention_mask: Tensor | None = None,  # [batch, past + new]
+        position_ids: Tensor | None = None,  # [batch, new]
+        past_key_values: Cache | None = None,
+        labels: Tensor | None = None,  # [batch, new]
+        suffix_ids: Tensor | None = None,  # [batch, suffix length]
+        suffix_attention_mask: Tensor | None = None,  # [batch, suffix length]
+        logits_to_keep: int | Tensor = 0,
+        num_items_in_batch: int | Tensor | None = None,
+        **kwargs: Any,
+    ) -> BeliefStateCausalLMOutput:
+        """The logits of the next token, with a suffix also of the token before it, and the loss over all pairs.
+
+        Args:
+            labels: the input tokens, -100 at tokens that are not trained.
+            suffix_ids: the end of the text, which the logits are conditioned on; without it, the empty suffix.
+            num_items_in_batch: the number of trained tokens of a batch whose gradients are accumulated.
+
+        Raises:
+            PairError: labels without any pair of a prefix and a suffix.
+        """
+        outputs = self.model(
+            input_ids, attention_mask, position_ids, past_key_values, suffix_ids, suffix_attention_mask, **kwargs
+        )
+        states = outputs.last_hidden_state
+        loss = None
+        if labels is not None:
+            loss = self._loss(states, input_ids, attention_mask, labels, num_items_in_batch)
+        suffix = self.model.empty_suffix(states.device)
+        if outputs.suffix_hidden_state is not None:
+            first = (suffix_attention_mask if suffix_attention_mask is not None else torch.ones_like(suffix_ids)).long()
+            rows = torch.arange(len(states), device=states.device)
+            suffix = outputs.suffix_hidden_state[rows, first.argmax(1)][:, None]
+        kept = slice(-logits_to_keep, None) if isinstance(logits_to_keep, int) else logits_to_keep
+        logits, before = self.text_head(states[:, kept], suffix)
+        return BeliefStateCausalLMOutput(
+            loss=loss,
+            logits=logits,
+            prev_logits=before if suffix_ids is not None else None,
+            past_key_values=outputs.past_key_values,
+            hidden_states=outputs.hidden_states,
+            attentions=outputs.attentions,
+        )
+
+    def _loss(
+        self,
+        states: Tensor,
+        input_ids: Tensor,
+        attention_mask: Tensor | None,
+        labels: Tensor,
+        items: int | Tensor | None,
+    ) -> Tensor:
+        sequences, _ = sequences_of(input_ids, attention_mask, labels, int(self.config.eos_token_id))
+        suffixes = self.model.suffix_states(sequences)
+        if sequences.tokens.shape[1] > states.shape[1]:  # the added end token begins no prefix of a pair
+            states = nn.functional.pad(states, (0, 0, 0, 1))
+        total, tokens = belief_state_loss(
+            states, suffixes, self.text_head, sequences, self.config.least_gap, self.config.block_size
+        )
+        return total / (tokens if items is None else items)
+
+
+__all__ = [
+    "BeliefStateCausalLMOutput",
+    "BeliefStateForCausalLM",
+    "BeliefStateModel",
+    "BeliefStateModelOutput",
+    "BeliefStatePreTrainedModel",
+]
