@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -26,8 +27,8 @@ def belief_state_loss_reference(
         least_gap: 2, or 1 for pairs that meet, which predict the end token.
 
     Returns:
-        The weighted sum of the pairs' losses, each the mean of the two cross-entropies, and the number of trained tokens
-        of sequences with a pair. Their quotient is the loss.
+        The weighted sum of the pairs' losses, each the mean of the two cross-entropies, and the number of trained
+        tokens of sequences with a pair. Their quotient is the loss.
     """
     total = prefixes.new_zeros(())
     weights = sequences.weights(least_gap)
@@ -63,8 +64,8 @@ def belief_state_loss(
     weights = sequences.weights(least_gap)
     if not bool(weights.any()):
         raise PairError(
-            "No prefix and suffix to train on: every sequence needs two trained tokens (labels other than -100) besides "
-            "its first token; give longer sequences, or fewer labels of -100."
+            "No prefix and suffix to train on: every sequence needs two trained tokens (labels other than -100) "
+            "besides its first token; give longer sequences, or fewer labels of -100."
         )
     first = head.prefix(prefixes)
     second = None if head.suffix is None or suffixes is None else head.suffix(suffixes)
@@ -85,7 +86,7 @@ class _Blocks:
         self.head, self.sequences, self.weights, self.size = head, sequences, weights, size
         self.least_gap = least_gap
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[tuple[Tensor, ...]]:
         """Yields row, prefix and suffix of at most `size` pairs, their labels and weights, each [pairs]."""
         waiting: list[tuple[Tensor, ...]] = []
         count = 0
@@ -123,17 +124,17 @@ class _AllPairs(torch.autograd.Function):
     def forward(ctx: Any, blocks: _Blocks, first: Tensor, second: Tensor | None, *rest: nn.Parameter) -> Tensor:
         given = [first, second, *rest]
         wanted = [part is not None and part.requires_grad for part in given]
-        leaves = [None if part is None else part.detach().requires_grad_(True) for part in (first, second)]
+        start = first.detach().requires_grad_(True)
+        end = None if second is None else second.detach().requires_grad_(True)
         total = None
         gradients: list[Tensor | None] = [None] * len(given)
         for block in blocks:
             with torch.set_grad_enabled(any(wanted)):
-                loss = blocks.loss(leaves[0], leaves[1], block)
+                loss = blocks.loss(start, end, block)
             total = loss.detach() if total is None else total + loss.detach()
             if any(wanted):
-                inputs = [*leaves, *rest]
-                which = [k for k, want in enumerate(wanted) if want]
-                for k, found in zip(which, torch.autograd.grad(loss, [inputs[k] for k in which]), strict=True):
+                inputs = {k: part for k, part in enumerate([start, end, *rest]) if part is not None and wanted[k]}
+                for k, found in zip(inputs, torch.autograd.grad(loss, list(inputs.values())), strict=True):
                     kept = gradients[k]
                     gradients[k] = found if kept is None else kept.add_(found)
         assert total is not None
@@ -143,6 +144,6 @@ class _AllPairs(torch.autograd.Function):
 
     @staticmethod
     @torch.autograd.function.once_differentiable
-    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
         kept = iter(ctx.saved_tensors)
         return (None, *(grad * next(kept) if which else None for which in ctx.which))

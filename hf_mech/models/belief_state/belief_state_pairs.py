@@ -27,8 +27,8 @@ class Sequences:
     def pairs(self, gap: int) -> tuple[Tensor, Tensor, Tensor]:
         """The pairs whose suffix begins `gap` tokens after the last token of the prefix.
 
-        The pair (i, j), j = i + gap, has the labels x[i + 1] and x[j - 1] (Eq. 2). It counts if both are trained. With a
-        gap of 1 nothing is between them, and both labels are the end token.
+        The pair (i, j), j = i + gap, has the labels x[i + 1] and x[j - 1] (Eq. 2). It counts if both are trained.
+        With a gap of 1 nothing is between them, and both labels are the end token.
 
         Returns:
             Whether the pair counts, the label of the next and that of the previous token, each [batch, length - gap],

@@ -29,19 +29,22 @@ class BeliefStateConfig(PreTrainedConfig):
 
     Args:
         encoder_config (`dict`, *optional*): the configuration of both encoders, of any decoder-only model that
-            `AutoModel` makes, with its `model_type`. Without it, they are GPT-2's blocks, as in the paper, from the five
+            `AutoModel` makes, with its `model_type`. Without it, they are GPT-2's blocks, as in the paper, from the
             arguments below.
         vocab_size (`int`, *optional*, defaults to 50257), n_positions (`int`, *optional*, defaults to 1024), n_embd
             (`int`, *optional*, defaults to 768), n_layer (`int`, *optional*, defaults to 6), n_head (`int`, *optional*,
             defaults to 8), n_inner (`int`, *optional*): as in GPT-2. The paper has `n_inner = n_embd` on star graphs.
         head_width (`int`, *optional*, defaults to 512), head_layers (`int`, *optional*, defaults to 3): the text head,
             an MLP with ReLU (Appendix D.1).
-        predict_previous (`bool`, *optional*, defaults to `True`): the previous token, T_p. Without it: "Belief w/o Prev".
+        predict_previous (`bool`, *optional*, defaults to `True`): the previous token, T_p. Without
+            it: "Belief w/o Prev".
         use_backward (`bool`, *optional*, defaults to `True`): the backward encoder. Without it: "Belief w/o Backward".
-        least_gap (`int`, *optional*, defaults to 2): the least distance of a suffix's first token from the last token of
-            the prefix. 2 is the paper's; with 1, prefix and suffix may meet, and both heads then say the end token.
+        least_gap (`int`, *optional*, defaults to 2): the least distance of a suffix's first token from the last
+            token of the prefix. 2 is the paper's; with 1, prefix and suffix may meet, and both heads then say
+            the end token.
         block_size (`int`, *optional*, defaults to 16384): the most pairs whose logits are in memory at once.
-        eos_token_id (`int`, *optional*, defaults to 50256): the end token. It is the empty suffix, so there must be one.
+        eos_token_id (`int`, *optional*, defaults to 50256): the end token. It is the empty suffix, so there
+            must be one.
 
     Raises:
         BeliefStateError: invalid sizes, an unknown encoder, or no end token.
@@ -97,8 +100,8 @@ class BeliefStateConfig(PreTrainedConfig):
         """Refuses invalid values before any work starts."""
         if not isinstance(self.eos_token_id, int):
             raise BeliefStateError(
-                f"eos_token_id must be one token, the empty suffix, got {self.eos_token_id!r}; name the token that ends "
-                "a text."
+                f"eos_token_id must be one token, the empty suffix, got {self.eos_token_id!r}; name the token that "
+                "ends a text."
             )
         kind = (self.encoder_config or {}).get("model_type")
         if kind not in CONFIG_MAPPING:
@@ -106,6 +109,12 @@ class BeliefStateConfig(PreTrainedConfig):
                 f"encoder_config must be the configuration of a decoder-only model with its model_type, got {kind!r}; "
                 "for example GPT2Config(...).to_dict()."
             )
+
+    @property
+    def end_token(self) -> int:
+        """The id of the end token, the empty suffix."""
+        assert isinstance(self.eos_token_id, int)  # validate_architecture
+        return self.eos_token_id
 
     @property
     def encoder(self) -> PreTrainedConfig:

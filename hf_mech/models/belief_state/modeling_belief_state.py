@@ -123,7 +123,7 @@ class BeliefStateModel(BeliefStatePreTrainedModel):
         """B of the empty suffix: of the end token alone, [1, 1, hidden] (Section 2.2)."""
         if self.backward_encoder is None:
             return None
-        end = torch.tensor([[self.config.eos_token_id]], device=device)
+        end = torch.tensor([[self.config.end_token]], device=device)
         return self.backward_encoder(input_ids=end, use_cache=False).last_hidden_state
 
     @can_return_tuple
@@ -156,7 +156,7 @@ class BeliefStateModel(BeliefStatePreTrainedModel):
         )
         suffix = None
         if suffix_ids is not None:
-            sequences, _ = sequences_of(suffix_ids, suffix_attention_mask, None, int(self.config.eos_token_id))
+            sequences, _ = sequences_of(suffix_ids, suffix_attention_mask, None, self.config.end_token)
             suffix = self.suffix_states(sequences)
         return BeliefStateModelOutput(
             last_hidden_state=read.last_hidden_state,
@@ -173,7 +173,8 @@ class BeliefStateCausalLMOutput(ModelOutput):
 
     Args:
         loss (`Tensor` of shape `()`, when `labels` are given): Eq. 2.
-        logits (`Tensor` of shape `[batch, length, vocab_size]`): of the next token after every prefix, given the suffix.
+        logits (`Tensor` of shape `[batch, length, vocab_size]`): of the next token after every prefix, given the
+            suffix.
         prev_logits (`Tensor` of the same shape, when `suffix_ids` are given): of the token before the suffix.
         past_key_values, hidden_states, attentions: the forward encoder's.
     """
@@ -240,9 +241,10 @@ class BeliefStateForCausalLM(BeliefStatePreTrainedModel, GenerationMixin):
             loss = self._loss(states, input_ids, attention_mask, labels, num_items_in_batch)
         suffix = self.model.empty_suffix(states.device)
         if outputs.suffix_hidden_state is not None:
-            first = (suffix_attention_mask if suffix_attention_mask is not None else torch.ones_like(suffix_ids)).long()
-            rows = torch.arange(len(states), device=states.device)
-            suffix = outputs.suffix_hidden_state[rows, first.argmax(1)][:, None]
+            first = torch.zeros(len(states), dtype=torch.long, device=states.device)
+            if suffix_attention_mask is not None:
+                first = suffix_attention_mask.long().argmax(1)
+            suffix = outputs.suffix_hidden_state[torch.arange(len(states), device=states.device), first][:, None]
         kept = slice(-logits_to_keep, None) if isinstance(logits_to_keep, int) else logits_to_keep
         logits, before = self.text_head(states[:, kept], suffix)
         return BeliefStateCausalLMOutput(
@@ -262,7 +264,7 @@ class BeliefStateForCausalLM(BeliefStatePreTrainedModel, GenerationMixin):
         labels: Tensor,
         items: int | Tensor | None,
     ) -> Tensor:
-        sequences, _ = sequences_of(input_ids, attention_mask, labels, int(self.config.eos_token_id))
+        sequences, _ = sequences_of(input_ids, attention_mask, labels, self.config.end_token)
         suffixes = self.model.suffix_states(sequences)
         if sequences.tokens.shape[1] > states.shape[1]:  # the added end token begins no prefix of a pair
             states = nn.functional.pad(states, (0, 0, 0, 1))
