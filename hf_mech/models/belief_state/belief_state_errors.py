@@ -1,0 +1,13 @@
+"""The errors of the belief state family: `ValueError`s whose text says how to fix the cause."""
+
+
+class BeliefStateError(ValueError):
+    """Base of all errors of the family; also an invalid configuration."""
+
+
+class CheckpointError(BeliefStateError):
+    """A checkpoint of another family, or a damaged one."""
+
+
+class PairError(BeliefStateError):
+    """A batch without any prefix and suffix to train on, or states and labels that do not fit."""
