@@ -6,6 +6,7 @@ logits, `model.generate(...)` token ids that begin with the token the decoder be
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import torch
@@ -14,7 +15,7 @@ from torch import Tensor, nn
 from transformers.modeling_outputs import Seq2SeqLMOutput
 
 
-class PlainSeq2Seq(nn.Module):
+class PlainSeq2Seq(nn.Module, ABC):
     """The base. A subclass has `encode`, `decode` and `decode_next`; embedding and output layer are apart.
 
     Args:
@@ -31,17 +32,17 @@ class PlainSeq2Seq(nn.Module):
         self.output = nn.Linear(hidden, vocab_size)
         self.pad, self.bos, self.eos = pad, bos, eos
 
+    @abstractmethod
     def encode(self, input_ids: Tensor, attention_mask: Tensor) -> Any:
         """What the decoder may look at, of prompts [batch, length]."""
-        raise NotImplementedError
 
+    @abstractmethod
     def decode(self, said: Tensor, memory: Any) -> Tensor:
         """The hidden states [batch, length, hidden] behind the tokens `said` [batch, length], all at once."""
-        raise NotImplementedError
 
+    @abstractmethod
     def decode_next(self, said: Tensor, memory: Any, state: Any) -> tuple[Tensor, Any]:
         """The last of `decode`'s hidden states, [batch, hidden], and the state for the next; state None: the first."""
-        raise NotImplementedError
 
     def forward(self, input_ids: Tensor, attention_mask: Tensor, labels: Tensor) -> Seq2SeqLMOutput:
         """`loss`, the mean over the labels that are not -100, and `logits` [batch, answer length, vocabulary].
