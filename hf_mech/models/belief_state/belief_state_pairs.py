@@ -24,6 +24,16 @@ class Sequences:
     sequence: Tensor
     end_token: int
 
+    @property
+    def first_prefix(self) -> int:
+        """The first column whose token ends a prefix of a pair, in any row."""
+        trained = self.trained.any(0)
+        return max(int(trained.long().argmax()) - 1, 0)
+
+    def after(self, begin: int) -> Sequences:
+        """The columns from `begin` on. A suffix's state depends on none before it."""
+        return Sequences(self.tokens[:, begin:], self.trained[:, begin:], self.sequence[:, begin:], self.end_token)
+
     def pairs(self, gap: int) -> tuple[Tensor, Tensor, Tensor]:
         """The pairs whose suffix begins `gap` tokens after the last token of the prefix.
 

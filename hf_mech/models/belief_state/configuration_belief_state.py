@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from transformers import CONFIG_MAPPING
+from transformers import CONFIG_MAPPING, AutoConfig
 from transformers.configuration_utils import PreTrainedConfig
 
 from .belief_state_errors import BeliefStateError
 from .configs import strict_config
+
+#: The plain arguments' names in any encoder's configuration, and the paper's values (Appendix C).
+SIZES = {
+    "vocab_size": ("vocab_size", 50257),
+    "n_positions": ("max_position_embeddings", 1024),
+    "n_embd": ("hidden_size", 768),
+    "n_layer": ("num_hidden_layers", 6),
+    "n_head": ("num_attention_heads", 8),
+}
 
 
 @strict_config(
@@ -28,12 +37,16 @@ class BeliefStateConfig(PreTrainedConfig):
     r"""Sizes of the two encoders and of the text head.
 
     Args:
-        encoder_config (`dict`, *optional*): the configuration of both encoders, of any decoder-only model that
-            `AutoModel` makes, with its `model_type`. Without it, they are GPT-2's blocks, as in the paper, from the
-            arguments below.
+        encoder_config (`PreTrainedConfig` or `dict`, *optional*): the configuration of the forward encoder: any
+            decoder-only model of `AutoModel`; a `dict` needs its `model_type`. Without it, the encoder has GPT-2's
+            blocks, as in the paper, from the arguments below.
+        backward_encoder_config (`PreTrainedConfig` or `dict`, *optional*): that of the backward encoder, of the same
+            hidden size and vocabulary. Defaults to `encoder_config`.
         vocab_size (`int`, *optional*, defaults to 50257), n_positions (`int`, *optional*, defaults to 1024), n_embd
             (`int`, *optional*, defaults to 768), n_layer (`int`, *optional*, defaults to 6), n_head (`int`, *optional*,
-            defaults to 8), n_inner (`int`, *optional*): as in GPT-2. The paper has `n_inner = n_embd` on star graphs.
+            defaults to 8): as in GPT-2. With `encoder_config`, they are the encoder's.
+        n_inner (`int`, *optional*), activation_function (`str`, *optional*): as in GPT-2. The paper has
+            `n_inner = n_embd` on star graphs.
         head_width (`int`, *optional*, defaults to 512), head_layers (`int`, *optional*, defaults to 3): the text head,
             an MLP with ReLU (Appendix D.1).
         predict_previous (`bool`, *optional*, defaults to `True`): the previous token, T_p. Without
@@ -47,11 +60,12 @@ class BeliefStateConfig(PreTrainedConfig):
             must be one.
 
     Raises:
-        BeliefStateError: invalid sizes, an unknown encoder, or no end token.
+        BeliefStateError: invalid sizes, an unknown encoder, encoders that do not fit, or no end token.
     """
 
     model_type = "belief_state"
     _auto_class = "AutoConfig"  # a saved checkpoint carries this code and loads without the package
+    sub_configs = {"encoder_config": AutoConfig, "backward_encoder_config": AutoConfig}
     attribute_map = {
         "hidden_size": "n_embd",
         "max_position_embeddings": "n_positions",
@@ -60,13 +74,15 @@ class BeliefStateConfig(PreTrainedConfig):
     }
     keys_to_ignore_at_inference = ["past_key_values"]
 
-    encoder_config: dict[str, Any] | None = None
-    vocab_size: int = 50257
-    n_positions: int = 1024
-    n_embd: int = 768
-    n_layer: int = 6
-    n_head: int = 8
+    encoder_config: dict[str, Any] | PreTrainedConfig | None = None
+    backward_encoder_config: dict[str, Any] | PreTrainedConfig | None = None
+    vocab_size: int | None = None
+    n_positions: int | None = None
+    n_embd: int | None = None
+    n_layer: int | None = None
+    n_head: int | None = None
     n_inner: int | None = None
+    activation_function: str | None = None
     head_width: int = 512
     head_layers: int = 3
     predict_previous: bool = True
@@ -82,19 +98,26 @@ class BeliefStateConfig(PreTrainedConfig):
 
     def __post_init__(self, **kwargs):
         if self.encoder_config is None:
-            self.encoder_config = {
-                "model_type": "gpt2",
-                "n_positions": self.n_positions,
-                "n_embd": self.n_embd,
-                "n_layer": self.n_layer,
-                "n_head": self.n_head,
-                "n_inner": self.n_inner,
-                "vocab_size": self.vocab_size,
-                "bos_token_id": self.bos_token_id,
-                "eos_token_id": self.eos_token_id,
-                "pad_token_id": self.pad_token_id,
-            }
+            sizes = {name: self._given(name, value) for name, (_, value) in SIZES.items()}
+            special = {name: getattr(self, name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
+            block = {"n_inner": self.n_inner, "activation_function": self.activation_function or "gelu_new"}
+            start = {"initializer_range": self.initializer_range}
+            self.encoder_config = {"model_type": "gpt2", **sizes, **special, **block, **start}
+        encoder = self.encoder_config = _made("encoder_config", self.encoder_config)
+        backward = encoder.to_dict() if self.backward_encoder_config is None else self.backward_encoder_config
+        self.backward_encoder_config = _made("backward_encoder_config", backward)
+        for name, (standard, _) in SIZES.items():
+            found = getattr(encoder, standard, None)
+            if self._given(name, found) != found:
+                raise BeliefStateError(
+                    f"{name} is {getattr(self, name)}, but encoder_config has {standard}={found}; give one of them."
+                )
+            setattr(self, name, found)
         super().__post_init__(**kwargs)
+
+    def _given(self, name: str, otherwise: Any) -> Any:
+        value = getattr(self, name)
+        return otherwise if value is None else value
 
     def validate_architecture(self):
         """Refuses invalid values before any work starts."""
@@ -103,12 +126,13 @@ class BeliefStateConfig(PreTrainedConfig):
                 f"eos_token_id must be one token, the empty suffix, got {self.eos_token_id!r}; name the token that "
                 "ends a text."
             )
-        kind = (self.encoder_config or {}).get("model_type")
-        if kind not in CONFIG_MAPPING:
-            raise BeliefStateError(
-                f"encoder_config must be the configuration of a decoder-only model with its model_type, got {kind!r}; "
-                "for example GPT2Config(...).to_dict()."
-            )
+        for name in ("hidden_size", "vocab_size"):
+            ahead, back = (getattr(part, name) for part in (self.encoder_config, self.backward_encoder_config))
+            if ahead != back:
+                raise BeliefStateError(
+                    f"The encoders must have the same {name}, got {ahead} and, backward, {back}; they share the token "
+                    "embedding."
+                )
 
     @property
     def end_token(self) -> int:
@@ -116,11 +140,17 @@ class BeliefStateConfig(PreTrainedConfig):
         assert isinstance(self.eos_token_id, int)  # validate_architecture
         return self.eos_token_id
 
-    @property
-    def encoder(self) -> PreTrainedConfig:
-        """The configuration of both encoders."""
-        found = {key: value for key, value in (self.encoder_config or {}).items() if key != "model_type"}
-        return CONFIG_MAPPING[(self.encoder_config or {})["model_type"]](**found)
+
+def _made(name: str, given: Any) -> PreTrainedConfig:
+    if isinstance(given, PreTrainedConfig):
+        return given
+    kind = given.get("model_type")
+    if kind not in CONFIG_MAPPING:
+        raise BeliefStateError(
+            f"{name} must be the configuration of a decoder-only model with its model_type, got {kind!r}; for example "
+            "GPT2Config(...)."
+        )
+    return CONFIG_MAPPING[kind](**{key: value for key, value in given.items() if key != "model_type"})
 
 
 __all__ = ["BeliefStateConfig"]

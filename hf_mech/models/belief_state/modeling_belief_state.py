@@ -95,28 +95,30 @@ class BeliefStateModel(BeliefStatePreTrainedModel):
 
     def __init__(self, config: BeliefStateConfig) -> None:
         super().__init__(config)
-        self.forward_encoder = AutoModel.from_config(config.encoder)
-        self.backward_encoder = AutoModel.from_config(config.encoder) if config.use_backward else None
-        if self.backward_encoder is not None:
-            self.backward_encoder.set_input_embeddings(self.forward_encoder.get_input_embeddings())
+        self.forward_encoder = AutoModel.from_config(config.encoder_config)
+        self.backward_encoder = AutoModel.from_config(config.backward_encoder_config) if config.use_backward else None
+        self.embed_tokens = self.forward_encoder.get_input_embeddings()
+        for encoder in (self.forward_encoder, self.backward_encoder):
+            if encoder is not None:
+                encoder.set_input_embeddings(None)
         self.post_init()
 
     def get_input_embeddings(self) -> nn.Module:
         """The token embedding of both encoders."""
-        return self.forward_encoder.get_input_embeddings()
+        return self.embed_tokens
 
     def set_input_embeddings(self, value: nn.Module) -> None:
         """Replaces the token embedding of both encoders."""
-        self.forward_encoder.set_input_embeddings(value)
-        if self.backward_encoder is not None:
-            self.backward_encoder.set_input_embeddings(value)
+        self.embed_tokens = value
 
     def suffix_states(self, sequences: Sequences) -> Tensor | None:
         """B(x_j:T) at every token j, [batch, length, hidden]; None without a backward encoder."""
         if self.backward_encoder is None:
             return None
         tokens, mask, positions = reversed_rows(sequences.tokens, sequences.sequence)
-        read = self.backward_encoder(input_ids=tokens, attention_mask=mask, position_ids=positions, use_cache=False)
+        read = self.backward_encoder(
+            inputs_embeds=self.embed_tokens(tokens), attention_mask=mask, position_ids=positions, use_cache=False
+        )
         return read.last_hidden_state.flip(1)
 
     def empty_suffix(self, device: torch.device) -> Tensor | None:
@@ -124,7 +126,7 @@ class BeliefStateModel(BeliefStatePreTrainedModel):
         if self.backward_encoder is None:
             return None
         end = torch.tensor([[self.config.end_token]], device=device)
-        return self.backward_encoder(input_ids=end, use_cache=False).last_hidden_state
+        return self.backward_encoder(inputs_embeds=self.embed_tokens(end), use_cache=False).last_hidden_state
 
     @can_return_tuple
     def forward(
@@ -148,7 +150,7 @@ class BeliefStateModel(BeliefStatePreTrainedModel):
         if position_ids is None and attention_mask is not None and attention_mask.dim() == 2:
             position_ids = (attention_mask.long().cumsum(1) - 1).clamp(min=0)[:, -input_ids.shape[1] :]
         read = self.forward_encoder(
-            input_ids=input_ids,
+            inputs_embeds=self.embed_tokens(input_ids),
             attention_mask=attention_mask,
             position_ids=position_ids,
             past_key_values=past_key_values,
@@ -199,10 +201,10 @@ class BeliefStateForCausalLM(BeliefStatePreTrainedModel, GenerationMixin):
         super().__init__(config)
         self.model = BeliefStateModel(config)
         self.text_head = TextHead(
-            config.encoder.hidden_size,
+            self.model.forward_encoder.config.hidden_size,
             config.head_width,
             config.head_layers,
-            config.vocab_size,
+            self.model.embed_tokens.num_embeddings,
             suffix=config.use_backward,
             prev=config.predict_previous,
         )
@@ -265,9 +267,11 @@ class BeliefStateForCausalLM(BeliefStatePreTrainedModel, GenerationMixin):
         items: int | Tensor | None,
     ) -> Tensor:
         sequences, _ = sequences_of(input_ids, attention_mask, labels, self.config.end_token)
-        suffixes = self.model.suffix_states(sequences)
         if sequences.tokens.shape[1] > states.shape[1]:  # the added end token begins no prefix of a pair
             states = nn.functional.pad(states, (0, 0, 0, 1))
+        begin = sequences.first_prefix
+        states, sequences = states[:, begin:], sequences.after(begin)  # a prompt's suffixes are in no pair
+        suffixes = self.model.suffix_states(sequences)
         total, tokens = belief_state_loss(
             states, suffixes, self.text_head, sequences, self.config.least_gap, self.config.block_size
         )
