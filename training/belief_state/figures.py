@@ -39,9 +39,9 @@ def _bars(measured: Iterable[Measurement]) -> Figure:
     bars: dict[str, dict[str, list[float]]] = {}
     for entry in measured:
         if entry.metric == "path_accuracy":
-            bars.setdefault(_name(entry.setting["graph"]), {}).setdefault(
-                LABELS[entry.setting["model"]], []
-            ).extend(entry.values)
+            bars.setdefault(_name(entry.setting["graph"]), {}).setdefault(LABELS[entry.setting["model"]], []).extend(
+                entry.values
+            )
     return accuracy_bars(bars, {_name(graph): 1 / degree for graph, (degree, _) in GRAPHS.items()})
 
 

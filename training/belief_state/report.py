@@ -74,7 +74,9 @@ def table(finished: Iterable[RunOutcome]) -> Table:
 
 def accuracy_table(measured: Iterable[Measurement]) -> Table:
     """A row for each graph and model: path accuracy in per cent, 1/d beside it."""
-    shown = Table(["graph", "model", "departures", ">path accuracy", ">1/d", ">paper", ">seeds", ">steps", ">parameters"])
+    shown = Table(
+        ["graph", "model", "departures", ">path accuracy", ">1/d", ">paper", ">seeds", ">steps", ">parameters"]
+    )
     for entry in measured:
         if entry.metric != METRIC:
             continue
