@@ -1,15 +1,20 @@
-"""Random star graphs as rows of tokens, any number at once."""
+"""Random star graphs as rows of tokens, any number at once, and the prompt of a graph of one's own."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hf_mech.star_graphs.choices import Random, orders
+from hf_mech.star_graphs.errors import StarGraphError, check_whole
+from hf_mech.star_graphs.own_graphs import check_star
 
-class StarGraphError(ValueError):
-    """Numbers that make no star graph."""
+SEPARATORS = ("|", "=", "/", "$")
+END, PAD = "<eos>", "<pad>"
 
 
 @dataclass(frozen=True)
@@ -17,8 +22,8 @@ class StarGraph:
     """G(d, l): d arms of l nodes each, the common start node included (Section 3.1 of the Belief State Transformer).
 
     A row is `a b | a b | ... / start goal = n1 ... nl`, each edge from parent to child, the edges shuffled, and the end
-    token. Nodes are 0 to `num_nodes` - 1, then come `|`, `=`, `/`, `$`, the end token, and one token without a use: the
-    vocabulary of the paper's code.
+    token. Nodes are 0 to `num_nodes` - 1, then come `|`, `=`, `/`, `$`, the end token and the padding: the 56 tokens of
+    the paper's code for 50 names. No row of the layout `plain` has padding or `$`.
 
     Args:
         degree: d, the number of arms.
@@ -27,6 +32,15 @@ class StarGraph:
 
     Raises:
         StarGraphError: numbers below 1 (length: 2), or more nodes than names.
+
+    Example:
+
+    ```python
+    >>> graph = StarGraph(degree=2, length=3, num_nodes=9)
+    >>> " ".join(graph.tokens[i] for i in graph.encode([(1, 5), (3, 1), (3, 0), (0, 7)], start=3, goal=5))
+    '1 5 | 3 1 | 3 0 | 0 7 / 3 5 ='
+
+    ```
     """
 
     degree: int = 2
@@ -35,8 +49,7 @@ class StarGraph:
 
     def __post_init__(self) -> None:
         for name, least in (("degree", 1), ("length", 2), ("num_nodes", 1)):
-            if getattr(self, name) < least:
-                raise StarGraphError(f"{name} must be at least {least}, got {getattr(self, name)}.")
+            check_whole(name, getattr(self, name), least)
         if self.nodes > self.num_nodes:
             raise StarGraphError(
                 f"G({self.degree},{self.length}) has {self.nodes} nodes, more than the {self.num_nodes} names; give "
@@ -54,6 +67,11 @@ class StarGraph:
         return self.degree * (self.length - 1)
 
     @property
+    def graphs(self) -> int:
+        """The number of different graphs, as sets of edges: N! / (N - nodes)! / d!."""
+        return math.perm(self.num_nodes, self.nodes) // math.factorial(self.degree)
+
+    @property
     def prompt_length(self) -> int:
         """The tokens up to and with `=`."""
         return 3 * self.edges + 3
@@ -66,34 +84,90 @@ class StarGraph:
     @property
     def tokens(self) -> tuple[str, ...]:
         """The texts of all tokens in the order of their ids."""
-        return (*map(str, range(self.num_nodes)), "|", "=", "/", "$", "<eos>", "<unused>")
+        return (*map(str, range(self.num_nodes)), *SEPARATORS, END, PAD)
 
     @property
     def end_token(self) -> int:
         """The id of the end token."""
         return self.num_nodes + 4
 
-    def draw(self, count: int, generator: np.random.Generator) -> NDArray[np.int64]:
-        """Random graphs.
+    @property
+    def pad_token(self) -> int:
+        """The id of the padding. It is not the end token, which is trained and must not be masked with the padding."""
+        return self.num_nodes + 5
+
+    def draw(self, count: int, generator: Random) -> NDArray[np.int64]:
+        """Random graphs: all nodes differ, and all choices are uniform.
 
         Args:
             count: the number of graphs.
-            generator: of all choices.
+            generator: of all choices; with `hf_mech.random_numbers.Dice` the graphs are the same on every machine and
+                with every version of numpy.
 
         Returns:
             [count, row_length].
         """
-        names = generator.random((count, self.num_nodes)).argsort(1)[:, : self.nodes]
-        start, arms = names[:, :1], names[:, 1:].reshape(count, self.degree, self.length - 1)
-        parents = np.concatenate([np.repeat(start[:, None], self.degree, 1), arms[:, :, :-1]], 2)
-        edges = np.stack([parents, arms, np.full_like(arms, self.num_nodes)], -1).reshape(count, self.edges, 3)
-        order = generator.random((count, self.edges)).argsort(1)
-        edges = np.take_along_axis(edges, order[:, :, None], 1).reshape(count, -1)[:, :-1]
+        names = orders(generator, count, self.num_nodes)[:, : self.nodes]
+        start, arms = names[:, 0], names[:, 1:].reshape(count, self.degree, self.length - 1)
+        parents = np.concatenate([np.broadcast_to(start[:, None, None], arms[:, :, :1].shape), arms[:, :, :-1]], 2)
+        edges = np.stack([parents, arms], -1).reshape(count, self.edges, 2)
+        order = orders(generator, count, self.edges)
+        edges = np.take_along_axis(edges, order[:, :, None], 1)
+        return self.rows(edges, np.concatenate([start[:, None], arms[:, 0]], 1))
 
-        def column(token: int) -> NDArray[np.int64]:
-            return np.full((count, 1), token)
+    def rows(self, edges: NDArray[np.int64], paths: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Edges in their order and paths as rows.
 
-        bar = self.num_nodes
-        path = np.concatenate([start, arms[:, 0]], 1)
-        parts = (edges, column(bar + 2), start, path[:, -1:], column(bar + 1), path, column(self.end_token))
-        return np.concatenate(parts, 1)
+        Args:
+            edges: [count, edges, 2], parent and child.
+            paths: [count, length], from the start to the goal.
+
+        Returns:
+            [count, row_length].
+        """
+        rows = np.empty((len(edges), self.row_length), np.int64)
+        rows[:, : self.prompt_length - 3] = np.pad(
+            edges, ((0, 0), (0, 0), (0, 1)), constant_values=self.num_nodes
+        ).reshape(len(edges), -1)
+        # The slash takes the place of the last bar.
+        rows[:, self.prompt_length - 4 : self.prompt_length] = self._question(paths[:, 0], paths[:, -1])
+        rows[:, self.prompt_length : -1] = paths
+        rows[:, -1] = self.end_token
+        return rows
+
+    def edges_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The edges of rows or prompts [count, prompt_length or more] in their order, [count, edges, 2]."""
+        return rows[:, : 3 * self.edges].reshape(len(rows), self.edges, 3)[:, :, :2]
+
+    def paths_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The paths of rows [count, row_length], [count, length]."""
+        return rows[:, self.prompt_length : -1]
+
+    def encode(self, edges: Iterable[tuple[int, int]], start: int, goal: int) -> NDArray[np.int64]:
+        """The prompt of a graph of one's own, up to and with `=`.
+
+        Args:
+            edges: (parent, child) pairs, in the order in which they are to stand.
+            start: the node from which the arms go out.
+            goal: any other node; the end of an arm, unless the model was trained with subgoals.
+
+        Returns:
+            [prompt_length].
+
+        Raises:
+            GraphError: a node without a name, edges that are not those of G(d, l), another start than the common one,
+                or a goal that is not in the graph.
+        """
+        pairs = check_star(edges, start, goal, self.degree, self.length, self.num_nodes)
+        question = self._question(np.array([start]), np.array([goal]))[0]
+        bars = np.full((self.edges, 1), self.num_nodes)
+        return np.concatenate([np.concatenate([np.array(pairs), bars], 1).reshape(-1)[:-1], question])
+
+    def _question(self, start: NDArray[np.int64], goal: NDArray[np.int64]) -> NDArray[np.int64]:
+        """`/ start goal =`, [count, 4]."""
+        return np.stack(
+            [np.full_like(start, self.num_nodes + 2), start, goal, np.full_like(start, self.num_nodes + 1)], 1
+        )
+
+
+__all__ = ["END", "PAD", "SEPARATORS", "StarGraph"]
