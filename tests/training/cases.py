@@ -11,6 +11,7 @@ from accelerate.state import AcceleratorState, PartialState
 from safetensors.torch import load_file
 
 from tests.training.toy.experiment import EXPERIMENT as TOY
+from training.belief_state.experiment import EXPERIMENT as BELIEF_STATE
 from training.engine import Experiment, Job
 from training.engine.arguments import parser_of, read
 from training.engine.settings import Settings
@@ -92,6 +93,16 @@ CASES = {
             *("--model", "lstm_attn", "--steps", "12", "--batch_size", "4", "--layers", "1", "--hidden", "16"),
             *("--filter", "16", "--warmup_steps", "2", "--dropout", "0.2", "--eval_prompts", "2"),
             *("--num_train", "100", "--num_eval", "4"),
+        ),
+        5,
+        8,
+    ),
+    "belief_state": Case(
+        BELIEF_STATE,
+        (
+            *("--model", "bst", "--seeds", "3", "--steps", "12", "--batch_size", "4", "--layers", "1", "--hidden", "64"),
+            *("--backward_layers", "1", "--heads", "2", "--head_width", "16", "--warmup_steps", "2", "--eval_steps", "4"),
+            *("--eval_graphs", "20", "--curve_graphs", "10", "--generated", "3"),
         ),
         5,
         8,

@@ -1,0 +1,103 @@
+"""The untrained model of a run: the Belief State Transformer, an ablation of it, or a GPT-2 of transformers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedModel
+
+from hf_mech.models.belief_state.configuration_belief_state import BeliefStateConfig
+from hf_mech.models.belief_state.modeling_belief_state import BeliefStateForCausalLM
+from hf_mech.star_graphs.layouts import width_of
+
+from .settings import BELIEF_STATES, Run
+
+
+def make_model(run: Run) -> PreTrainedModel:
+    """The model; its weights come from torch's random numbers."""
+    model = belief_state_model(run) if run.model in BELIEF_STATES else gpt2_model(run)
+    if run.initialization == "orthogonal":
+        initialize(model)
+    return model
+
+
+def belief_state_model(run: Run) -> BeliefStateForCausalLM:
+    """BST, or without its previous token, or without its backward encoder (Section 3.6)."""
+    shared = _blocks(run)
+    config = BeliefStateConfig(
+        encoder_config=GPT2Config(n_layer=run.layers, **shared),
+        backward_encoder_config=GPT2Config(n_layer=run.backward_layers, **shared),
+        head_width=run.head_width,
+        head_layers=run.head_layers,
+        predict_previous=run.model != "bst_without_prev",
+        use_backward=run.model != "bst_without_backward",
+        **_tokens(run),
+    )
+    return BeliefStateForCausalLM(config)
+
+
+def gpt2_model(run: Run) -> GPT2LMHeadModel:
+    """A baseline: GPT-2 with the blocks of BST. Its output layer is not tied, so its first logits are small."""
+    config = GPT2Config(
+        n_layer=run.baseline_layers,
+        tie_word_embeddings=False,
+        loss_type="ForCausalLM",  # not found by the name of the class
+        **_blocks(run),
+    )
+    return GPT2LMHeadModel(config)
+
+
+def _blocks(run: Run) -> dict[str, Any]:
+    """GPT-2's blocks, with an MLP of the same width (an expansion factor of 1)."""
+    own = {"initializer_range": run.hidden**-0.5} if run.initialization == "orthogonal" else {}
+    return {
+        **{"vocab_size": len(run.final.tokens), "n_positions": width_of(run.final, run.layout)},
+        **{"n_embd": run.hidden, "n_inner": run.hidden, "n_head": run.heads, "activation_function": "relu"},
+        **{"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0},
+        **_tokens(run),
+        **own,
+    }
+
+
+def _tokens(run: Run) -> dict[str, int | None]:
+    graph = run.final
+    return {"eos_token_id": graph.end_token, "pad_token_id": graph.pad_token, "bos_token_id": None}
+
+
+@torch.no_grad()
+def initialize(model: PreTrainedModel) -> None:
+    """Weights that learn the chain of a path in fewer steps than GPT-2's.
+
+    What a block adds has half the variance's root that keeps it. The rows of the token embedding and of the forward
+    positions come from one orthogonal matrix, as many as fit, so that a head can match one token or one position.
+    """
+    for name, weight in model.named_parameters():
+        if name.endswith(("attn.c_proj.weight", "mlp.c_proj.weight")):
+            weight.normal_(0, 0.5 * weight.shape[0] ** -0.5)
+        elif name.endswith("wpe.weight"):
+            weight.normal_(0, 0.5)
+        elif name == "lm_head.weight":
+            weight.normal_(0, 0.1 * weight.shape[1] ** -0.5)
+    tokens = model.get_input_embeddings().weight
+    positions = forward_encoder(model).wpe.weight
+    size = tokens.shape[1]
+    rows = torch.linalg.qr(torch.randn(size, size, device=tokens.device))[0] * size**0.5
+    count = min(len(tokens), size)
+    tokens[:count] = rows[:count]
+    rest = rows[count : count + len(positions)]
+    positions[: len(rest)] = rest
+
+
+def forward_encoder(model: nn.Module) -> Any:
+    """The encoder that reads the prompt."""
+    inner: Any = model
+    return inner.model.forward_encoder if hasattr(inner, "text_head") else inner.transformer
+
+
+def prompt_states(model: nn.Module, prompts: Tensor) -> Tensor:
+    """The state behind each prompt [count, prompt_length], [count, hidden]: F(x_1:i) at `=`."""
+    inner: Any = model
+    states = inner.model if hasattr(inner, "text_head") else inner.transformer
+    return states(prompts).last_hidden_state[:, -1]

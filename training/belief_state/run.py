@@ -1,0 +1,120 @@
+"""One run: one model trained on one kind of star graphs from one seed, and its path accuracy."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+import torch
+from accelerate import Accelerator
+from accelerate.utils import set_seed
+from transformers import PreTrainedModel
+from transformers.optimization import get_wsd_schedule
+from transformers.utils.logging import disable_progress_bar
+
+from ..engine import Job, Outcome
+from ..engine.loop import Progress, Training
+from .batches import CURVE, StarGraphBatches, held_out
+from .models import make_model
+from .optimizers import make_optimizer
+from .score import generated_right, right_paths
+from .settings import Run
+
+
+@dataclass(kw_only=True)
+class RunOutcome(Outcome[Run]):
+    """The outcome of a run."""
+
+    parameters: int
+    steps: int  # that were done, at most the run's
+    seconds_of_test: float
+    losses: list[float]  # training loss, the mean of each hundredth of the run's steps
+    curve: list[list[float]]  # step and path accuracy on `curve_graphs`
+    right: int  # paths of the `eval_graphs`
+    generated_alike: int  # of `generated` graphs those on which generate() and the fast measurement agree
+
+    @property
+    def path_accuracy(self) -> float:
+        """The share of right paths."""
+        return self.right / self.settings.eval_graphs
+
+
+@dataclass
+class Learning(Progress):
+    """The progress of a run with its accuracy so far."""
+
+    curve: list[list[float]] = field(default_factory=list)
+
+
+def train_run(run: Run, job: Job) -> RunOutcome | None:
+    """Trains a run, or goes on where a killed one stopped.
+
+    Raises:
+        DivergedError: the loss is no longer a number.
+    """
+    disable_progress_bar()  # of saving the model, which takes no time
+    accelerator = Accelerator(mixed_precision=run.mixed_precision)
+    set_seed(run.seed)
+    prepared = accelerator.prepare(make_model(run)).train()
+    model: PreTrainedModel = accelerator.unwrap_model(prepared)
+    optimizer = make_optimizer(run, prepared)
+    progress = Learning()
+
+    def measured() -> bool:
+        """Adds a point to the curve when it is time; ends no training."""
+        if progress.step % run.eval_steps == 0:
+            share = accuracy(run, accelerator, model, job.options.eval_batch)
+            progress.curve.append([progress.step, share])
+            job.tracker.log({"eval/path_accuracy": share}, progress.step)
+        return False
+
+    training = Training(
+        accelerator=accelerator,
+        model=prepared,
+        optimizer=optimizer,
+        scheduler=get_wsd_schedule(
+            optimizer,
+            num_warmup_steps=run.warmup_steps,
+            num_decay_steps=round(run.steps * run.decay),
+            num_training_steps=run.steps,
+            decay_type="linear",
+        ),
+        batches=StarGraphBatches(run),
+        steps=run.steps,
+        max_grad_norm=run.max_grad_norm or float("inf"),
+        max_seconds=60 * run.max_minutes or float("inf"),
+        progress=progress,
+        ended=measured,
+    )
+    if not training.run(job):
+        return None
+    began = time.perf_counter()
+    trained = accelerator.unwrap_model(prepared, keep_fp32_wrapper=False).eval()
+    with accelerator.autocast():
+        rows = held_out(run, run.eval_graphs)
+        right = right_paths(run, trained, rows, job.options.eval_batch)
+        generated = generated_right(run, trained, rows[: run.generated], job.options.eval_batch)
+    outcome = RunOutcome(
+        settings=run,
+        origin=job.origin,
+        parameters=trained.num_parameters(),
+        steps=progress.step,
+        seconds=progress.seconds,
+        seconds_of_test=time.perf_counter() - began,
+        losses=progress.losses,
+        curve=progress.curve,
+        right=int(right.sum()),
+        generated_alike=int((right[: len(generated)] == generated).sum()),
+    )
+    trained.save_pretrained(job.folder / "model")
+    return outcome
+
+
+def accuracy(run: Run, accelerator: Accelerator, model: PreTrainedModel, batch_size: int) -> float:
+    """The path accuracy of a model that goes on training."""
+    rows = held_out(run, run.curve_graphs, CURVE)
+    model.eval()
+    with accelerator.autocast(), torch.no_grad():
+        share = right_paths(run, model, rows, batch_size).float().mean().item()
+    model.train()
+    return share

@@ -1,0 +1,186 @@
+"""The settings of the star graphs: the paper's, for a GPU and ten minutes, and for two cores and half an hour."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hf_mech.star_graphs import StarGraph
+
+from ..engine import Settings, SettingsError, axis, fixed, option
+from ..engine.paper import Paper
+
+PAPER = Paper(Path(__file__).with_name("paper.json"))
+GRAPHS = {"g-2-5": (2, 5), "g-5-5": (5, 5), "g-2-20": (2, 20)}
+"""Degree and length of the paper's graphs, by name."""
+BELIEF_STATES = ("bst", "bst_without_prev", "bst_without_backward")
+"""The Belief State Transformer and its ablations (Section 3.6)."""
+BASELINES = {"forward_only": "plain", "augmented": "augmented", "fim": "fim", "teacherless": "teacherless"}
+"""The baselines, all GPT-2, and the layout of their rows (App. C.1)."""
+MODELS = ("bst", *BASELINES, *BELIEF_STATES[1:])
+
+_RECIPE: dict[str, Any] = {  # chosen on seeds of 100 and more
+    "initialization": "orthogonal",
+    "optimizer": "muon",
+    "learning_rate": 1e-3,
+    "beta2": 0.98,
+    "weight_decay": 0.01,
+    "head_layers": 2,
+    "warmup_steps": 100,
+    "decay": 0.8,
+}
+_ONE_CORE: dict[str, Any] = _RECIPE | {
+    "layers": 5,
+    "backward_layers": 2,
+    "baseline_layers": 7,  # the blocks of both encoders together
+    "hidden": 128,
+    "heads": 4,
+    "head_width": 256,
+    "batch_size": 64,
+}
+
+
+def _of_graph(values: Mapping[str, Any]) -> Any:
+    return lambda given: values[given["graph"]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run(Settings):
+    """A run: a graph, a model, a seed, and how the model is built, trained and measured (App. C)."""
+
+    PRESETS = {
+        "paper": {  # App. C; silent are batch, warmup and AdamW's betas, and the text head is that of App. D.1
+            "layers": 6,
+            "backward_layers": 6,
+            "baseline_layers": 6,  # "The baselines use the same configuration"
+            "hidden": 768,
+            "heads": 8,
+            "head_width": 512,
+            "head_layers": 3,
+            "initialization": "gpt2",
+            "optimizer": "adamw",
+            "learning_rate": lambda given: 3e-4 if given["graph"] == "g-2-5" else 1e-4,
+            "beta2": 0.95,  # as in the authors' code
+            "weight_decay": 0.1,
+            "warmup_steps": 0,
+            "decay": 0.0,
+            "batch_size": 256,  # as in the authors' code
+            "examples": 8_000_000,
+            "steps": 3_125_000,  # 100 epochs
+            "eval_steps": 31_250,  # once an epoch
+        },
+        "gpu-10min": _RECIPE
+        | {  # the paper's width; BST and forward-only on the three graphs in about ten minutes of one GPU
+            "layers": 6,
+            "backward_layers": 2,
+            "baseline_layers": 8,
+            "hidden": 768,
+            "heads": 8,
+            "head_width": 512,
+            "batch_size": 256,
+            "muon_learning_rate": 3e-3,
+            "steps": _of_graph({"g-2-5": 2_000, "g-5-5": 2_500, "g-2-20": 2_500}),
+            "eval_steps": 250,
+            "mixed_precision": "bf16",
+        },
+        "cpu": _ONE_CORE | {"steps": 3_000, "eval_steps": 100},
+        "cpu-long": _ONE_CORE
+        | {  # hours of one core; the task grows over the first part of the training
+            "steps": _of_graph({"g-2-5": 6_000, "g-5-5": 30_000, "g-2-20": 30_000}),
+            "eval_steps": 500,
+            "growth": _of_graph({"g-2-5": 0.0, "g-5-5": 0.4, "g-2-20": 0.5}),
+            "first_degree": _of_graph({"g-2-5": 2, "g-5-5": 2, "g-2-20": 2}),
+            "first_length": 5,
+        },
+        "probes": _ONE_CORE | {"steps": 3_000, "eval_steps": 250, "probes": 12},
+    }
+
+    graph: str = axis("the graphs G(d,l)", GRAPHS, default=["g-2-5"])
+    model: str = axis(
+        "the models of Figure 2 and the ablations of Figure 4", MODELS, default=["bst", "forward_only"]
+    )
+    seed: int = fixed("of the weights and of the training graphs")
+    num_nodes: int = option("N, the names that nodes are drawn from", default=50, least=1)
+    steps: int = option("training steps", least=1)
+    batch_size: int = option("graphs a step", least=1)
+    examples: int = option("training graphs, seen again every epoch; 0: new ones in every step", default=0, least=0)
+    layers: int = option("blocks of BST's forward encoder", least=1)
+    backward_layers: int = option("blocks of BST's backward encoder", least=1)
+    baseline_layers: int = option("blocks of the baselines", least=1)
+    hidden: int = option("width of embeddings, states and MLPs (an expansion factor of 1)", least=1)
+    heads: int = option("attention heads", least=1)
+    head_width: int = option("width of BST's text head", least=1)
+    head_layers: int = option("linear layers of BST's text head", least=2)
+    initialization: str = option(
+        "gpt2: transformers' own; orthogonal: of unit gain, token and position rows orthogonal to each other",
+        known=("gpt2", "orthogonal"),
+    )
+    optimizer: str = option("muon: Muon for the blocks' matrices, AdamW for the rest", known=("adamw", "muon"))
+    learning_rate: float = option("AdamW's learning rate", least=0)
+    muon_learning_rate: float = option("Muon's learning rate", default=7e-3, least=0)
+    beta2: float = option("AdamW's second beta; the first is 0.9", least=0, most=1)
+    weight_decay: float = option("weight decay of both", least=0)
+    warmup_steps: int = option("steps over which the learning rates rise", least=0)
+    decay: float = option("the last share of the steps, over which the learning rates fall to 0", least=0, most=1)
+    max_grad_norm: float = option("gradients are clipped to this norm; 0: not at all", default=0.0, least=0)
+    growth: float = option(
+        "the share of the steps over which the graphs grow from the first ones to G(d,l)", default=0.0, least=0, most=1
+    )
+    first_degree: int = option("arms of the first graphs, at most d; 0: d", default=0, least=0)
+    first_length: int = option("nodes of their paths, at most l; 0: l", default=0, least=0)
+    first_nodes: int = option("names that their nodes are drawn from, at most N; 0: N", default=0, least=0)
+    eval_graphs: int = option("graphs that a trained model is measured on", default=10_000, least=1)
+    curve_graphs: int = option("graphs that it is measured on while it trains", default=1_000, least=1)
+    eval_steps: int = option("steps between these measurements", least=1)
+    generated: int = option(
+        "graphs whose paths are also generated token by token, to compare with the fast measurement", default=100, least=1
+    )
+    probes: int = option("moments at which probes are trained on the states behind the prompt", default=0, least=0)
+    mixed_precision: str = option("of the arithmetic", default="no", known=("no", "bf16"))
+    max_minutes: float = option("end the training after this time; 0: after --steps", default=0.0, least=0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        degree, length = GRAPHS[self.graph]
+        StarGraph(degree, length, self.num_nodes)  # refuses too few names
+        for name, least, most in (
+            ("first_degree", 1, degree),
+            ("first_length", 2, length),
+            ("first_nodes", 1, self.num_nodes),
+        ):
+            value = getattr(self, name)
+            if value and not least <= value <= most:
+                raise SettingsError(f"--{name} must be {least} to {most} for {self.graph}, or 0, got {value}.")
+        if self.hidden % self.heads:
+            raise SettingsError(f"--hidden must be a multiple of {self.heads}, the --heads, got {self.hidden}.")
+        if self.examples and self.examples % self.batch_size:
+            raise SettingsError(
+                f"--examples must be a multiple of {self.batch_size}, the --batch_size, got {self.examples}."
+            )
+        self.grown(0.0)  # refuses first graphs with too few names
+
+    @property
+    def final(self) -> StarGraph:
+        """The graphs that the run learns and is measured on."""
+        return StarGraph(*GRAPHS[self.graph], self.num_nodes)
+
+    def grown(self, done: float) -> StarGraph:
+        """The graphs to train on when a share of the steps is done."""
+        share = min(1.0, done / self.growth) if self.growth else 1.0
+        last = self.final
+
+        def between(first: int, end: int) -> int:
+            return end if share == 1 else (first or end) + int(share * (end - (first or end) + 1))
+
+        return StarGraph(
+            between(self.first_degree, last.degree),
+            between(self.first_length, last.length),
+            between(self.first_nodes, last.num_nodes),
+        )
+
+    @property
+    def layout(self) -> str:
+        """The layout of the rows: that of the baseline, or the plain one."""
+        return BASELINES.get(self.model, "plain")
