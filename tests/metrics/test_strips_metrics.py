@@ -110,6 +110,6 @@ def test_equivalence_adds_up_and_gives_up():
 
 
 def test_a_metric_that_does_not_exist_is_refused():
-    assert METRICS == ("strips_domain_equivalence", "strips_trace_accuracy")
+    assert METRICS == ("path_accuracy", "strips_domain_equivalence", "strips_trace_accuracy")
     with pytest.raises(ValueError, match="strips_trace_accuracy"):
         load("zork")

@@ -10,7 +10,7 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Sequences:
-    """Rows of tokens, each with its end token; a row may hold several sequences.
+    """Rows of tokens, each with its end token; a row may hold several sequences, one after the other.
 
     Attributes:
         tokens: [batch, length]; the end token stands behind every sequence and is its empty suffix.
