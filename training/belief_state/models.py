@@ -43,10 +43,11 @@ def gpt2_model(run: Run) -> GPT2LMHeadModel:
     config = GPT2Config(
         n_layer=run.baseline_layers,
         tie_word_embeddings=False,
-        loss_type="ForCausalLM",  # not found by the name of the class
         **_blocks(run),
     )
-    return GPT2LMHeadModel(config)
+    model = GPT2LMHeadModel(config)
+    model.loss_type = "ForCausalLM"  # transformers finds it by a class's name, but not for this one
+    return model
 
 
 def _blocks(run: Run) -> dict[str, Any]:

@@ -34,7 +34,7 @@ _RECIPE: dict[str, Any] = {  # chosen on seeds of 100 and more
 _ONE_CORE: dict[str, Any] = _RECIPE | {
     "layers": 5,
     "backward_layers": 2,
-    "baseline_layers": 6,  # 198 blocks of a token for each G(2,5); BST takes 165 + 14, and as much as 10 in its head
+    "baseline_layers": 7,  # the blocks of both encoders together
     "hidden": 128,
     "heads": 4,
     "head_width": 256,
