@@ -15,7 +15,7 @@ from hf_mech.star_graphs.layouts import lay_out
 
 from .settings import BELIEF_STATES, Run
 
-TRAIN, TEST, CURVE, CHOICES, ORDER = range(5)
+TRAIN, TEST, CURVE, CHOICES, ORDER, PROBES = range(6)
 """Streams of random numbers that have nothing in common."""
 
 
@@ -59,6 +59,6 @@ def held_out(run: Run, count: int, stream: int = TEST) -> Tensor:
     Args:
         run: of the graphs and the seed.
         count: the number of graphs; others for another number.
-        stream: `TEST`, or `CURVE` for the measurements while a model trains.
+        stream: `TEST`, `CURVE` for the measurements while a model trains, or `PROBES`.
     """
     return torch.from_numpy(run.final.draw(count, Dice(run.seed, (stream,))))

@@ -1,16 +1,17 @@
-"""The pictures of the card: path accuracy by model and graph, and over the training."""
+"""The pictures of the card: Figures 2, 4 and 8 of the paper, and path accuracy over the training."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+import numpy as np
 from matplotlib.figure import Figure
 
-from hf_mech.hub import Measurement
 from hf_mech.viz.path_accuracy import accuracy_bars, accuracy_curves
+from hf_mech.viz.state_probes import probes_figure
 
 from .run import RunOutcome
-from .settings import GRAPHS
+from .settings import BASELINES, GRAPHS
 
 LABELS = {
     "bst": "Belief State Transformer",
@@ -22,35 +23,93 @@ LABELS = {
     "bst_without_backward": "Belief w/o Backward",
 }
 """The models' names in the pictures: those of the paper."""
+METHODS = ("bst", *BASELINES)
+ABLATIONS = ("bst", "bst_without_prev", "bst_without_backward", "forward_only")
+CHANCE = {f"G({degree},{length})": 1 / degree for degree, length in GRAPHS.values()}
 
 
-def figures_of(outcomes: Sequence[RunOutcome], measured: Iterable[Measurement]) -> dict[str, tuple[Figure, str]]:
-    """Pictures with their captions, by file name."""
-    return {
-        "path_accuracy.png": (
-            _bars(measured),
-            "Path accuracy by graph and model (Figures 2 and 4 of the paper): mean and single seeds; dashed: 1/d",
-        ),
-        "path_accuracy_over_training.png": (_curves(outcomes), "Path accuracy by training step, a line a seed"),
-    }
+def figures_of(outcomes: Sequence[RunOutcome]) -> dict[str, tuple[Figure, str]]:
+    """Pictures with their captions, by file name: those for which there are runs.
+
+    Runs that depart from the preset are in the table alone.
+    """
+    usual = [outcome for outcome in outcomes if not outcome.settings.departures] or list(outcomes)
+    methods = [outcome for outcome in usual if outcome.settings.model in METHODS]
+    ablations = [outcome for outcome in usual if outcome.settings.model in ABLATIONS]
+    found = {}
+    if methods:
+        found |= {
+            "path_accuracy.png": (
+                accuracy_bars(_final(methods), CHANCE),
+                "Path accuracy by graph and model (Figure 2 of the paper): mean, and a point a seed; dashed: 1/d",
+            ),
+            "path_accuracy_over_training.png": (
+                accuracy_curves(_curves(methods), CHANCE),
+                "Path accuracy by training step, a line a seed; dashed: 1/d",
+            ),
+        }
+    if any(outcome.settings.model not in METHODS for outcome in ablations):
+        found |= {
+            "ablations.png": (
+                accuracy_bars(_final(ablations), CHANCE),
+                "Path accuracy of BST and its ablations (Figure 4 of the paper): mean, and a point a seed; dashed: 1/d",
+            ),
+            "ablations_over_training.png": (
+                accuracy_curves(_curves(ablations), CHANCE),
+                "Path accuracy of the ablations by training step, a line a seed; dashed: 1/d",
+            ),
+        }
+    if probed := {
+        model: group
+        for model in ABLATIONS
+        if (group := [one for one in usual if one.settings.model == model and one.probes])
+    }:
+        found["probes.png"] = (
+            _probes(probed),
+            "Accuracy of probes from the state behind the prompt (Figure 8 of the paper), mean over the seeds: the "
+            "nodes of the path, the same over the training, and the nodes of the prompt's edges",
+        )
+    return found
 
 
-def _bars(measured: Iterable[Measurement]) -> Figure:
+def _final(outcomes: Iterable[RunOutcome]) -> dict[str, dict[str, list[float]]]:
     bars: dict[str, dict[str, list[float]]] = {}
-    for entry in measured:
-        if entry.metric == "path_accuracy":
-            bars.setdefault(_name(entry.setting["graph"]), {}).setdefault(LABELS[entry.setting["model"]], []).extend(
-                entry.values
-            )
-    return accuracy_bars(bars, {_name(graph): 1 / degree for graph, (degree, _) in GRAPHS.items()})
+    for outcome in outcomes:
+        run = outcome.settings
+        bars.setdefault(_name(run.graph), {}).setdefault(LABELS[run.model], []).append(outcome.path_accuracy)
+    return bars
 
 
-def _curves(outcomes: Iterable[RunOutcome]) -> Figure:
+def _curves(outcomes: Iterable[RunOutcome]) -> dict[str, dict[str, list[list[list[float]]]]]:
     curves: dict[str, dict[str, list[list[list[float]]]]] = {}
     for outcome in outcomes:
         run = outcome.settings
         curves.setdefault(_name(run.graph), {}).setdefault(LABELS[run.model], []).append(outcome.curve)
-    return accuracy_curves(curves, {_name(graph): 1 / degree for graph, (degree, _) in GRAPHS.items()})
+    return curves
+
+
+def _probes(probed: Mapping[str, Sequence[RunOutcome]]) -> Figure:
+    first = next(iter(probed.values()))[0]
+    same = {
+        model: [one for one in group if one.settings.graph == first.settings.graph] for model, group in probed.items()
+    }
+    same = {model: group for model, group in same.items() if group}
+    length = first.settings.final.length
+    last = {LABELS[model]: _mean(group, -1) for model, group in same.items()}
+    learner = next(iter(same))
+    moments = range(min(len(one.probes) for one in same[learner]))
+    return probes_figure(
+        {label: values[:length] for label, values in last.items()},
+        {label: values[length:] for label, values in last.items()},
+        [first.probes[moment]["step"] for moment in moments],
+        [_mean(same[learner], moment)[:length] for moment in moments],
+        LABELS[learner],
+    )
+
+
+def _mean(group: Iterable[RunOutcome], moment: int) -> list[float]:
+    values: list[float] = np.mean([one.probes[moment]["accuracy"] for one in group], 0).tolist()
+    return values
 
 
 def _name(graph: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,14 @@ from hf_mech.star_graphs.tokenizer import star_graph_tokenizer
 from ..engine.card import Card, Checkpoint
 from ..engine.tables import Table, percent, steps_in_words
 from .figures import figures_of
+from .probes import known_bits
 from .run import RunOutcome
 from .settings import BELIEF_STATES, GRAPHS, MODELS, PAPER, Run
 
 DATASET = "hf_mech/star_graph"
 METRIC = "path_accuracy"
+KNOWN = "known_path_bits"
+"""What probes read of the path from the state behind the prompt (`probes.known_bits`)."""
 NAME = "belief-state-star-graphs"
 _SHOWN = (
     *("num_nodes", "batch_size", "examples", "layers", "backward_layers", "baseline_layers", "hidden", "heads"),
@@ -58,11 +62,14 @@ def _of_group(members: Sequence[RunOutcome]) -> list[Measurement]:
         "seeds": [outcome.settings.seed for outcome in members],
         "steps_done": [outcome.steps for outcome in members],
     }
-    paper = PAPER.figure(METRIC, graph=run.graph, model=run.model)
+    paper = PAPER.figure(METRIC, graph=run.graph, model=run.model) if run.num_nodes == 50 else None
     entries = [
         measurement(DATASET, run.graph, setting, METRIC, [one.path_accuracy for one in members], paper),
         measurement(DATASET, run.graph, setting, "training_seconds", [one.seconds for one in members]),
     ]
+    if all(one.probes for one in members):
+        bits = [known_bits(run, one.probes[-1]) for one in members]
+        entries.append(measurement(DATASET, run.graph, setting, KNOWN, bits))
     alike = [one.generated_alike / one.settings.generated for one in members]
     return [*entries, measurement(DATASET, run.graph, setting, "generate_agrees", alike)]
 
@@ -89,6 +96,29 @@ def accuracy_table(measured: Iterable[Measurement]) -> Table:
     return shown
 
 
+def knowledge(measured: Iterable[Measurement]) -> Table:
+    """A row for each probed model: the bits of the path that probes read from its state behind the prompt.
+
+    The note is the one number: the bits that BST's state gives of the path, less those that forward-only's gives.
+    """
+    shown = Table(["graph", "model", ">bits of the path", ">seeds"])
+    found: dict[tuple[str, str], Measurement] = {}
+    for entry in measured:
+        if entry.metric == KNOWN:
+            own = entry.setting
+            found.setdefault((own["graph"], own["model"]), entry)
+            shown.rows.append([own["graph"], own["model"], f"{entry.mean:.1f} ± {entry.std:.1f}", str(entry.n)])
+    for graph in GRAPHS:
+        if (graph, "bst") in found and (graph, "forward_only") in found:
+            more = found[graph, "bst"].mean - found[graph, "forward_only"].mean
+            degree, length = GRAPHS[graph]
+            shown.notes.append(
+                f"G({degree},{length}): BST's state has {more:.1f} bits of the path that forward-only's does not have, "
+                f"of at most {length * math.log2(found[graph, 'bst'].setting['num_nodes']):.1f}."
+            )
+    return shown
+
+
 def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
     """The card of a preset."""
     own, measured = list(outcomes.values()), measurements(outcomes.values())
@@ -104,6 +134,7 @@ def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
             "preset": preset,
             "run": chosen,
             "table": accuracy_table(measured).markdown(),
+            "knowledge": knowledge(measured).markdown(),
             "graphs": f"{max(one.settings.eval_graphs for one in own):,}",
             "chosen": chosen,
         },
@@ -112,7 +143,7 @@ def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
         task="text-generation",
         tags=["star-graph", "planning", "path-finding"],
         headline=[METRIC],
-        figures=figures_of(own, measured),
+        figures=figures_of(own),
         checkpoint=Checkpoint(_class_of(chosen).from_pretrained(folder / "model"), star_graph_tokenizer(chosen.final)),
     )
 

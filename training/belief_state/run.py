@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import torch
 from accelerate import Accelerator
@@ -17,6 +18,7 @@ from ..engine.loop import Progress, Training
 from .batches import CURVE, StarGraphBatches, held_out
 from .models import make_model
 from .optimizers import make_optimizer
+from .probes import read_states
 from .score import generated_right, right_paths
 from .settings import Run
 
@@ -32,6 +34,7 @@ class RunOutcome(Outcome[Run]):
     curve: list[list[float]]  # step and path accuracy on `curve_graphs`
     right: int  # paths of the `eval_graphs`
     generated_alike: int  # of `generated` graphs those on which generate() and the fast measurement agree
+    probes: list[dict[str, Any]] = field(default_factory=list)  # by moment: step, and `accuracy` and `bits` by target
 
     @property
     def path_accuracy(self) -> float:
@@ -41,9 +44,10 @@ class RunOutcome(Outcome[Run]):
 
 @dataclass
 class Learning(Progress):
-    """The progress of a run with its accuracy so far."""
+    """The progress of a run with its accuracy and its probes so far."""
 
     curve: list[list[float]] = field(default_factory=list)
+    probes: list[dict[str, Any]] = field(default_factory=list)
 
 
 def train_run(run: Run, job: Job) -> RunOutcome | None:
@@ -61,11 +65,17 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
     progress = Learning()
 
     def measured() -> bool:
-        """Adds a point to the curve when it is time; ends no training."""
+        """Adds a point to the curve and reads the states when it is time; ends no training."""
         if progress.step % run.eval_steps == 0:
             share = accuracy(run, accelerator, model, job.options.eval_batch)
             progress.curve.append([progress.step, share])
             job.tracker.log({"eval/path_accuracy": share}, progress.step)
+        if progress.step in probed_at(run):
+            model.eval()
+            with accelerator.autocast():
+                readings = read_states(run, model, job.options.eval_batch)
+            progress.probes.append({"step": progress.step, **asdict(readings)})
+            model.train()
         return False
 
     training = Training(
@@ -103,11 +113,17 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
         seconds_of_test=time.perf_counter() - began,
         losses=progress.losses,
         curve=progress.curve,
+        probes=progress.probes,
         right=int(right.sum()),
         generated_alike=int((right[: len(generated)] == generated).sum()),
     )
     trained.save_pretrained(job.folder / "model")
     return outcome
+
+
+def probed_at(run: Run) -> set[int]:
+    """The steps at which the probes are trained: evenly spaced, the last one among them."""
+    return {round(run.steps * (number + 1) / run.probes) for number in range(run.probes)}
 
 
 def accuracy(run: Run, accelerator: Accelerator, model: PreTrainedModel, batch_size: int) -> float:

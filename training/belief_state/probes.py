@@ -1,0 +1,125 @@
+"""Probes of Section 5.4: small MLPs that read the path and the graph from the state behind the prompt."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from transformers import PreTrainedModel
+
+from .batches import PROBES, held_out
+from .models import prompt_states
+from .settings import Run
+
+TRAINED, CHOSEN, TESTED = 16_000, 2_000, 4_000
+"""Graphs that the probes are trained on, that choose their epoch, and that they are measured on."""
+WIDTH, EPOCHS, BATCH, LEARNING_RATE = 128, 12, 256, 3e-3
+
+
+class Probes(nn.Module):
+    """An MLP with one hidden layer for each target, all at once.
+
+    Args:
+        targets: how many.
+        size: of a state.
+        vocabulary: the number of tokens.
+        generator: of the first weights.
+    """
+
+    def __init__(self, targets: int, size: int, vocabulary: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.first = nn.Parameter(torch.randn(targets, size, WIDTH, generator=generator) * (2 / size) ** 0.5)
+        self.first_bias = nn.Parameter(torch.zeros(targets, 1, WIDTH))
+        self.second = nn.Parameter(torch.zeros(targets, WIDTH, vocabulary))
+        self.second_bias = nn.Parameter(torch.zeros(targets, 1, vocabulary))
+
+    def forward(self, states: Tensor) -> Tensor:
+        """Logits [targets, count, vocabulary] from states [count, size]."""
+        hidden = (torch.matmul(states, self.first) + self.first_bias).relu()
+        return torch.matmul(hidden, self.second) + self.second_bias
+
+    def losses(self, states: Tensor, tokens: Tensor) -> Tensor:
+        """Each target's cross-entropy in nats, [targets], for tokens [count, targets]."""
+        logits = self(states)
+        return functional.cross_entropy(logits.mT, tokens.T, reduction="none").mean(1)
+
+
+@dataclass
+class Readings:
+    """What probes read on graphs that they were not trained on; one figure a target.
+
+    Attributes:
+        accuracy: the share of graphs whose token is right.
+        bits: cross-entropy; without any knowledge of a node it is log2 N.
+    """
+
+    accuracy: list[float]
+    bits: list[float]
+
+
+def targets_of(run: Run, rows: Tensor) -> Tensor:
+    """The path's nodes, then parent and child of every edge in the prompt's order, [count, length + 2 edges]."""
+    graph, array = run.final, rows.numpy()
+    edges = torch.from_numpy(graph.edges_of(array).reshape(len(array), -1))
+    return torch.cat([torch.from_numpy(graph.paths_of(array)), edges], 1)
+
+
+def read_states(run: Run, model: PreTrainedModel, batch_size: int) -> Readings:
+    """Trains probes on a model's states, and measures them.
+
+    The model is neither trained nor changed, and no random number is taken from torch.
+
+    Args:
+        run: of the graphs and the seed.
+        model: in evaluation mode.
+        batch_size: graphs at a time.
+    """
+    rows = held_out(run, TRAINED + CHOSEN + TESTED, PROBES)
+    prompts = rows[:, : run.final.prompt_length]
+    with torch.no_grad():
+        states = torch.cat([prompt_states(model, part.to(model.device)) for part in prompts.split(batch_size)]).float()
+    return fit(states, targets_of(run, rows).to(states.device), len(run.final.tokens), run.seed)
+
+
+def fit(states: Tensor, tokens: Tensor, vocabulary: int, seed: int) -> Readings:
+    """Probes from states [count, size] to tokens [count, targets], trained on all but the last `CHOSEN + TESTED`."""
+    states = (states - states.mean(0)) / states.std(0).clamp(min=1e-6)
+    sizes = [len(states) - CHOSEN - TESTED, CHOSEN, TESTED]
+    (known, chosen, tested), (known_tokens, chosen_tokens, tested_tokens) = states.split(sizes), tokens.split(sizes)
+    generator = torch.Generator().manual_seed(seed)
+    probes = Probes(tokens.shape[1], states.shape[1], vocabulary, generator).to(states.device)
+    optimizer = torch.optim.Adam(probes.parameters(), lr=LEARNING_RATE)
+    schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.05, EPOCHS)
+    best = torch.full((tokens.shape[1],), math.inf, device=states.device)
+    accuracy, nats = torch.zeros_like(best), torch.zeros_like(best)
+    with torch.enable_grad():
+        for _ in range(EPOCHS):
+            for batch in _batches(len(known), generator):
+                optimizer.zero_grad()
+                probes.losses(known[batch], known_tokens[batch]).sum().backward()
+                optimizer.step()
+            schedule.step()
+            with torch.no_grad():  # each target's epoch is the one that reads other graphs best
+                loss = probes.losses(chosen, chosen_tokens)
+                right = (probes(tested).argmax(-1) == tested_tokens.T).float().mean(1)
+                better, best = loss < best, torch.minimum(loss, best)
+                accuracy = torch.where(better, right, accuracy)
+                nats = torch.where(better, probes.losses(tested, tested_tokens), nats)
+    return Readings(accuracy.tolist(), (nats / math.log(2)).tolist())
+
+
+def _batches(count: int, generator: torch.Generator) -> Iterator[Tensor]:
+    yield from torch.randperm(count, generator=generator).split(BATCH)
+
+
+def known_bits(run: Run, readings: dict[str, Any]) -> float:
+    """What the probes know of the path, in bits: log2 N less the cross-entropy, summed over its nodes.
+
+    This is the usable information of Xu et al. (2020) for these probes. The path has up to l log2 N bits of it.
+    """
+    return sum(math.log2(run.num_nodes) - bits for bits in readings["bits"][: run.final.length])
