@@ -45,7 +45,8 @@ def probes_figure(
         axes.set_ylim(0, 1.05)
         axes.set_ylabel("probe accuracy", size=8)
         style(axes)
-    panels["path"].legend(frameon=False, fontsize=7, loc="lower right")
+    handles, labels = panels["path"].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", frameon=False, fontsize=8, ncols=len(path))
     return figure
 
 

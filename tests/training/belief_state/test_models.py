@@ -1,0 +1,83 @@
+"""Models: BST and its ablations by configuration, stock baselines, and where they begin."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch.optim import AdamW, Muon
+from transformers import GPT2LMHeadModel
+
+from tests.training.belief_state.small import run_of, small
+from training.belief_state.models import forward_encoder, make_model, prompt_states
+from training.belief_state.optimizers import Together, make_optimizer
+from training.belief_state.settings import BASELINES, BELIEF_STATES
+
+
+def test_ablations_lack_their_part() -> None:
+    models = {name: make_model(small(name)) for name in BELIEF_STATES}
+    for name, model in models.items():
+        names = dict(model.named_parameters())
+        assert ("text_head.prev.weight" in names) == (name != "bst_without_prev")
+        assert any("backward_encoder" in part for part in names) == (name != "bst_without_backward")
+
+
+@pytest.mark.parametrize("model", BASELINES)
+def test_baselines_are_stock(model: str) -> None:
+    made = make_model(small(model))
+    assert type(made) is GPT2LMHeadModel
+    assert made.config.n_inner == made.config.n_embd
+    assert made.config.n_positions >= small(model).final.row_length
+
+
+def test_baselines_have_the_blocks_of_both_encoders() -> None:
+    """So a step of theirs costs at least as much as one of BST, whose backward encoder reads the path alone."""
+    bst, forward = (make_model(run_of(name)).config for name in ("bst", "forward_only"))
+    assert forward.n_layer == bst.encoder_config.n_layer + bst.backward_encoder_config.n_layer
+
+
+@pytest.mark.parametrize("model", ["bst", "forward_only"])
+def test_tokens_and_positions_begin_orthogonal(model: str) -> None:
+    torch.manual_seed(0)
+    made = make_model(run_of(model))
+    rows = torch.cat([made.get_input_embeddings().weight, forward_encoder(made).wpe.weight])
+    size = rows.shape[1]
+    assert len(rows) < size
+    torch.testing.assert_close(rows @ rows.T / size, torch.eye(len(rows)), atol=1e-5, rtol=0)
+
+
+def test_more_rows_than_the_width_has() -> None:
+    made = make_model(run_of(graph="g-2-20"))
+    tokens, positions = made.get_input_embeddings().weight, forward_encoder(made).wpe.weight
+    rows = torch.cat([tokens, positions])[: tokens.shape[1]]
+    torch.testing.assert_close(rows @ rows.T / rows.shape[1], torch.eye(rows.shape[1]), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("model", ["bst", "forward_only"])
+def test_muon_has_the_matrices_of_the_blocks(model: str) -> None:
+    made = make_model(small(model))
+    optimizer = make_optimizer(small(model), made)
+    assert isinstance(optimizer, Together)
+    muon, adamw = optimizer.optimizers
+    assert isinstance(muon, Muon)
+    assert isinstance(adamw, AdamW)
+    names = {id(parameter): name for name, parameter in made.named_parameters()}
+    of_muon = {names[id(parameter)] for group in muon.param_groups for parameter in group["params"]}
+    of_adamw = {names[id(parameter)] for group in adamw.param_groups for parameter in group["params"]}
+    assert of_muon | of_adamw == set(names.values())
+    assert not of_muon & of_adamw
+    assert all(name.endswith("weight") and (".h." in name or "text_head" in name) for name in of_muon)
+    assert not any("wte" in name or "wpe" in name or "embed" in name or "lm_head" in name for name in of_muon)
+    assert len([name for name in of_muon if ".h." in name]) == 4 * (2 if model == "bst" else 1)
+
+
+@pytest.mark.parametrize("model", ["bst", "forward_only"])
+def test_the_state_behind_the_prompt_depends_on_the_goal(model: str) -> None:
+    torch.manual_seed(0)
+    run = small(model)
+    made = make_model(run).eval()
+    prompts = torch.arange(run.final.prompt_length)[None].repeat(2, 1)
+    prompts[1, -2] = 49
+    with torch.no_grad():
+        states = prompt_states(made, prompts)
+    assert states.shape == (2, run.hidden)
+    assert not torch.allclose(states[0], states[1])

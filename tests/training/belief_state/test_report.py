@@ -1,0 +1,79 @@
+"""The table, the card's text and the choice of the checkpoint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.training.belief_state.small import outcome_of, run_of, small
+from training.belief_state.figures import figures_of
+from training.belief_state.report import choose, knowledge, measurements, order, results, summary, table
+
+CHANCE_BITS = [5.64] * 21
+
+
+def test_the_table_has_a_row_a_model_over_its_seeds() -> None:
+    outcomes = [outcome_of(run_of(seed=seed), right) for seed, right in enumerate((9_900, 9_800, 10_000))]
+    outcomes.append(outcome_of(run_of("forward_only"), 5_000))
+    rows = table(reversed(outcomes)).rows
+    assert [row[1] for row in rows] == ["bst", "forward_only"]
+    assert rows[0][3:7] == ["99.0 ± 0.8", "50", "100.0", "3"]
+    assert rows[1][3:7] == ["50.0", "50", "", "1"]
+
+
+def test_other_settings_stand_apart_and_other_names_beside_no_figure_of_the_paper() -> None:
+    rows = table([outcome_of(run_of(num_nodes=12), 10_000), outcome_of(run_of(), 9_900)]).rows
+    assert [(row[2], row[5]) for row in rows] == [("", "100.0"), ("num_nodes 12", "")]
+
+
+def test_the_order_is_that_of_the_figures() -> None:
+    models = ("fim", "bst_without_prev", "bst", "forward_only")
+    ordered = sorted((outcome_of(run_of(model), 1) for model in models), key=order)
+    assert [outcome.settings.model for outcome in ordered] == ["bst", "forward_only", "fim", "bst_without_prev"]
+
+
+def test_the_checkpoint_is_chosen_by_the_training_loss() -> None:
+    """Not by the test: the better one there has the higher loss."""
+    outcomes = {
+        Path("a"): outcome_of(run_of(seed=0), 9_999, losses=[0.2]),
+        Path("b"): outcome_of(run_of(seed=1), 9_000, losses=[0.1]),
+        Path("c"): outcome_of(run_of("forward_only"), 9_999, losses=[0.01]),
+    }
+    assert choose(outcomes) == Path("b")
+    del outcomes[Path("a")], outcomes[Path("b")]
+    assert choose(outcomes) == Path("c")
+
+
+def test_one_number_says_what_the_belief_state_knows_more() -> None:
+    sure = [{"step": 1, "accuracy": [1.0] * 21, "bits": [0.0] * 21}]
+    chance = [{"step": 1, "accuracy": [0.02] * 21, "bits": CHANCE_BITS}]
+    outcomes = [outcome_of(run_of(seed=seed), 1, probes=sure) for seed in range(2)]
+    outcomes.append(outcome_of(run_of("forward_only"), 1, probes=chance))
+    shown = knowledge(measurements(outcomes))
+    assert [row[1:3] for row in shown.rows] == [["bst", "28.2 ± 0.0"], ["forward_only", "0.0 ± 0.0"]]
+    assert shown.notes == [
+        "G(2,5): BST's state has 28.2 bits of the path that forward-only's does not have, of at most 28.2."
+    ]
+    assert knowledge(measurements([outcome_of(run_of(), 1)])).rows == []
+
+
+def test_there_are_figures_of_runs_alone() -> None:
+    moment = {"step": 3, "accuracy": [0.5] * 21, "bits": CHANCE_BITS}
+    methods = [outcome_of(run_of(), 9_900), outcome_of(run_of("forward_only"), 5_000)]
+    assert set(figures_of(methods)) == {"path_accuracy.png", "path_accuracy_over_training.png"}
+    more = [*methods, outcome_of(run_of("bst_without_prev"), 5_000), outcome_of(run_of(seed=1), 1, probes=[moment])]
+    assert set(figures_of(more)) - set(figures_of(methods)) == {
+        "ablations.png",
+        "ablations_over_training.png",
+        "probes.png",
+    }
+
+
+def test_without_a_card_there_is_no_number(tmp_path: Path) -> None:
+    assert set(results(tmp_path).values()) == {""}
+    assert summary(tmp_path) == []
+
+
+def test_a_share_of_the_graphs() -> None:
+    assert outcome_of(small(), 5).path_accuracy == pytest.approx(0.25)

@@ -1,0 +1,78 @@
+"""Runs: probes at their moments, bf16, and a batch seen by stock code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, GPT2LMHeadModel
+
+from tests.training.belief_state.small import small
+from tests.training.cases import reset_process
+from tests.training.jobs import job_in
+from training.belief_state import probes
+from training.belief_state.batches import StarGraphBatches, held_out
+from training.belief_state.experiment import EXPERIMENT
+from training.belief_state.models import make_model
+from training.belief_state.run import train_run
+from training.belief_state.score import right_paths
+
+
+def test_a_baselines_checkpoint_gives_the_figure_of_its_outcome(tmp_path: Path) -> None:
+    run = small("forward_only", steps=4)
+    outcome = train_run(run, job_in(tmp_path / "run", EXPERIMENT))
+    assert outcome is not None
+    model = AutoModelForCausalLM.from_pretrained(tmp_path / "run" / "model").eval()
+    assert type(model) is GPT2LMHeadModel
+    assert int(right_paths(run, model, held_out(run, run.eval_graphs), 100).sum()) == outcome.right
+    assert outcome.generated_alike == run.generated
+    assert [point[0] for point in outcome.curve] == [4]
+
+
+def test_probes_are_trained_at_their_moments_and_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("TRAINED", 64), ("CHOSEN", 16), ("TESTED", 16), ("EPOCHS", 1)):
+        monkeypatch.setattr(probes, name, value)
+    run = small(probes=3)
+    straight = train_run(run, job_in(tmp_path / "straight", EXPERIMENT))
+    reset_process()
+    assert train_run(run, job_in(tmp_path / "stopped", EXPERIMENT, checkpoint_steps=5, stop_at=7)) is None
+    reset_process()
+    resumed = train_run(run, job_in(tmp_path / "stopped", EXPERIMENT))
+    assert straight is not None
+    assert resumed is not None
+    assert [moment["step"] for moment in straight.probes] == [4, 8, 12]
+    assert resumed.probes == straight.probes
+    assert resumed.curve == straight.curve
+
+
+def test_the_gpus_preset_trains_in_bf16(tmp_path: Path) -> None:
+    """Here on the CPU, and small."""
+    run = small(preset="gpu-10min", growth=0.5, first_length=3)
+    assert run.mixed_precision == "bf16"
+    outcome = train_run(run, job_in(tmp_path / "run", EXPERIMENT))
+    assert outcome is not None
+    assert outcome.steps == run.steps
+
+
+def test_the_papers_preset_trains_with_adamw_on_its_examples(tmp_path: Path) -> None:
+    run = small("forward_only", preset="paper", examples=8)
+    outcome = train_run(run, job_in(tmp_path / "run", EXPERIMENT))
+    assert outcome is not None
+    assert outcome.losses[-1] < outcome.losses[0]
+
+
+def test_a_batch_trains_bst() -> None:
+    """The loss of one batch falls, so gradients reach the model through the batch's arguments."""
+    run = small(batch_size=16)
+    torch.manual_seed(0)
+    model, batch = make_model(run), StarGraphBatches(run)[0]
+    optimizer = torch.optim.Adam(model.parameters(), 3e-3)
+    losses = []
+    for _ in range(40):
+        loss = model(**batch).loss
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(loss.item())
+    assert losses[-1] < 0.7 * losses[0]

@@ -1,0 +1,65 @@
+"""The presets are those of the paper and of the machines; settings that make no sense are refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.training.belief_state.small import run_of
+from tests.training.jobs import refusal_of, runs_of
+from training.belief_state.experiment import EXPERIMENT
+from training.belief_state.settings import GRAPHS, MODELS, Run
+from training.engine import SettingsError
+
+
+@pytest.mark.parametrize("preset", Run.PRESETS)
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_every_preset_has_every_run(preset: str, graph: str) -> None:
+    for model in MODELS:
+        assert run_of(model, graph, preset=preset).departures == {}
+
+
+def test_the_papers_preset_is_appendix_c() -> None:
+    runs = [run_of(graph=graph, preset="paper") for graph in GRAPHS]
+    assert [run.learning_rate for run in runs] == [3e-4, 1e-4, 1e-4]
+    for run in runs:
+        assert (run.layers, run.backward_layers, run.hidden, run.heads, run.weight_decay) == (6, 6, 768, 8, 0.1)
+        assert (run.optimizer, run.num_nodes, run.eval_graphs) == ("adamw", 50, 10_000)
+        assert run.steps * run.batch_size == 100 * run.examples == 100 * 8_000_000
+
+
+def test_the_command_alone_runs_three_seeds_of_bst_and_forward_only() -> None:
+    runs = runs_of(EXPERIMENT)
+    assert {(run.preset, run.graph, run.num_nodes) for run in runs} == {("cpu", "g-2-5", 50)}
+    assert sorted((run.model, run.seed) for run in runs) == [
+        (model, seed) for model in ("bst", "forward_only") for seed in range(3)
+    ]
+
+
+def test_all_models_of_a_preset_share_the_recipe() -> None:
+    for preset in Run.PRESETS:
+        recipes = [run_of(model, preset=preset).to_dict() | {"model": ""} for model in MODELS]
+        assert recipes == recipes[:1] * len(MODELS)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--num_nodes", "8"), "names"),
+        (("--first_length", "6"), "--first_length must be 2 to 5 for g-2-5, or 0, got 6"),
+        (("--first_degree", "3"), "--first_degree must be 1 to 2"),
+        (("--growth", "0.5", "--first_nodes", "8"), "names"),
+        (("--heads", "3"), "--hidden must be a multiple of 3"),
+        (("--examples", "100"), "--examples must be a multiple of 64"),
+        (("--model", "gpt"), "--model must be of bst, forward_only"),
+        (("--graph", "g-3-3"), "--graph must be of g-2-5, g-5-5, g-2-20"),
+        (("--decay", "1.5"), "--decay must be 1 or less"),
+    ],
+)
+def test_refusals(arguments: tuple[str, ...], said: str) -> None:
+    assert said in refusal_of(EXPERIMENT, *arguments)
+
+
+def test_graphs_do_not_grow_without_growth() -> None:
+    assert run_of(first_length=3).grown(0.0) == run_of().final
+    with pytest.raises(SettingsError):
+        run_of(first_length=1)
