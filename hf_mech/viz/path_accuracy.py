@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -75,8 +76,8 @@ def _panel(axes: Axes, graph: str, chance: float) -> None:
 
 
 def _legend(figure: Figure, panels: Sequence[Axes]) -> None:
-    found = {}
+    found: dict[str, Artist] = {}
     for axes in panels:
         handles, labels = axes.get_legend_handles_labels()
         found |= {label: handle for handle, label in zip(handles, labels, strict=True) if label not in found}
-    figure.legend(found.values(), found.keys(), loc="outside right upper", frameon=False, fontsize=8)
+    figure.legend(list(found.values()), list(found), loc="outside right upper", frameon=False, fontsize=8)

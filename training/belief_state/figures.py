@@ -36,7 +36,7 @@ def figures_of(outcomes: Sequence[RunOutcome]) -> dict[str, tuple[Figure, str]]:
     usual = [outcome for outcome in outcomes if not outcome.settings.departures] or list(outcomes)
     methods = [outcome for outcome in usual if outcome.settings.model in METHODS]
     ablations = [outcome for outcome in usual if outcome.settings.model in ABLATIONS]
-    found = {}
+    found: dict[str, tuple[Figure, str]] = {}
     if methods:
         found |= {
             "path_accuracy.png": (

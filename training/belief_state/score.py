@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from hf_mech.metrics.path_accuracy import paths_right
 from hf_mech.star_graphs.layouts import inference_prompts, lay_out, read_paths
 
 from .settings import Run
@@ -42,7 +43,8 @@ def _right(run: Run, model: PreTrainedModel, rows: Tensor) -> Tensor:
     last = int(trained.nonzero()[-1])  # the end token, in the same column of every row
     path = slice(last - graph.length, last)
     logits = model(batch["input_ids"][:, : last - 1].to(model.device), logits_to_keep=graph.length).logits
-    return (logits.argmax(-1).cpu() == batch["labels"][:, path]).all(1)
+    right: Tensor = paths_right(logits.argmax(-1).cpu(), batch["labels"][:, path])
+    return right
 
 
 def _generated(run: Run, model: PreTrainedModel, rows: Tensor) -> Tensor:
@@ -55,8 +57,7 @@ def _generated(run: Run, model: PreTrainedModel, rows: Tensor) -> Tensor:
         answered = generator.generate(
             prompts, attention_mask=torch.ones_like(prompts), max_new_tokens=graph.length, do_sample=False
         )
-    paths = read_paths(graph, run.layout, answered.cpu())
-    expected = torch.from_numpy(graph.paths_of(rows.numpy()))
-    if paths.shape[1] < graph.length:  # every generation ended early
-        return torch.zeros(len(rows), dtype=torch.bool)
-    return (paths == expected).all(1)
+    right: Tensor = paths_right(
+        read_paths(graph, run.layout, answered.cpu()), torch.from_numpy(graph.paths_of(rows.numpy()))
+    )
+    return right

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hf_mech.star_graphs import StarGraph
+from hf_mech.star_graphs.layouts import Layout
 
 from ..engine import Settings, SettingsError, axis, fixed, option
 from ..engine.paper import Paper
@@ -17,7 +18,12 @@ GRAPHS = {"g-2-5": (2, 5), "g-5-5": (5, 5), "g-2-20": (2, 20)}
 """Degree and length of the paper's graphs, by name."""
 BELIEF_STATES = ("bst", "bst_without_prev", "bst_without_backward")
 """The Belief State Transformer and its ablations (Section 3.6)."""
-BASELINES = {"forward_only": "plain", "augmented": "augmented", "fim": "fim", "teacherless": "teacherless"}
+BASELINES: dict[str, Layout] = {
+    "forward_only": "plain",
+    "augmented": "augmented",
+    "fim": "fim",
+    "teacherless": "teacherless",
+}
 """The baselines, all GPT-2, and the layout of their rows (App. C.1)."""
 MODELS = ("bst", *BASELINES, *BELIEF_STATES[1:])
 
@@ -181,6 +187,6 @@ class Run(Settings):
         )
 
     @property
-    def layout(self) -> str:
+    def layout(self) -> Layout:
         """The layout of the rows: that of the baseline, or the plain one."""
         return BASELINES.get(self.model, "plain")
