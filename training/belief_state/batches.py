@@ -11,7 +11,7 @@ from torch.utils.data import Dataset
 
 from hf_mech.random_numbers import Dice
 from hf_mech.star_graphs import StarGraph
-from hf_mech.star_graphs.layouts import lay_out
+from hf_mech.star_graphs.layouts import lay_out, width_of
 
 from .settings import BELIEF_STATES, Run
 
@@ -40,6 +40,12 @@ class StarGraphBatches(Dataset[dict[str, Any]]):
         # Subgoals and suffixes are chosen anew in every epoch.
         batch = lay_out(whole, run.layout, rows, Dice(run.seed, (CHOICES, step)))
         arguments: dict[str, Any] = {name: torch.from_numpy(array) for name, array in batch.items()}
+        if graph.row_length < run.final.row_length:
+            # Rows of smaller graphs end where the last ones end: the question and the path keep their positions, and
+            # only edges come to new ones.
+            count, width = batch["input_ids"].shape
+            last = width_of(run.final, run.layout)
+            arguments["position_ids"] = torch.arange(last - width, last).expand(count, -1)
         # The loss of the belief states needs no logits of the output; the baselines compute theirs from it.
         return arguments | ({"logits_to_keep": 1} if run.model in BELIEF_STATES else {})
 

@@ -55,6 +55,10 @@ def test_graphs_grow_and_keep_their_tokens(graph: str) -> None:
         assert (rows[:, 2] == run.num_nodes).all()  # the bar
     assert first[first < run.num_nodes].max() == 46
     assert last[last < run.num_nodes].max() == 49
+    assert (first[:, -2 - run.grown(0.0).length] == run.num_nodes + 1).all()  # the equals sign
+    assert batches[0]["position_ids"].shape == first.shape
+    assert batches[0]["position_ids"][0].tolist() == list(range(run.final.row_length))[-first.shape[1] :]
+    assert "position_ids" not in batches[50]
     widths = [run.grown(done / 100).row_length for done in range(101)]
     assert widths == sorted(widths)
     assert run.grown(0.1) != run.final == run.grown(0.5)

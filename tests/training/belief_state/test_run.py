@@ -62,6 +62,25 @@ def test_the_papers_preset_trains_with_adamw_on_its_examples(tmp_path: Path) -> 
     assert outcome.losses[-1] < outcome.losses[0]
 
 
+@pytest.mark.parametrize("model_name", ["bst", "forward_only"])
+def test_rows_of_first_graphs_are_read_at_the_positions_of_the_last(model_name: str) -> None:
+    """A row of a smaller graph gets the states of the same tokens at the end of a longer row, nothing before them."""
+    run = small(model_name, "g-2-20", growth=0.5, first_length=5)
+    torch.manual_seed(0)
+    model, batch = make_model(run).eval(), StarGraphBatches(run)[0]
+    width = batch["input_ids"].shape[1]
+    padded = torch.nn.functional.pad(batch["input_ids"], (run.final.row_length - width, 0))
+    real = (torch.arange(run.final.row_length) >= run.final.row_length - width).long().expand(len(padded), -1)
+    positions = torch.arange(run.final.row_length).expand(len(padded), -1)
+    with torch.no_grad():
+        short = model(batch["input_ids"], position_ids=batch["position_ids"]).logits
+        long = model(padded, attention_mask=real, position_ids=positions).logits[:, -width:]
+        elsewhere = model(batch["input_ids"]).logits
+    torch.testing.assert_close(short, long, atol=1e-4, rtol=1e-4)
+    assert not torch.allclose(short, elsewhere, atol=1e-3)
+    assert model(**batch).loss.isfinite()
+
+
 def test_a_batch_trains_bst() -> None:
     """The loss of one batch falls, so gradients reach the model through the batch's arguments."""
     run = small(batch_size=16)
