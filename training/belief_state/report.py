@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from transformers import GPT2LMHeadModel, PreTrainedModel
 
-from hf_mech.hub import Measurement, Results, measurement
+from hf_mech.hub import Measurement, PaperFigure, Results, measurement
 from hf_mech.models.belief_state.modeling_belief_state import BeliefStateForCausalLM
 from hf_mech.star_graphs.tokenizer import star_graph_tokenizer
 
 from ..engine.card import Card, Checkpoint
 from ..engine.tables import Table, percent, steps_in_words
 from .figures import figures_of
-from .probes import known_bits
+from .knowledge import forward_only_of, knowledge_table, readings
 from .run import RunOutcome
 from .settings import BELIEF_STATES, GRAPHS, MODELS, PAPER, Run
 
 DATASET = "hf_mech/star_graph"
 METRIC = "path_accuracy"
-KNOWN = "known_path_bits"
-"""What probes read of the path from the state behind the prompt (`probes.known_bits`)."""
 NAME = "belief-state-star-graphs"
 _SHOWN = (
     *("num_nodes", "batch_size", "examples", "layers", "backward_layers", "baseline_layers", "hidden", "heads"),
@@ -47,10 +44,15 @@ def measurements(outcomes: Iterable[RunOutcome]) -> list[Measurement]:
     groups: dict[tuple[Any, ...], list[RunOutcome]] = {}
     for outcome in sorted(outcomes, key=order):
         groups.setdefault(order(outcome)[:-1], []).append(outcome)
-    return [entry for members in groups.values() for entry in _of_group(members)]
+    every = [outcome for members in groups.values() for outcome in members]
+    return [
+        entry
+        for members in groups.values()
+        for entry in _of_group(members, forward_only_of(members[0].settings, every))
+    ]
 
 
-def _of_group(members: Sequence[RunOutcome]) -> list[Measurement]:
+def _of_group(members: Sequence[RunOutcome], others: Mapping[int, RunOutcome]) -> list[Measurement]:
     run = members[0].settings
     setting = {
         "graph": run.graph,
@@ -63,15 +65,16 @@ def _of_group(members: Sequence[RunOutcome]) -> list[Measurement]:
         "steps_done": [outcome.steps for outcome in members],
     }
     paper = PAPER.figure(METRIC, graph=run.graph, model=run.model) if run.num_nodes == 50 else None
-    entries = [
-        measurement(DATASET, run.graph, setting, METRIC, [one.path_accuracy for one in members], paper),
-        measurement(DATASET, run.graph, setting, "training_seconds", [one.seconds for one in members]),
+
+    def measure(metric: str, values: Iterable[float], paper: PaperFigure | None = None, **more: Any) -> Measurement:
+        return measurement(DATASET, run.graph, setting | more, metric, values, paper)
+
+    return [
+        measure(METRIC, [one.path_accuracy for one in members], paper),
+        measure("training_seconds", [one.seconds for one in members]),
+        measure("generate_agrees", [one.generated_alike / one.settings.generated for one in members]),
+        *readings(members, others, measure),
     ]
-    if all(one.probes for one in members):
-        bits = [known_bits(run, one.probes[-1]) for one in members]
-        entries.append(measurement(DATASET, run.graph, setting, KNOWN, bits))
-    alike = [one.generated_alike / one.settings.generated for one in members]
-    return [*entries, measurement(DATASET, run.graph, setting, "generate_agrees", alike)]
 
 
 def table(finished: Iterable[RunOutcome]) -> Table:
@@ -96,29 +99,6 @@ def accuracy_table(measured: Iterable[Measurement]) -> Table:
     return shown
 
 
-def knowledge(measured: Iterable[Measurement]) -> Table:
-    """A row for each probed model: the bits of the path that probes read from its state behind the prompt.
-
-    The note is the one number: the bits that BST's state gives of the path, less those that forward-only's gives.
-    """
-    shown = Table(["graph", "model", ">bits of the path", ">seeds"])
-    found: dict[tuple[str, str], Measurement] = {}
-    for entry in measured:
-        if entry.metric == KNOWN:
-            own = entry.setting
-            found.setdefault((own["graph"], own["model"]), entry)
-            shown.rows.append([own["graph"], own["model"], f"{entry.mean:.1f} ± {entry.std:.1f}", str(entry.n)])
-    for graph in GRAPHS:
-        if (graph, "bst") in found and (graph, "forward_only") in found:
-            more = found[graph, "bst"].mean - found[graph, "forward_only"].mean
-            degree, length = GRAPHS[graph]
-            shown.notes.append(
-                f"G({degree},{length}): BST's state has {more:.1f} bits of the path that forward-only's does not have, "
-                f"of at most {length * math.log2(found[graph, 'bst'].setting['num_nodes']):.1f}."
-            )
-    return shown
-
-
 def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
     """The card of a preset."""
     own, measured = list(outcomes.values()), measurements(outcomes.values())
@@ -126,7 +106,7 @@ def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
     folder = choose(outcomes)
     chosen = outcomes[folder].settings
     return Card(
-        name=NAME if preset == "cpu" else f"{NAME}-{preset}",
+        name=_name(preset),
         outcomes=own,
         seconds=sum(outcome.seconds + outcome.seconds_of_test for outcome in own),
         measured=measured,
@@ -134,7 +114,7 @@ def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
             "preset": preset,
             "run": chosen,
             "table": accuracy_table(measured).markdown(),
-            "knowledge": knowledge(measured).markdown(),
+            "knowledge": knowledge_table(measured).markdown(),
             "graphs": f"{max(one.settings.eval_graphs for one in own):,}",
             "chosen": chosen,
         },
@@ -164,24 +144,33 @@ def _class_of(run: Run) -> type[PreTrainedModel]:
 
 
 def results(cards: Path) -> dict[str, str]:
-    """The table of each preset's card, if there is one."""
+    """The table of each preset's card, if there is one, and that of the probes."""
     found = {}
     for preset in Run.PRESETS:
-        name = NAME if preset == "cpu" else f"{NAME}-{preset}"
-        file = cards / name / "results.json"
-        found[name] = accuracy_table(Results.load(file).results if file.exists() else []).markdown()
+        entries = _entries(cards, preset)
+        found[_name(preset)] = accuracy_table(entries).markdown()
+        found[f"{_name(preset)}-knowledge"] = knowledge_table(entries).markdown()
     return found
 
 
 def summary(cards: Path) -> list[list[str]]:
     """Two rows: BST and forward-only on G(2,5)."""
-    file = cards / NAME / "results.json"
-    entries = Results.load(file).results if file.exists() else []
     rows = []
-    for entry in entries:
+    for entry in _entries(cards, "cpu"):
         own = entry.setting
         if entry.metric == METRIC and own["model"] in ("bst", "forward_only") and not own["departures"]:
             name = f"[Star graphs](docs/results/star_graphs.md) {own['graph'].upper()}, `{own['model']}`"
             measure, reduced = "per cent of paths right", "width, depth, steps"
             rows.append([name, measure, percent(entry), percent(entry.paper, spread=False), reduced])
     return rows
+
+
+def _name(preset: str) -> str:
+    """The name of a preset's card."""
+    return NAME if preset == "cpu" else f"{NAME}-{preset}"
+
+
+def _entries(cards: Path, preset: str) -> list[Measurement]:
+    """What the card of a preset has measured."""
+    file = cards / _name(preset) / "results.json"
+    return Results.load(file).results if file.exists() else []

@@ -94,7 +94,7 @@ class Run(Settings):
         "cpu": _ONE_CORE | {"steps": 3_000, "eval_steps": 100},
         "cpu-long": _ONE_CORE
         | {  # hours of one core; the task grows over the first part of the training
-            "steps": _of_graph({"g-2-5": 6_000, "g-5-5": 30_000, "g-2-20": 30_000}),
+            "steps": _of_graph({"g-2-5": 6_000, "g-5-5": 30_000, "g-2-20": 27_000}),
             "eval_steps": 500,
             "growth": _of_graph({"g-2-5": 0.0, "g-5-5": 0.4, "g-2-20": 0.5}),
             "first_degree": _of_graph({"g-2-5": 2, "g-5-5": 2, "g-2-20": 2}),

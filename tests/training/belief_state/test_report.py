@@ -8,7 +8,8 @@ import pytest
 
 from tests.training.belief_state.small import outcome_of, run_of, small
 from training.belief_state.figures import figures_of
-from training.belief_state.report import choose, knowledge, measurements, order, results, summary, table
+from training.belief_state.knowledge import BEYOND, knowledge_table
+from training.belief_state.report import choose, measurements, order, results, summary, table
 
 CHANCE_BITS = [5.64] * 21
 
@@ -46,16 +47,26 @@ def test_the_checkpoint_is_chosen_by_the_training_loss() -> None:
 
 
 def test_one_number_says_what_the_belief_state_knows_more() -> None:
-    sure = [{"step": 1, "accuracy": [1.0] * 21, "bits": [0.0] * 21}]
+    sure = [{"step": 1, "accuracy": [1.0] * 5 + [0.4] * 16, "bits": [0.0] * 21}]
     chance = [{"step": 1, "accuracy": [0.02] * 21, "bits": CHANCE_BITS}]
-    outcomes = [outcome_of(run_of(seed=seed), 1, probes=sure) for seed in range(2)]
-    outcomes.append(outcome_of(run_of("forward_only"), 1, probes=chance))
-    shown = knowledge(measurements(outcomes))
-    assert [row[1:3] for row in shown.rows] == [["bst", "28.2 ± 0.0"], ["forward_only", "0.0 ± 0.0"]]
-    assert shown.notes == [
-        "G(2,5): BST's state has 28.2 bits of the path that forward-only's does not have, of at most 28.2."
+    outcomes = [outcome_of(run_of(seed=seed), 1, probes=probes) for seed, probes in enumerate((sure, sure, chance))]
+    outcomes += [outcome_of(run_of("forward_only", seed=seed), 1, probes=chance) for seed in (1, 2)]
+    outcomes.append(outcome_of(run_of("forward_only", steps=9), 1, probes=chance))  # another setting
+    measured = measurements(outcomes)
+    (beyond,) = (entry for entry in measured if entry.metric == BEYOND)
+    assert beyond.values == pytest.approx([28.2, 0.0], abs=0.05)
+    assert beyond.setting["seeds"] == [1, 2]
+    shown = knowledge_table(measured)
+    assert [row[1:] for row in shown.rows] == [
+        ["bst", "18.8 ± 13.3", "67 67 67 67 67", "27", "3"],
+        ["forward_only", "0.0 ± 0.0", "2 2 2 2 2", "2", "2"],
+        ["forward_only", "0.0", "2 2 2 2 2", "2", "1"],
     ]
-    assert knowledge(measurements([outcome_of(run_of(), 1)])).rows == []
+    assert shown.notes == [
+        "G(2,5): the state of BST tells probes 14.1 ± 14.1 bits of the path more than that of forward-only; the nodes "
+        "have 28.2 bits, each by itself."
+    ]
+    assert knowledge_table(measurements([outcome_of(run_of(), 1)])).rows == []
 
 
 def test_there_are_figures_of_runs_alone() -> None:
