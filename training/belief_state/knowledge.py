@@ -74,9 +74,10 @@ def knowledge_table(measured: Iterable[Measurement]) -> Table:
             shown.rows[-1][4] = f"{100 * entry.mean:.0f}"
         elif entry.metric == BEYOND:
             degree, length = GRAPHS[own["graph"]]
+            all_bits = length * math.log2(own["num_nodes"])
             shown.notes.append(
                 f"G({degree},{length}): the state of BST tells probes {entry.mean:.1f}{spread} bits of the path more "
-                f"than that of forward-only; the nodes have {length * math.log2(own['num_nodes']):.1f} bits, each by itself."
+                f"than that of forward-only; the nodes have {all_bits:.1f} bits, each by itself."
             )
     return shown
 
