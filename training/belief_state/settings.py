@@ -27,7 +27,7 @@ BASELINES: dict[str, Layout] = {
 """The baselines, all GPT-2, and the layout of their rows (App. C.1)."""
 MODELS = ("bst", *BASELINES, *BELIEF_STATES[1:])
 
-_RECIPE: dict[str, Any] = {  # chosen on seeds of 100 and more
+_RECIPE: dict[str, Any] = {  # fixed in trials with other graphs than those of the seeds shown
     "initialization": "orthogonal",
     "optimizer": "muon",
     "learning_rate": 1e-3,
