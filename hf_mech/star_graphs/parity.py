@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_mech.star_graphs.errors import GraphError
+from hf_mech.star_graphs.errors import GraphError, check_whole
 from hf_mech.star_graphs.graphs import StarGraph
 
 
@@ -17,6 +17,7 @@ def parity_graph(bits: int, num_nodes: int) -> StarGraph:
     Raises:
         StarGraphError: fewer than 1 bit, or too few names.
     """
+    check_whole("bits", bits, 1)
     return StarGraph(2, bits + 2, num_nodes)
 
 
