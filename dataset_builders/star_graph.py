@@ -34,8 +34,8 @@ _GRAPHS = """\
 Star graphs G({degree},{length}): {degree} arms of {length} nodes each go out from a start node, and the task is the \
 path to the end of one of them. Next-token predictors do not learn its first step. No graph is in both splits."""
 _PARITY = """\
-Strings of {bits} bits as star graphs: the first step of the path tells whether the number of ones is even (Theorem 5). \
-No string is in both splits."""
+Strings of {bits} bits as star graphs: the first step of the path tells whether the number of ones is even \
+(Theorem 5). No string is in both splits."""
 _SEQUENCES = """\
 The uniform distribution over {sequences}: the counter-example in the proof of {name}."""
 

@@ -22,7 +22,7 @@ def parity_graph(bits: int, num_nodes: int) -> StarGraph:
 
 
 def parity_rows(bits: NDArray[np.int64], num_nodes: int | None = None) -> NDArray[np.int64]:
-    """The star graph of each string of bits: the first step to the goal tells the parity (proof of Theorem 5, Figure 9).
+    """The star graph of each string of bits: the first step to the goal tells the parity (Theorem 5, Figure 9).
 
     The vertices are -n to n, and vertex v has the name v + n. The edges 0 -> 1 and 0 -> -1 come first; the bit x[i]
     decides whether i and -i are joined to i + 1 and -i - 1 (0), or crossed (1). The goal is vertex n. The path goes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ def test_the_first_step_is_the_parity(size: int, spare: int | None):
             expected += [[i, side * (i + 1)], [-i, -side * (i + 1)]]
         assert edges == expected
         path = (graph.paths_of(row[None])[0] - n).tolist()
-        assert all([a, b] in edges for a, b in zip(path, path[1:], strict=False))
+        assert all([a, b] in edges for a, b in pairwise(path))
         assert (path[0], path[-1]) == (0, n)
         assert path[1] == (1 if sum(x) % 2 == 0 else -1)
         named = [(a + n, b + n) for a, b in edges]
