@@ -21,3 +21,7 @@ class StoryCorpusError(StoryError):
 
 class StoryTokenizerError(StoryError):
     """A tokenizer that lacks a token which the stories or a layout need, or a corpus too small to train one."""
+
+
+class JudgeError(StoryError):
+    """Stories that cannot be compared, or a file of answers that is not one of this comparison."""
