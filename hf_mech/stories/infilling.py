@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 from transformers import PreTrainedTokenizerBase
 
@@ -72,13 +72,14 @@ class FillInTheMiddle:
         Raises:
             StoryTokenizerError: the tokenizer lacks EOS or a sentinel.
         """
-        ids = {name: getattr(tokenizer, f"{name}_id", None) for name in ("eos_token", *SENTINELS)}
-        if missing := [name for name, token in ids.items() if token is None]:
+        found: dict[str, Any] = {name: getattr(tokenizer, f"{name}_id", None) for name in ("eos_token", *SENTINELS)}
+        if missing := [name for name, token in found.items() if token is None]:
             raise StoryTokenizerError(
                 f"{type(tokenizer).__name__} has no {', '.join(missing)}. Add what is missing: tokenizer."
                 f"add_special_tokens({{'extra_special_tokens': {SENTINELS}}}), and enlarge the model's embeddings."
             )
-        return cls(*ids.values(), order=order, copies=copies, seed=seed)
+        eos, prefix, suffix, middle = found.values()
+        return cls(eos, prefix, suffix, middle, order, copies, seed)
 
     @property
     def extra_tokens(self) -> int:
