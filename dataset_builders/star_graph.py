@@ -34,8 +34,8 @@ _GRAPHS = """\
 Star graphs G({degree},{length}): {degree} arms of {length} nodes each go out from a start node, and the task is the \
 path to the end of one of them. Next-token predictors do not learn its first step. No graph is in both splits."""
 _PARITY = """\
-Strings of {bits} bits as star graphs: the first step of the path tells whether the number of ones is even (Theorem 5). \
-No string is in both splits."""
+Strings of {bits} bits as star graphs: the first step of the path tells whether the number of ones is even \
+(Theorem 5). No string is in both splits."""
 _SEQUENCES = """\
 The uniform distribution over {sequences}: the counter-example in the proof of {name}."""
 
@@ -68,7 +68,7 @@ class StarGraphConfig(SeededConfig):
             DatasetSettingsError: arguments that the config does not take, or values out of range.
             StarGraphError, LayoutError: see `StarGraphSettings`.
         """
-        sizes = {"seed": self.seed, "num_train": self.num_train}
+        sizes: dict[str, Any] = {"seed": self.seed, "num_train": self.num_train}
         if self.name in COUNTEREXAMPLES:
             self._refuse("num_test", "num_nodes", "layout", "degree", "length", "bits")
             return CounterexampleSettings(self.name, **sizes)
@@ -82,7 +82,7 @@ class StarGraphConfig(SeededConfig):
             self._refuse("bits")
             shape = {k: v for k in ("degree", "length") if (v := getattr(self, k)) is not None}
             if match := _NAME.fullmatch(self.name):
-                named = {"degree": int(match[1]), "length": int(match[2])}
+                named: dict[str, Any] = {"degree": int(match[1]), "length": int(match[2])}
                 if wrong := {k: v for k, v in shape.items() if v != named[k]}:
                     raise DatasetSettingsError(
                         f"The config {self.name!r} has {named}, got also {wrong}; leave one of the two out."

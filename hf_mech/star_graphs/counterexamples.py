@@ -86,8 +86,8 @@ class CounterexampleSettings:
             check_whole(name, getattr(self, name), least, DatasetSettingsError)
         if self.num_train % self.block:
             raise DatasetSettingsError(
-                f"num_train must be a multiple of {self.block}, so that all sequences of {self.name} come equally often, "
-                f"got {self.num_train}."
+                f"num_train must be a multiple of {self.block}, so that all sequences of {self.name} come equally "
+                f"often, got {self.num_train}."
             )
 
     @property

@@ -1,13 +1,13 @@
 """The layouts of the baselines (Section 3.4 and App. C.1): how a star graph becomes the input and labels of a model.
 
-Labels are aligned with `input_ids` and shifted by the model, as Hugging Face's causal models do: the logits at a position
-predict the label of the next one. A prompt has the label -100; the path and the end token are trained.
+Labels are aligned with `input_ids` and shifted by the model, as in Hugging Face's causal models: the logits at a
+position predict the label of the next one. A prompt has the label -100; the path and the end token are trained.
 
 `plain`: `edges / n1 nl = n1 ... nl <eos>`. Inference: the prompt up to `=`, then greedy generation of l nodes.
 
-`augmented`: the same row, with a node of the path in the place of the goal: `edges / n1 n' = n1 ... nl <eos>`, n' uniform
-in n2 to n(l-1). Half of the rows keep their goal; without them no model would see the question that it is tested on.
-Inference: as `plain`, with the true goal.
+`augmented`: the same row, with a node of the path in the place of the goal: `edges / n1 n' = n1 ... nl <eos>`, n'
+uniform in n2 to n(l-1). Half of the rows keep their goal; without them no model would see the question that it is
+tested on. Inference: as `plain`, with the true goal.
 
 `fim`: fill in the middle (Bavarian et al., 2022), suffix first, in the form of App. C.1, which repeats the whole path:
 `edges / n1 nl $ nj ... nl = n1 ... nl <eos>`. `$` begins the suffix, and `=` begins the path as ever, so the vocabulary
@@ -63,8 +63,8 @@ def lay_out(
         graph: of the rows.
         layout: see the module.
         rows: [count, row_length], from [`StarGraph.draw`].
-        random: chooses subgoals and suffixes, for training. None lays out for testing: the goal stays, and the suffix of
-            `fim` is the goal alone, so that each row begins with its inference prompt.
+        random: chooses subgoals and suffixes, for training. None lays out for testing: the goal stays, and the suffix
+            of `fim` is the goal alone, so that each row begins with its inference prompt.
 
     Returns:
         `input_ids` and `labels` [count, width], and for `fim` also `attention_mask`.

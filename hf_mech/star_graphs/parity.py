@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_mech.star_graphs.errors import GraphError
+from hf_mech.star_graphs.errors import GraphError, check_whole
 from hf_mech.star_graphs.graphs import StarGraph
 
 
@@ -17,11 +17,12 @@ def parity_graph(bits: int, num_nodes: int) -> StarGraph:
     Raises:
         StarGraphError: fewer than 1 bit, or too few names.
     """
+    check_whole("bits", bits, 1)
     return StarGraph(2, bits + 2, num_nodes)
 
 
 def parity_rows(bits: NDArray[np.int64], num_nodes: int | None = None) -> NDArray[np.int64]:
-    """The star graph of each string of bits: the first step to the goal tells the parity (proof of Theorem 5, Figure 9).
+    """The star graph of each string of bits: the first step to the goal tells the parity (Theorem 5, Figure 9).
 
     The vertices are -n to n, and vertex v has the name v + n. The edges 0 -> 1 and 0 -> -1 come first; the bit x[i]
     decides whether i and -i are joined to i + 1 and -i - 1 (0), or crossed (1). The goal is vertex n. The path goes

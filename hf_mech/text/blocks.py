@@ -55,22 +55,28 @@ class Prepared:
 
 def train_tokenizer(documents: Iterable[str], vocabulary: int) -> PreTrainedTokenizerFast:
     """A byte-level BPE with BOS 0, PAD 1, EOS 2, MASK 3; it puts BOS before every text."""
-    backend = Tokenizer(models.BPE())
-    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    backend.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocabulary,
-        special_tokens=[_BOS, _PAD, _EOS, _MASK],
-        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=False,
-    )
-    backend.train_from_iterator(documents, trainer)
+    backend = byte_level_bpe(documents, vocabulary, [_BOS, _PAD, _EOS, _MASK])
     backend.post_processor = processors.TemplateProcessing(
         single=f"{_BOS} $A", special_tokens=[(_BOS, backend.token_to_id(_BOS))]
     )
     return PreTrainedTokenizerFast(
         tokenizer_object=backend, bos_token=_BOS, pad_token=_PAD, eos_token=_EOS, mask_token=_MASK
     )
+
+
+def byte_level_bpe(documents: Iterable[str], vocabulary: int, special_tokens: list[str]) -> Tokenizer:
+    """A byte-level BPE trained on the documents; the special tokens have the first ids."""
+    backend = Tokenizer(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocabulary,
+        special_tokens=special_tokens,
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    backend.train_from_iterator(documents, trainer)
+    return backend
 
 
 def blocks_of(documents: Iterable[str], tokenizer: PreTrainedTokenizerBase, length: int = BLOCK) -> np.ndarray:

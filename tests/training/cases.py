@@ -18,6 +18,7 @@ from training.engine.settings import Settings
 from training.formal_languages.experiment import EXPERIMENT as FORMAL_LANGUAGES
 from training.language_models.experiment import EXPERIMENT as LANGUAGE_MODELS
 from training.pargen.experiment import EXPERIMENT as PARGEN
+from training.stories.experiment import EXPERIMENT as STORIES
 from training.strips.experiment import EXPERIMENT as STRIPS
 from training.templatic.experiment import EXPERIMENT as TEMPLATIC
 
@@ -65,6 +66,16 @@ CASES = {
         ),
         200,
         500,
+    ),
+    "stories": Case(
+        STORIES,
+        (
+            *("--model", "bst", "--seeds", "3", "--steps", "9", "--batch_size", "1", "--layers", "1", "--hidden", "16"),
+            *("--heads", "2", "--inner", "16", "--head_width", "4", "--warmup_steps", "2", "--dropout", "0.2"),
+            *("--num_train", "500", "--num_test", "6", "--eval_stories", "2"),
+        ),
+        4,
+        6,
     ),
     "formal_languages": Case(
         FORMAL_LANGUAGES,

@@ -90,7 +90,8 @@ def _check(reference: list[int], number: int) -> None:
     """Raises ValueError for a path without nodes, or a mask instead of a token."""
     if len(reference) == 0 or min(reference) < 0:
         raise ValueError(
-            f"Reference {number} must be the tokens of a path, 0 or more, got {list(reference)}; cut the prompt's -100 off."
+            f"Reference {number} must be the tokens of a path, 0 or more, got {list(reference)}; "
+            "cut the prompt's -100 off."
         )
 
 

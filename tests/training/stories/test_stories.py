@@ -1,0 +1,99 @@
+"""The story models: sizes of the presets, batches, completions, and the baseline's run."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.training.cases import CASES
+from training.engine import SettingsError
+from training.engine.runner import run_one
+from training.stories.completions import complete
+from training.stories.data import StoryBatches, layout_of, load_stories
+from training.stories.experiment import EXPERIMENT
+from training.stories.models import make_model
+from training.stories.settings import Run
+
+
+class Tokens:
+    """As much of a tokenizer as `make_model` reads."""
+
+    eos_token_id, pad_token_id = 1, 0
+
+    def __len__(self) -> int:
+        return 1_000
+
+
+def small(output_dir: Path, model: str) -> Run:
+    return replace(CASES["stories"].settings(output_dir), model=model)
+
+
+@pytest.mark.parametrize(("model", "millions"), [("bst", 80), ("fim", 85)])
+def test_the_papers_sizes(model: str, millions: int) -> None:
+    """Appendix D.1: 80 million parameters for BST, 85 for the baseline."""
+    with torch.device("meta"):
+        made = make_model(Run.of("paper", {}, model=model, seed=0), Tokens())
+    assert made.num_parameters() / 1e6 == pytest.approx(millions, rel=0.025)
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory):
+    return load_stories(small(tmp_path_factory.mktemp("stories"), "bst"))
+
+
+@pytest.mark.parametrize("model", ["bst", "fim"])
+def test_a_batch_is_a_function_of_the_step(model: str, data, tmp_path: Path) -> None:
+    run = replace(small(tmp_path, model), batch_size=3)
+    batches = StoryBatches(run, data)
+    epoch = len(data.train) // 3
+    first = {step: batches[step] for step in (0, 1, epoch + 5, 2 * epoch)}
+    again = StoryBatches(run, data)
+    for step in (2 * epoch, 1, epoch + 5, 0):
+        assert all(torch.equal(first[step][name], value) for name, value in again[step].items())
+    seen = [int(n) for step in range(epoch) for n in map(again._number, range(3 * step, 3 * step + 3))]
+    assert len(set(seen)) == len(seen)
+    batch = first[0]
+    assert batch["input_ids"].shape == batch["labels"].shape == batch["attention_mask"].shape
+    assert (batch["labels"][batch["attention_mask"] == 0] == -100).all()
+    if model == "bst":
+        assert (batch["labels"] == batch["input_ids"])[batch["attention_mask"] == 1].all()
+
+
+@pytest.mark.parametrize("model", ["bst", "fim"])
+def test_completions_know_the_suffix_or_not(model: str, data, tmp_path: Path) -> None:
+    run = small(tmp_path, model)
+    torch.manual_seed(0)
+    made = make_model(run, data.tokenizer).eval()
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.3)
+    prefixes, suffixes = data.snippets["prefix_ids"][:], data.snippets["suffix_ids"][:]
+    options = {"layout": layout_of(run, data.tokenizer), "max_new_tokens": 12}
+    known = complete(made, prefixes, suffixes, batch_size=2, **options)
+    assert known == complete(made, prefixes, suffixes, batch_size=1, **options)
+    assert known != complete(made, prefixes, None, batch_size=2, **options)
+    assert len(known) == len(prefixes)
+    assert all(len(ids) <= 12 and made.config.eos_token_id not in ids for ids in known)
+
+
+def test_the_baseline_runs_and_says_what_it_wrote(tmp_path: Path) -> None:
+    run = small(tmp_path, "fim")
+    outcome = run_one(EXPERIMENT, run, CASES["stories"].job(run, tmp_path))
+    assert outcome is not None
+    assert len(outcome.completions) == len(outcome.continuations) == run.eval_stories
+    assert 0 <= outcome.joined <= outcome.read <= 1
+    assert outcome.held_out_loss == pytest.approx(6.9, abs=0.3)  # a model that knows nothing: ln 1,000
+    assert json.loads((tmp_path / run.name / "outcome.json").read_text())["exact_match"] == outcome.exact_match
+    assert "fim" in EXPERIMENT.report.table([outcome]).markdown()
+
+
+def test_settings_that_make_no_sense_are_refused(tmp_path: Path) -> None:
+    run = small(tmp_path, "bst")
+    with pytest.raises(SettingsError, match="--hidden must be a multiple of --heads, got 16 and 3"):
+        replace(run, heads=3)
+    with pytest.raises(SettingsError, match=r"--max_tokens must leave room .*got 151 for 50 and 100"):
+        replace(run, max_tokens=151)

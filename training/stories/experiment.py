@@ -1,0 +1,32 @@
+"""Stories: goal-conditioned and unconditional generation of Section 5 of the Belief State Transformer's paper."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..engine import Experiment, StepOptions
+from . import report
+from .run import RunOutcome, train_run
+from .settings import Run
+
+
+@dataclass(kw_only=True)
+class StoryOptions(StepOptions):
+    """Options of the stories besides those of all."""
+
+    eval_batch: int = field(default=20, metadata={"help": "stories measured at a time", "least": 1})
+
+
+class StoriesExperiment(Experiment[Run, RunOutcome]):
+    """A run is one model from one seed."""
+
+    name = "stories"
+    settings = Run
+    outcome = RunOutcome
+    options = StoryOptions
+    train = staticmethod(train_run)
+    report = report
+    seeds = 1
+
+
+EXPERIMENT = StoriesExperiment()

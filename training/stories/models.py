@@ -1,0 +1,28 @@
+"""The two models of Section 5, with new weights."""
+
+from __future__ import annotations
+
+from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedModel, PreTrainedTokenizerFast
+
+from hf_mech.models.belief_state.configuration_belief_state import BeliefStateConfig
+from hf_mech.models.belief_state.modeling_belief_state import BeliefStateForCausalLM
+
+from .settings import Run
+
+CLASSES: dict[str, type[PreTrainedModel]] = {"bst": BeliefStateForCausalLM, "fim": GPT2LMHeadModel}
+
+
+def make_model(run: Run, tokenizer: PreTrainedTokenizerFast) -> PreTrainedModel:
+    """A model of the run's size. BST has `least_gap` 1: where prefix and suffix meet, both heads say EOS."""
+    dropout = dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), run.dropout)
+    special = {"bos_token_id": None, "eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id}
+    sizes = {"n_layer": run.layers, "n_embd": run.hidden, "n_head": run.heads, "n_inner": run.inner}
+    sizes |= {"vocab_size": len(tokenizer), **special}
+    if run.model == "fim":
+        longest = run.max_tokens + 4  # the sentinels
+        return GPT2LMHeadModel(GPT2Config(n_positions=longest, loss_type="ForCausalLM", **sizes, **dropout))
+    encoder = GPT2Config(n_positions=run.max_tokens + 1, **sizes, **dropout)
+    head = {"head_width": run.head_width, "least_gap": 1}
+    return BeliefStateForCausalLM(
+        BeliefStateConfig(encoder_config=encoder, n_positions=run.max_tokens + 1, **sizes, **head)
+    )

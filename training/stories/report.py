@@ -1,0 +1,123 @@
+"""From the outcomes of the runs to the figures of results.json, a card and its table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+from transformers import AutoTokenizer
+
+from hf_mech.hub import Measurement, Results, measurement
+from hf_mech.viz.split_scores import losses_figure
+
+from ..engine.card import Card, Checkpoint
+from ..engine.loop import POINTS
+from ..engine.tables import Table, percent
+from .models import CLASSES
+from .run import RunOutcome
+from .settings import MODELS
+
+DATASET = "hf_mech/stories"
+NAME = "belief-state-stories"
+MEASURES = {"joined": "joins, goal known", "continued": "agrees, goal unknown", "exact_match": "the story's own words"}
+_SHOWN = ("layers", "hidden", "heads", "inner", "batch_size", "steps", "learning_rate", "vocabulary", "eval_stories")
+
+
+def order(outcome: RunOutcome) -> tuple[Any, ...]:
+    """BST before the baseline, the preset before its departures."""
+    run = outcome.settings
+    departures = json.dumps(run.departures, sort_keys=True)
+    return run.preset, MODELS.index(run.model), bool(run.departures), departures, run.seed
+
+
+def measurements(outcomes: Iterable[RunOutcome]) -> list[Measurement]:
+    """Every setting's figures over its seeds."""
+    groups: dict[tuple[Any, ...], list[RunOutcome]] = {}
+    for outcome in sorted(outcomes, key=order):
+        groups.setdefault(order(outcome)[:-1], []).append(outcome)
+    return [entry for members in groups.values() for entry in _of_group(members)]
+
+
+def _of_group(members: Sequence[RunOutcome]) -> list[Measurement]:
+    run = members[0].settings
+    setting = {
+        "model": run.model,
+        "preset": run.preset,
+        **{name: getattr(run, name) for name in _SHOWN},
+        "departures": run.departures,
+        "parameters": members[0].parameters,
+        "seeds": [outcome.settings.seed for outcome in members],
+    }
+    values: dict[str, list[Any]] = {
+        name: [getattr(one, name) for one in members] for name in (*MEASURES, "read", "held_out_loss", "seconds")
+    }
+    return [measurement(DATASET, run.corpus, setting, name, of) for name, of in values.items() if None not in of]
+
+
+def table(finished: Iterable[RunOutcome]) -> Table:
+    """The measures of finished runs."""
+    return measures_table(measurements(finished))
+
+
+def measures_table(measured: Iterable[Measurement]) -> Table:
+    """A row for each model: the measures of its completions in per cent."""
+    rows: dict[str, dict[str, Measurement]] = {}
+    for entry in measured:
+        rows.setdefault(json.dumps(entry.setting, sort_keys=True), {})[entry.metric] = entry
+    shown = Table(["model", "departures", *(f">{head}" for head in MEASURES.values()), ">parameters", ">seeds"])
+    for cells in rows.values():
+        own = next(iter(cells.values()))
+        departures = ", ".join(f"{name} {value}" for name, value in own.setting["departures"].items())
+        figures = [percent(cells.get(name), spread=own.n > 1) for name in MEASURES]
+        shown.rows.append([own.setting["model"], departures, *figures, f"{own.setting['parameters']:,}", str(own.n)])
+    return shown
+
+
+def choose(outcomes: Mapping[Path, RunOutcome]) -> Path:
+    """The folder of the card's checkpoint: BST first, then the lowest held-out loss of its training objective."""
+    return min(outcomes, key=lambda f: (MODELS.index(outcomes[f].settings.model), outcomes[f].held_out_loss))
+
+
+def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
+    """The card of a preset."""
+    own, measured = list(outcomes.values()), measurements(outcomes.values())
+    folder = choose(outcomes)
+    chosen = outcomes[folder].settings
+    model = CLASSES[chosen.model].from_pretrained(folder / "model")
+    return Card(
+        name=NAME if chosen.preset == "cpu" else f"{NAME}-{chosen.preset}",
+        outcomes=own,
+        seconds=sum(outcome.seconds + outcome.seconds_of_test for outcome in own),
+        measured=measured,
+        text={"run": chosen, "table": measures_table(measured).markdown()},
+        model_class=type(model).__name__,
+        paper="hu2025belief",
+        task="text-generation",
+        tags=["stories", "infilling", "goal-conditioned-generation"],
+        headline=["joined" if chosen.corpus == "grammar" else "exact_match"],
+        figures={"training_loss.png": (_losses(own), "Training loss by step; the two objectives do not compare")},
+        checkpoint=Checkpoint(model, AutoTokenizer.from_pretrained(folder / "model")),
+    )
+
+
+def _losses(outcomes: Iterable[RunOutcome]) -> Figure:
+    curves: dict[str, list[tuple[Sequence[float], list[float]]]] = {}
+    for outcome in outcomes:
+        steps = max(outcome.settings.steps // POINTS, 1) * np.arange(1, len(outcome.losses) + 1)
+        curves.setdefault(outcome.settings.model, []).append((steps.tolist(), outcome.losses))
+    return losses_figure(curves)
+
+
+def results(cards: Path) -> dict[str, str]:
+    """The tables of docs/results: none before there is a card."""
+    file = cards / NAME / "results.json"
+    return {NAME: measures_table(Results.load(file).results).markdown()} if file.exists() else {}
+
+
+def summary(cards: Path) -> list[list[str]]:
+    """Rows of the README: none, for the paper's figures are a judge's."""
+    return []

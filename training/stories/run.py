@@ -1,0 +1,124 @@
+"""One run: one story model trained from one seed, its held-out loss and its completions."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from accelerate.utils import send_to_device, set_seed
+from transformers import PreTrainedModel, get_scheduler
+from transformers.utils.logging import disable_progress_bar
+
+from hf_mech.stories.measures import exact_match, joins
+
+from ..engine import Job, Outcome
+from ..engine.loop import Training
+from .completions import complete
+from .data import StoryBatches, StoryData, batch_of, layout_of, load_stories
+from .models import make_model
+from .settings import Run
+
+HELD_OUT_STORIES = 200
+"""Held-out stories at most that the loss is measured on."""
+
+
+@dataclass(kw_only=True)
+class RunOutcome(Outcome[Run]):
+    """The outcome of a run."""
+
+    parameters: int
+    training_stories: int  # that are not too long
+    dropped: int  # training stories that are too long
+    seconds_of_test: float
+    losses: list[float]  # training loss, the mean of each hundredth of the run's steps
+    held_out_loss: float  # of the model's own objective, nats a token: the two models' do not compare
+    joined: float | None  # goal known: stories of the grammar whose parts agree; None for other corpora
+    read: float | None  # goal known: the mean share of a story up to the first character outside the grammar
+    continued: float | None  # goal unknown: stories of the grammar whose parts agree
+    exact_match: float  # goal known: completions with the words of the story
+    completions: list[str]  # goal known
+    continuations: list[str]  # goal unknown
+
+
+def train_run(run: Run, job: Job) -> RunOutcome | None:
+    """Trains a run, or goes on where a killed one stopped.
+
+    The engine's step loop and not the Trainer: its resuming is exact within an epoch, and the baseline's suffixes are a
+    function of the step.
+
+    Raises:
+        DivergedError: the loss is no longer a number.
+    """
+    disable_progress_bar()  # of saving the model, which takes no time
+    data = load_stories(run)
+    accelerator = Accelerator(mixed_precision=run.mixed_precision)
+    set_seed(run.seed)
+    model = accelerator.prepare(make_model(run, data.tokenizer)).train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=run.learning_rate, weight_decay=run.weight_decay)
+    scheduler = get_scheduler(run.scheduler, optimizer, num_warmup_steps=run.warmup_steps, num_training_steps=run.steps)
+    batches = StoryBatches(run, data)
+    training = Training(accelerator, model, optimizer, scheduler, batches, run.steps, run.max_grad_norm or float("inf"))
+    if not training.run(job):
+        return None
+    began = time.perf_counter()
+    trained = accelerator.unwrap_model(model, keep_fp32_wrapper=False).eval()
+    with accelerator.autocast():
+        loss = held_out_loss(run, trained, data, job.options.eval_batch)
+        middles, rests = completions_of(run, trained, data, job.options.eval_batch)
+    outcome = outcome_of(run, data, middles, rests) | {
+        "origin": job.origin,
+        "parameters": trained.num_parameters(),
+        "seconds": training.progress.seconds,
+        "seconds_of_test": time.perf_counter() - began,
+        "losses": training.progress.losses,
+        "held_out_loss": loss,
+    }
+    trained.save_pretrained(job.folder / "model")
+    data.tokenizer.save_pretrained(job.folder / "model")
+    return RunOutcome(settings=run, **outcome)
+
+
+@torch.no_grad()
+def held_out_loss(run: Run, model: PreTrainedModel, data: StoryData, batch_size: int) -> float:
+    """The mean loss of batches of held-out stories."""
+    layout, total = layout_of(run, data.tokenizer), 0.0
+    count = min(HELD_OUT_STORIES, len(data.test))
+    for first in range(0, count, batch_size):
+        numbers = list(range(first, min(first + batch_size, count)))
+        batch = batch_of(data.test[numbers]["input_ids"], numbers, data.tokenizer.pad_token_id, layout)
+        total += float(model(**send_to_device(batch, model.device)).loss) * len(numbers)
+    return total / count
+
+
+def completions_of(
+    run: Run, model: PreTrainedModel, data: StoryData, batch_size: int
+) -> tuple[list[list[int]], list[list[int]]]:
+    """The completions of all snippets with their suffixes, and without them."""
+    prefixes, suffixes = data.snippets["prefix_ids"][:], data.snippets["suffix_ids"][:]
+    layout, room = layout_of(run, data.tokenizer), run.max_tokens - run.prefix_tokens
+    options: dict[str, Any] = {"layout": layout, "batch_size": batch_size}
+    middles = complete(model, prefixes, suffixes, max_new_tokens=room - run.suffix_tokens, **options)
+    return middles, complete(model, prefixes, None, max_new_tokens=room, **options)
+
+
+def outcome_of(run: Run, data: StoryData, middles: list[list[int]], rests: list[list[int]]) -> dict[str, Any]:
+    """The measures of the completions."""
+    rows = data.snippets[:]
+    decode = data.tokenizer.decode
+    whole = [decode([*a, *b, *c]) for a, b, c in zip(rows["prefix_ids"], middles, rows["suffix_ids"], strict=True)]
+    open_ended = [decode([*a, *b]) for a, b in zip(rows["prefix_ids"], rests, strict=True)]
+    ours = run.corpus == "grammar"
+    completions = [decode(ids) for ids in middles]
+    return {
+        "training_stories": len(data.train),
+        "dropped": data.dropped,
+        "joined": joins(whole).joined if ours else None,
+        "read": joins(whole).read if ours else None,
+        "continued": joins(open_ended).joined if ours else None,
+        "exact_match": exact_match(completions, [decode(ids) for ids in rows["middle_ids"]]),
+        "completions": completions,
+        "continuations": [decode(ids) for ids in rests],
+    }

@@ -1,0 +1,105 @@
+"""The settings of the story models: the paper's (Appendix D.1), and reduced ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hf_mech.stories.tokens import HELD_OUT, MAX_TOKENS, PREFIX_TOKENS, SUFFIX_TOKENS, VOCABULARY
+
+from ..engine import Settings, SettingsError, axis, fixed, option
+from ..engine.settings import SCHEDULERS, by
+
+MODELS = ("bst", "fim")
+CORPORA = ("grammar", "tinystories", "tinystories-gpt4")
+
+
+def _by_model(bst: int, fim: int) -> object:
+    return by("model", {"bst": bst, "fim": fim})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run(Settings):
+    """A run: a model and a seed, and how the model is built, trained and measured."""
+
+    PRESETS = {
+        "paper": {
+            "corpus": "tinystories-gpt4",
+            "layers": _by_model(8, 12),
+            "hidden": 768,
+            "heads": 8,
+            # The paper gives no width; these make its 80 and 85 million parameters.
+            "inner": _by_model(1_536, 3_072),
+            "head_width": 512,
+            "batch_size": 256,
+            "steps": _by_model(10_547, 42_188),  # one epoch; the baseline has 4 in about the same time
+            "learning_rate": 3e-4,
+            "warmup_steps": 0,
+            "scheduler": "constant_with_warmup",
+            "mixed_precision": "bf16",
+        },
+        "gpu-10min": {  # reduced in everything
+            "corpus": "grammar",
+            "layers": _by_model(3, 6),
+            "hidden": 384,
+            "heads": 6,
+            "inner": 1_536,
+            "head_width": 256,
+            "batch_size": 64,
+            "steps": _by_model(2_000, 8_000),
+            "learning_rate": 1e-3,
+            "warmup_steps": 200,
+            "scheduler": "cosine",
+            "mixed_precision": "bf16",
+        },
+        "cpu": {
+            "corpus": "grammar",
+            "layers": _by_model(2, 4),
+            "hidden": 96,
+            "heads": 4,
+            "inner": 384,
+            "head_width": 48,
+            "batch_size": 4,
+            "steps": _by_model(600, 2_400),
+            "learning_rate": 2e-3,
+            "warmup_steps": 50,
+            "scheduler": "cosine",
+            "mixed_precision": "no",
+        },
+    }
+
+    model: str = axis("bst: Belief State Transformer; fim: GPT-2 that fills in the middle", MODELS)
+    seed: int = fixed("of the weights, of the dropout, of the order of the stories, and of the baseline's suffixes")
+    corpus: str = option("the stories; tinystories needs the Hub", known=CORPORA)
+    layers: int = option("blocks; of each encoder, where there are two", least=1)
+    hidden: int = option("width", least=1)
+    heads: int = option("attention heads", least=1)
+    inner: int = option("width of the feed-forward layers", least=1)
+    head_width: int = option("width of the text head (bst)", least=1)
+    batch_size: int = option("stories a step", least=1)
+    steps: int = option("training steps", least=1)
+    learning_rate: float = option("AdamW's learning rate; the paper gives none for stories", least=0)
+    weight_decay: float = option("AdamW's weight decay", default=0.1, least=0)
+    warmup_steps: int = option("steps over which the learning rate rises", least=0)
+    scheduler: str = option("the schedule of the learning rate", known=SCHEDULERS)
+    max_grad_norm: float = option("gradients are clipped to this norm", default=1.0, least=0)
+    dropout: float = option("dropout everywhere", default=0.0, least=0, most=1)
+    mixed_precision: str = option("of the arithmetic", known=("no", "bf16"))
+    num_train: int = option("stories of the grammar for training", default=100_000, least=1)
+    num_test: int = option("stories of the grammar for evaluation", default=1_000, least=1)
+    data_seed: int = option("seed of the grammar's stories", default=0, least=0)
+    vocabulary: int = option("tokens of the BPE", default=VOCABULARY, least=262)
+    tokenizer_stories: int = option("stories that the BPE is trained on, the first ones", default=20_000, least=1)
+    max_tokens: int = option("longer stories are left out", default=MAX_TOKENS, least=3)
+    prefix_tokens: int = option("tokens of a held-out story's prefix", default=PREFIX_TOKENS, least=1)
+    suffix_tokens: int = option("tokens of its suffix", default=SUFFIX_TOKENS, least=1)
+    eval_stories: int = option("held-out stories that are completed", default=HELD_OUT, least=1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.hidden % self.heads:
+            raise SettingsError(f"--hidden must be a multiple of --heads, got {self.hidden} and {self.heads}.")
+        if self.prefix_tokens + self.suffix_tokens + 2 > self.max_tokens:
+            raise SettingsError(
+                f"--max_tokens must leave room for a prefix, a suffix, a token between them and EOS, got "
+                f"{self.max_tokens} for {self.prefix_tokens} and {self.suffix_tokens}."
+            )
