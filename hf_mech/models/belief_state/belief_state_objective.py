@@ -77,75 +77,90 @@ def belief_state_loss(
     second = None
     if head.suffix is not None and suffixes is not None:
         second = head.suffix(suffixes.flatten(0, 1)[tiles.suffix])
-    rest = [parameter for name, parameter in head.named_parameters() if not name.startswith(("prefix.", "suffix."))]
-    wanted = [torch.is_grad_enabled() and part is not None and part.requires_grad for part in (first, second, *rest)]
-    return _AllPairs.apply(head, tiles, wanted, first, second, *rest), tiles.tokens
+    last = head.last()
+    tied = ("prefix.", "suffix.") if last is None else ("prefix.", "suffix.", "next.", "prev.")
+    rest = [parameter for name, parameter in head.named_parameters() if not name.startswith(tied)]
+    given = (first, second, *(last or (None, None)), *rest)
+    wanted = [torch.is_grad_enabled() and part is not None and part.requires_grad for part in given]
+    return _AllPairs.apply(head, tiles, wanted, *given), tiles.tokens
 
 
 class _AllPairs(torch.autograd.Function):
     """The sum over the blocks. Gradients are computed in the forward pass, a block at a time, and kept."""
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        head: TextHead,
-        tiles: Tiles,
-        wanted: list[bool],
-        first: Tensor,
-        second: Tensor | None,
-        *rest: nn.Parameter,
-    ) -> Tensor:
+    def forward(ctx: Any, head: TextHead, tiles: Tiles, wanted: list[bool], *given: Tensor | None) -> Tensor:
+        first, second, weight, bias, *rest = given
+        assert first is not None
         exact = torch.promote_types(first.dtype, torch.float32)
-        total = first.new_zeros((), dtype=exact)
-        given = (first, second, *rest)
-        sums = [torch.zeros_like(part, dtype=exact) if want else None for part, want in zip(given, wanted, strict=True)]
+        unit = tiles.largest.to(exact)  # the largest weight counts as 1, so that half precision holds the gradients
+        total = unit.new_zeros(())
+        # The leaves of each block's graph are its own strips of states, so its gradients are no larger than they.
+        fixed = [
+            None if part is None else part.detach().requires_grad_(want)
+            for part, want in zip((weight, bias), wanted[2:4], strict=True)
+        ]
+        sums = [
+            torch.zeros_like(part, dtype=exact) if want and part is not None else None
+            for part, want in zip(given, wanted, strict=True)
+        ]
         for block in tiles:
             with torch.set_grad_enabled(any(wanted)):
-                # Leaves of the block's own graph: their gradients are small, not as large as the whole batch's states.
                 start = first.detach()[block.prefix].requires_grad_(wanted[0])
                 end = None if second is None else second.detach()[block.suffix].requires_grad_(wanted[1])
-                logits = head.rest(start[:, :, None] if end is None else start[:, :, None] + end[:, None])
-            losses, gradients = _cross_entropies(logits, block, exact, any(wanted))
+                states = head.tied(start[:, :, None] if end is None else start[:, :, None] + end[:, None])
+                logits = _logits(head, states, *fixed)
+            losses, gradients = _cross_entropies(logits, block, unit, any(wanted))
             total += losses
-            if any(wanted):
-                outputs = [part for part in logits if part is not None]
-                inputs = [part for part, want in zip((start, end, *rest), wanted, strict=True) if want]
-                found = iter(torch.autograd.grad(outputs, inputs, gradients))
-                for k, kept in enumerate(sums):
-                    if kept is None:
-                        continue
-                    if k < 2:
-                        kept.index_add_(0, (block.prefix, block.suffix)[k], next(found).to(exact))
-                    else:
-                        kept.add_(next(found))
-        ctx.save_for_backward(*(part for part in sums if part is not None))
-        ctx.dtypes = [None if kept is None else part.dtype for part, kept in zip(given, sums, strict=True)]
-        return total
+            if not any(wanted):
+                continue
+            inputs = [part for part, want in zip((start, end, *fixed, *rest), wanted, strict=True) if want]
+            found = iter(torch.autograd.grad(logits, inputs, gradients, allow_unused=True, materialize_grads=True))
+            for kept, strips in zip(sums, (block.prefix, block.suffix, *[None] * (len(sums) - 2)), strict=True):
+                if kept is not None and strips is not None:
+                    kept.index_add_(0, strips, next(found).to(exact))
+                elif kept is not None:
+                    kept.add_(next(found))
+        ctx.save_for_backward(unit, *(part for part in sums if part is not None))
+        ctx.dtypes = [
+            None if kept is None or part is None else part.dtype for part, kept in zip(given, sums, strict=True)
+        ]
+        return total * unit
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-        kept = iter(ctx.saved_tensors)
-        scaled = (None if dtype is None else (grad * next(kept)).to(dtype) for dtype in ctx.dtypes)
+        unit, *sums = ctx.saved_tensors
+        kept = iter(sums)
+        scaled = (None if dtype is None else (grad * unit * next(kept)).to(dtype) for dtype in ctx.dtypes)
         return (None, None, None, *scaled)
 
 
-def _cross_entropies(
-    logits: tuple[Tensor, Tensor | None], block: Block, exact: torch.dtype, gradients: bool
-) -> tuple[Tensor, list[Tensor]]:
-    """The weighted sum of a block's losses, and its gradients of the logits."""
-    after, before = logits
-    heads = [(after, block.nexts)] if before is None else [(after, block.nexts), (before, block.prevs)]
-    weights = block.weights.to(exact) / len(heads)
-    total = weights.new_zeros(())
+def _logits(head: TextHead, states: Tensor, weight: Tensor | None, bias: Tensor | None) -> list[Tensor]:
+    """Logits [tiles, side, side, heads, vocabulary], of both heads in one tensor if their last layers are one."""
+    if weight is not None:
+        return [functional.linear(states, weight, bias).unflatten(-1, (2, -1))]
+    heads = [head.next] if head.prev is None else [head.next, head.prev]
+    return [layer(states)[..., None, :] for layer in heads]
+
+
+def _cross_entropies(logits: list[Tensor], block: Block, unit: Tensor, gradients: bool) -> tuple[Tensor, list[Tensor]]:
+    """The weighted sum of a block's losses in units, and its gradients of the logits."""
+    weights = block.weights.to(unit.dtype) / unit / sum(part.shape[3] for part in logits)
+    labels = [block.nexts, block.prevs]
+    total = torch.zeros_like(unit)
     found = []
-    for scores, labels in heads:
-        size = scores.shape[2]  # of a tile's suffixes; without suffix states, 1 for all of them
-        picks = labels if size == 1 else labels[..., None]
-        shares = weights if size == 1 else weights[..., None]
+    for scores in logits:
+        taken, labels = labels[: scores.shape[3]], labels[scores.shape[3] :]
+        picks = torch.stack(taken, -1)  # [tiles, side, side, heads]
+        shares = weights[..., None].expand_as(picks)
+        if scores.shape[2] == 1:  # without suffix states, all suffixes of a tile share their logits
+            picks, shares = picks.transpose(2, 3), shares.transpose(2, 3)
+        else:
+            picks, shares = picks[..., None], shares[..., None]
         picks, shares = (part.reshape(-1, part.shape[-1]) for part in (picks, shares))
-        flat = torch.log_softmax(scores.detach().flatten(0, -2), -1, dtype=exact)
-        total = total - (flat.gather(1, picks) * shares).sum()
+        flat = torch.log_softmax(scores.detach().flatten(0, -2), -1, dtype=unit.dtype)
+        total -= (flat.gather(1, picks) * shares).sum()
         if gradients:
             flat.exp_().mul_(shares.sum(1, keepdim=True)).scatter_add_(1, picks, -shares)
             found.append(flat.view_as(scores).to(scores.dtype))
