@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from .belief_state_errors import PairError
 from .belief_state_head import TextHead
 from .belief_state_pairs import Sequences
-from .belief_state_tiles import Block, Tiles
+from .belief_state_tiles import Tiles
 
 
 def belief_state_loss_reference(
@@ -67,7 +67,8 @@ def belief_state_loss(
     Raises:
         PairError: no pair counts.
     """
-    tiles = Tiles(sequences, least_gap, block_size, pairs_per_sequence)
+    conditioned = head.suffix is not None and suffixes is not None
+    tiles = Tiles(sequences, least_gap, block_size, pairs_per_sequence, conditioned)
     if tiles.empty:
         raise PairError(
             "No prefix and suffix to train on: every sequence needs two trained tokens (labels other than -100) "
@@ -90,40 +91,40 @@ class _AllPairs(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, head: TextHead, tiles: Tiles, wanted: list[bool], *given: Tensor | None) -> Tensor:
-        first, second, weight, bias, *rest = given
+        first, second, *rest = (None if part is None else part.detach() for part in given)
         assert first is not None
+        weight, bias = rest[:2]
+        parameters = [weight, bias, *given[4:]]  # the head's own: its modules use them
         exact = torch.promote_types(first.dtype, torch.float32)
-        unit = tiles.largest.to(exact)  # the largest weight counts as 1, so that half precision holds the gradients
-        total = unit.new_zeros(())
-        # The leaves of each block's graph are its own strips of states, so its gradients are no larger than they.
-        fixed = [
-            None if part is None else part.detach().requires_grad_(want)
-            for part, want in zip((weight, bias), wanted[2:4], strict=True)
-        ]
+        unit = tiles.largest.to(exact)  # the largest weight counts as 1, so half precision holds the gradients
+        total = torch.zeros_like(unit)
         sums = [
-            torch.zeros_like(part, dtype=exact) if want and part is not None else None
+            torch.zeros_like(part, dtype=exact) if part is not None and want else None
             for part, want in zip(given, wanted, strict=True)
         ]
+        for part, want in zip((weight, bias), wanted[2:4], strict=True):
+            if part is not None:
+                part.requires_grad_(want)
+        leaves = [part for part, want in zip(parameters, wanted[2:], strict=True) if want]
+        gradients = any(wanted)
         for block in tiles:
-            with torch.set_grad_enabled(any(wanted)):
-                start = first.detach()[block.prefix].requires_grad_(wanted[0])
-                end = None if second is None else second.detach()[block.suffix].requires_grad_(wanted[1])
-                states = head.tied(start[:, :, None] if end is None else start[:, :, None] + end[:, None])
-                logits = _logits(head, states, *fixed)
-            losses, gradients = _cross_entropies(logits, block, unit, any(wanted))
-            total += losses
-            if not any(wanted):
+            states = block.sums(first, second).requires_grad_(wanted[0] or wanted[1])
+            with torch.set_grad_enabled(gradients):
+                logits = _logits(head, states, weight, bias)
+            loss, of_logits = block.losses(logits, unit, gradients)
+            total += loss
+            if not gradients:
                 continue
-            inputs = [part for part, want in zip((start, end, *fixed, *rest), wanted, strict=True) if want]
-            found = iter(torch.autograd.grad(logits, inputs, gradients, allow_unused=True, materialize_grads=True))
-            for kept, strips in zip(sums, (block.prefix, block.suffix, *[None] * (len(sums) - 2)), strict=True):
-                if kept is not None and strips is not None:
-                    kept.index_add_(0, strips, next(found).to(exact))
-                elif kept is not None:
-                    kept.add_(next(found))
+            inputs = [states, *leaves] if states.requires_grad else leaves
+            found = torch.autograd.grad(logits, inputs, of_logits, allow_unused=True, materialize_grads=True)
+            if states.requires_grad:
+                block.add_gradients(found[0], *sums[:2])
+            kept = [part for part in sums[2:] if part is not None]
+            for part, more in zip(kept, found[len(found) - len(kept) :], strict=True):
+                part.add_(more)
         ctx.save_for_backward(unit, *(part for part in sums if part is not None))
         ctx.dtypes = [
-            None if kept is None or part is None else part.dtype for part, kept in zip(given, sums, strict=True)
+            part.dtype if part is not None and want else None for part, want in zip(given, wanted, strict=True)
         ]
         return total * unit
 
@@ -132,36 +133,14 @@ class _AllPairs(torch.autograd.Function):
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
         unit, *sums = ctx.saved_tensors
         kept = iter(sums)
-        scaled = (None if dtype is None else (grad * unit * next(kept)).to(dtype) for dtype in ctx.dtypes)
+        scaled = (None if dtype is None else (next(kept) * (grad * unit)).to(dtype) for dtype in ctx.dtypes)
         return (None, None, None, *scaled)
 
 
-def _logits(head: TextHead, states: Tensor, weight: Tensor | None, bias: Tensor | None) -> list[Tensor]:
-    """Logits [tiles, side, side, heads, vocabulary], of both heads in one tensor if their last layers are one."""
+def _logits(head: TextHead, sums: Tensor, weight: Tensor | None, bias: Tensor | None) -> list[Tensor]:
+    """Logits [rows, heads, vocabulary], of both heads in one tensor if their last layers are one."""
+    states = head.tied(sums)
     if weight is not None:
         return [functional.linear(states, weight, bias).unflatten(-1, (2, -1))]
     heads = [head.next] if head.prev is None else [head.next, head.prev]
-    return [layer(states)[..., None, :] for layer in heads]
-
-
-def _cross_entropies(logits: list[Tensor], block: Block, unit: Tensor, gradients: bool) -> tuple[Tensor, list[Tensor]]:
-    """The weighted sum of a block's losses in units, and its gradients of the logits."""
-    weights = block.weights.to(unit.dtype) / unit / sum(part.shape[3] for part in logits)
-    labels = [block.nexts, block.prevs]
-    total = torch.zeros_like(unit)
-    found = []
-    for scores in logits:
-        taken, labels = labels[: scores.shape[3]], labels[scores.shape[3] :]
-        picks = torch.stack(taken, -1)  # [tiles, side, side, heads]
-        shares = weights[..., None].expand_as(picks)
-        if scores.shape[2] == 1:  # without suffix states, all suffixes of a tile share their logits
-            picks, shares = picks.transpose(2, 3), shares.transpose(2, 3)
-        else:
-            picks, shares = picks[..., None], shares[..., None]
-        picks, shares = (part.reshape(-1, part.shape[-1]) for part in (picks, shares))
-        flat = torch.log_softmax(scores.detach().flatten(0, -2), -1, dtype=unit.dtype)
-        total -= (flat.gather(1, picks) * shares).sum()
-        if gradients:
-            flat.exp_().mul_(shares.sum(1, keepdim=True)).scatter_add_(1, picks, -shares)
-            found.append(flat.view_as(scores).to(scores.dtype))
-    return total, found
+    return [layer(states)[:, None] for layer in heads]
