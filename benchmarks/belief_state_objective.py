@@ -65,7 +65,8 @@ class Given(nn.Module):
 
 def joined(head: TextHead) -> nn.Sequential:
     """The same head on both states side by side, with the two last layers as one."""
-    assert head.suffix is not None and head.prev is not None
+    assert head.suffix is not None
+    assert head.prev is not None
     first = nn.Linear(2 * SIZE, head.prefix.out_features)
     last = nn.Linear(head.next.in_features, 2 * head.next.out_features)
     with torch.no_grad():
@@ -109,7 +110,8 @@ def step_of(side: str, batch: int, length: int, vocabulary: int, kind: str, devi
         loss.backward()
         if device == "cuda":
             torch.cuda.synchronize()
-        assert prefixes.grad is not None and suffixes.grad is not None
+        assert prefixes.grad is not None
+        assert suffixes.grad is not None
         if side == "wrapper":
             return [loss.detach(), functional.pad(prefixes.grad, (0, 0, 0, 1)), suffixes.grad.flip(1)]
         return [loss.detach(), prefixes.grad, suffixes.grad]

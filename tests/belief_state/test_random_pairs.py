@@ -8,7 +8,6 @@ from torch.testing import assert_close
 
 from hf_mech.models.belief_state.belief_state_ends import Ends
 from hf_mech.models.belief_state.belief_state_objective import belief_state_loss
-from hf_mech.models.belief_state.belief_state_tiles import Tiles
 from tests.belief_state.test_objective_conditions import batch, head
 
 
@@ -31,18 +30,32 @@ def test_every_pair_is_drawn_once_if_there_are_no_more(gap: int):
 @pytest.mark.parametrize("gap", [1, 2])
 @pytest.mark.parametrize("count", [1, 4, 7])
 def test_every_pair_is_expected_equally_often(monkeypatch: pytest.MonkeyPatch, gap: int, count: int):
-    """Exact: uniform numbers run through a grid fine enough for the cuts of every sequence."""
-    sequences, _, _ = batch()
-    ends = Ends(sequences, gap)
-    steps = int(torch.lcm(ends.pairs.unique().prod(), torch.tensor(count)))
-    steps = min(steps, 2_000)
-    expected = torch.zeros(len(ends.prefix), len(ends.suffix), dtype=torch.float64)
-    for k in range(steps):
-        monkeypatch.setattr(torch, "rand", lambda *shape, k=k, **how: torch.full(shape, (k + 0.5) / steps, **how))
-        prefix, suffix = ends.drawn(count)
-        expected.index_put_((prefix, suffix), torch.tensor(1.0 / steps, dtype=torch.float64), accumulate=True)
-    gap_of = ends.suffix_key - ends.prefix_key[:, None]
-    assert (gap_of[expected > 0] >= gap).all()
-    share = (ends.pairs.clamp(max=count) / ends.pairs).double()[:, None].expand_as(expected)
-    assert int((expected > 0).sum()) == int(ends.counts.sum())
-    assert_close(expected[expected > 0], share[expected > 0], rtol=0.02, atol=0)
+    """Exact: a sequence of n pairs is cut at multiples of 1 / n, so n uniform numbers stand for all."""
+    ends = Ends(batch()[0], gap)
+    assert len(ends.pairs.unique()) > 2
+    for pairs in ends.pairs.unique().tolist():
+        expected = torch.zeros(len(ends.prefix), len(ends.suffix), dtype=torch.float64)
+        for k in range(pairs):
+            monkeypatch.setattr(torch, "rand", lambda *shape, at=(k + 0.5) / pairs, **how: torch.full(shape, at, **how))
+            expected.index_put_(ends.drawn(count), torch.tensor(1 / pairs, dtype=torch.float64), accumulate=True)
+        gaps = ends.suffix_key - ends.prefix_key[:, None]
+        assert (gaps[expected > 0] >= gap).all()
+        here = expected[ends.pairs == pairs]
+        assert int((here > 0).sum()) == int(ends.counts[ends.pairs == pairs].sum())
+        assert_close(here[here > 0], torch.full_like(here[here > 0], min(count, pairs) / pairs))
+
+
+@pytest.mark.parametrize("gap", [1, 2])
+def test_the_mean_of_many_draws_is_the_loss(gap: int):
+    drawn = [loss_and_gradient(5, seed, gap) for seed in range(400)]
+    for theirs, ours in zip(loss_and_gradient(None, gap=gap), zip(*drawn, strict=True), strict=True):
+        values = torch.stack(ours)
+        error = values.std(0) / len(values) ** 0.5
+        assert (error > 0).any()
+        assert (values.mean(0) - theirs).norm() < 1.5 * error.norm()
+
+
+def test_the_draw_follows_the_seed():
+    first, again, other = (loss_and_gradient(3, seed)[0] for seed in (1, 1, 2))
+    assert first == again
+    assert first != other

@@ -69,9 +69,9 @@ class Ends:
     def pair(self, number: Tensor) -> tuple[Tensor, Tensor]:
         """The indices of a pair's prefix and suffix, from its number; prefixes, then suffixes, in their order."""
         prefix = torch.searchsorted(self._pairs_before[1:], number, right=True)
-        within = number - self._pairs_before[prefix] - (self.least == 1)  # -1: the pair that meets
+        within = number - self._pairs_before[prefix] - int(self.least == 1)  # -1: the pair that meets
         meeting = self.prefix_key[prefix] + 1
-        apart = self._apart_key[(self._first_apart[prefix] + within).clamp(0, len(self._apart_key) - 1)]
+        apart = functional.pad(self._apart_key, (0, 1))[(self._first_apart[prefix] + within).clamp(min=0)]
         return prefix, torch.searchsorted(self.suffix_key, torch.where(within < 0, meeting, apart))
 
     def drawn(self, count: int) -> tuple[Tensor, Tensor]:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from .belief_state_errors import PairError
+from .belief_state_errors import BeliefStateError, PairError
 from .belief_state_head import TextHead
 from .belief_state_pairs import Sequences
 from .belief_state_tiles import Tiles
@@ -58,7 +58,7 @@ def belief_state_loss(
     """The same, block by block: never are the logits of more than `block_size` pairs in memory.
 
     The gradients of the head and of the states are summed over the blocks at once, so one backward pass through each
-    encoder follows (Section 2.1). It cannot be differentiated twice.
+    encoder follows (Section 2.1).
 
     Args:
         pairs_per_sequence: the number of random pairs of each sequence whose loss stands for that of all its pairs;
@@ -66,6 +66,7 @@ def belief_state_loss(
 
     Raises:
         PairError: no pair counts.
+        BeliefStateError: a second derivative, when it is taken.
     """
     conditioned = head.suffix is not None and suffixes is not None
     tiles = Tiles(sequences, least_gap, block_size, pairs_per_sequence, conditioned)
@@ -129,8 +130,12 @@ class _AllPairs(torch.autograd.Function):
         return total * unit
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        if torch.is_grad_enabled():
+            raise BeliefStateError(
+                "The belief state loss has first derivatives only, got create_graph=True; leave it out, or "
+                "differentiate belief_state_loss_reference."
+            )
         unit, *sums = ctx.saved_tensors
         kept = iter(sums)
         scaled = (None if dtype is None else (next(kept) * (grad * unit)).to(dtype) for dtype in ctx.dtypes)
