@@ -1,7 +1,7 @@
 """A training step of the Belief State Transformer against a forward-only GPT-2 with as many parameters.
 
     python benchmarks/belief_state_training.py
-    python benchmarks/belief_state_training.py --device cuda --batch 16 --output benchmarks/belief_state_training_cuda.json
+    python benchmarks/belief_state_training.py --device cuda --batch 16 --output benchmarks/training_cuda.json
 
 The shape of TinyStories: 256 tokens, all trained, a vocabulary of 1,000, states of 768, 8 heads; the text head has 3
 layers of 512. Two encoders of 6 layers stand against one of 12. Forward and backward pass; the optimizer's step, equal
@@ -23,9 +23,10 @@ from torch import nn
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from hf_mech.hub import measurement
-from hf_mech.models.belief_state import BeliefStateConfig, BeliefStateForCausalLM
 from hf_mech.models.belief_state.belief_state_objective import belief_state_loss
 from hf_mech.models.belief_state.belief_state_pairs import Sequences
+from hf_mech.models.belief_state.configuration_belief_state import BeliefStateConfig
+from hf_mech.models.belief_state.modeling_belief_state import BeliefStateForCausalLM
 
 LENGTH, VOCABULARY, LAYERS = 256, 1000, 6
 SIZES = {
