@@ -47,12 +47,12 @@ def test_every_pair_is_expected_equally_often(monkeypatch: pytest.MonkeyPatch, g
 
 @pytest.mark.parametrize("gap", [1, 2])
 def test_the_mean_of_many_draws_is_the_loss(gap: int):
-    drawn = [loss_and_gradient(5, seed, gap) for seed in range(400)]
+    drawn = [loss_and_gradient(5, seed, gap) for seed in range(200)]
     for theirs, ours in zip(loss_and_gradient(None, gap=gap), zip(*drawn, strict=True), strict=True):
         values = torch.stack(ours)
         error = values.std(0) / len(values) ** 0.5
         assert (error > 0).any()
-        assert (values.mean(0) - theirs).norm() < 1.5 * error.norm()
+        assert (values.mean(0) - theirs).norm() < 3 * error.norm()
 
 
 def test_the_draw_follows_the_seed():
