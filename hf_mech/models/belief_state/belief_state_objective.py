@@ -106,7 +106,7 @@ class _AllPairs(torch.autograd.Function):
         for part, want in zip((weight, bias), wanted[2:4], strict=True):
             if part is not None:
                 part.requires_grad_(want)
-        leaves = [part for part, want in zip(parameters, wanted[2:], strict=True) if want]
+        leaves = [part for part, want in zip(parameters, wanted[2:], strict=True) if part is not None and want]
         gradients = any(wanted)
         for block in tiles:
             states = block.sums(first, second).requires_grad_(wanted[0] or wanted[1])
