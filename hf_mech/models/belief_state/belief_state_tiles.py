@@ -51,12 +51,11 @@ class Tiles:
         self.tokens = ends.tokens
         self._labels, self._end_token, self._least = sequences.tokens.flatten(), sequences.end_token, least_gap
         self._suffixes = suffixes
-        every = pairs_per_sequence is None
-        weight = ends.trained / (ends.pairs if every else ends.pairs.clamp(max=pairs_per_sequence))
+        weight = ends.trained / (ends.pairs if pairs_per_sequence is None else ends.pairs.clamp(max=pairs_per_sequence))
         self.largest = weight.max()
         if sequences.tokens.device.type == "cpu":
             block_size = min(block_size, CPU_PAIRS)
-        self.side = _side(ends, block_size) if every else 1
+        self.side = _side(ends, block_size) if pairs_per_sequence is None else 1
 
         _, slots = self._strips(ends.prefix_key, ends)
         self.prefix = self._spread(ends.prefix, slots, 0)
@@ -67,7 +66,7 @@ class Tiles:
         self._suffix_key = self._spread(ends.suffix_key, slots, -FAR)
         self._apart = self._spread(ends.apart, slots, 0)
 
-        self._drawn = None if every else ends.drawn(pairs_per_sequence)
+        self._drawn = None if pairs_per_sequence is None else ends.drawn(pairs_per_sequence)
         if self._drawn is None:
             key = self._prefix_key[:, 0]
             self._first = strip[torch.searchsorted(ends.suffix_key, key + least_gap)]
@@ -101,7 +100,7 @@ class Tiles:
             pairs = pairs | meet
             nexts, prevs = (labels.masked_fill(meet, self._end_token) for labels in (nexts, prevs))
         places = None
-        parts = (nexts, prevs, self._weight[prefix][..., None] * pairs)
+        parts: tuple[Tensor, ...] = (nexts, prevs, self._weight[prefix][..., None] * pairs)
         if not self._suffixes:
             parts = tuple(part.flatten(0, 1) for part in parts)
         else:
