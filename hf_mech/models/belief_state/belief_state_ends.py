@@ -69,10 +69,26 @@ class Ends:
     def pair(self, number: Tensor) -> tuple[Tensor, Tensor]:
         """The indices of a pair's prefix and suffix, from its number; prefixes, then suffixes, in their order."""
         prefix = torch.searchsorted(self._pairs_before[1:], number, right=True)
-        within = number - self._pairs_before[prefix] - (self.least == 1)  # -1: the pair that meets
+        within = number - self._pairs_before[prefix] - int(self.least == 1)  # -1: the pair that meets
         meeting = self.prefix_key[prefix] + 1
-        apart = self._apart_key[(self._first_apart[prefix] + within).clamp(0, len(self._apart_key) - 1)]
+        apart = functional.pad(self._apart_key, (0, 1))[(self._first_apart[prefix] + within).clamp(min=0)]
         return prefix, torch.searchsorted(self.suffix_key, torch.where(within < 0, meeting, apart))
+
+    def drawn(self, count: int) -> tuple[Tensor, Tensor]:
+        """The indices of prefixes and suffixes of random pairs: `count` of each sequence, or all if it has fewer.
+
+        A sequence's pairs in their order are cut into `count` equal parts, and one pair is drawn from each. Every pair
+        is expected count / pairs times, so losses with the weight pairs / count are unbiased.
+        """
+        begin = torch.searchsorted(self.prefix_key, self.span(self.prefix_key)[0])
+        heads = begin.unique()  # a prefix of each sequence
+        pairs = self.pairs[heads]
+        drawn = pairs.clamp(max=count)
+        sequence = torch.repeat_interleave(drawn)
+        part = torch.arange(len(sequence), device=begin.device) - (drawn.cumsum(0) - drawn)[sequence]
+        place = part + torch.rand(len(sequence), device=begin.device, dtype=torch.float64)
+        number = (place * (pairs / drawn.double())[sequence]).long().minimum(pairs[sequence] - 1)
+        return self.pair(self.first_pair[heads][sequence] + number)
 
     def _sorted(self, mask: Tensor) -> tuple[Tensor, Tensor]:
         places = mask.flatten().nonzero()[:, 0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor, nn
 
 
@@ -45,7 +46,27 @@ class TextHead(nn.Module):
 
     def rest(self, first: Tensor) -> tuple[Tensor, Tensor | None]:
         """The layers after the first one, from its sums [..., width]."""
+        states = self.tied(first)
+        return self.next(states), None if self.prev is None else self.prev(states)
+
+    def tied(self, first: Tensor) -> Tensor:
+        """The layers between the first and the last, from the first one's sums [..., width]."""
         states = first.relu()
         for layer in self.hidden:
             states = layer(states).relu()
-        return self.next(states), None if self.prev is None else self.prev(states)
+        return states
+
+    def last(self) -> tuple[Tensor, Tensor] | None:
+        """Weights [2 vocabulary, width] and biases of both last layers as one, for one product instead of two.
+
+        None if there is one layer, or if one of them is more than `nn.Linear`, for example an adapter of peft.
+        """
+        if self.prev is None or not (_plain(self.next) and _plain(self.prev)):
+            return None
+        return torch.cat([self.next.weight, self.prev.weight]), torch.cat([self.next.bias, self.prev.bias])
+
+
+def _plain(layer: nn.Module) -> bool:
+    """A call of the layer is `functional.linear` and nothing else."""
+    hooks = (layer._forward_hooks, layer._forward_pre_hooks, layer._backward_hooks, layer._backward_pre_hooks)
+    return type(layer) is nn.Linear and "forward" not in vars(layer) and not any(hooks)

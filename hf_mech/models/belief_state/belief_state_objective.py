@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
-from .belief_state_errors import PairError
+from .belief_state_errors import BeliefStateError, PairError
 from .belief_state_head import TextHead
 from .belief_state_pairs import Sequences
-from .belief_state_tiles import Block, Tiles
+from .belief_state_tiles import Tiles
 
 
 def belief_state_loss_reference(
@@ -58,7 +58,7 @@ def belief_state_loss(
     """The same, block by block: never are the logits of more than `block_size` pairs in memory.
 
     The gradients of the head and of the states are summed over the blocks at once, so one backward pass through each
-    encoder follows (Section 2.1). It cannot be differentiated twice.
+    encoder follows (Section 2.1).
 
     Args:
         pairs_per_sequence: the number of random pairs of each sequence whose loss stands for that of all its pairs;
@@ -66,8 +66,10 @@ def belief_state_loss(
 
     Raises:
         PairError: no pair counts.
+        BeliefStateError: a second derivative, when it is taken.
     """
-    tiles = Tiles(sequences, least_gap, block_size, pairs_per_sequence)
+    conditioned = head.suffix is not None and suffixes is not None
+    tiles = Tiles(sequences, least_gap, block_size, pairs_per_sequence, conditioned)
     if tiles.empty:
         raise PairError(
             "No prefix and suffix to train on: every sequence needs two trained tokens (labels other than -100) "
@@ -77,76 +79,73 @@ def belief_state_loss(
     second = None
     if head.suffix is not None and suffixes is not None:
         second = head.suffix(suffixes.flatten(0, 1)[tiles.suffix])
-    rest = [parameter for name, parameter in head.named_parameters() if not name.startswith(("prefix.", "suffix."))]
-    wanted = [torch.is_grad_enabled() and part is not None and part.requires_grad for part in (first, second, *rest)]
-    return _AllPairs.apply(head, tiles, wanted, first, second, *rest), tiles.tokens
+    last = head.last()
+    tied = ("prefix.", "suffix.") if last is None else ("prefix.", "suffix.", "next.", "prev.")
+    rest = [parameter for name, parameter in head.named_parameters() if not name.startswith(tied)]
+    given = (first, second, *(last or (None, None)), *rest)
+    wanted = [torch.is_grad_enabled() and part is not None and part.requires_grad for part in given]
+    return _AllPairs.apply(head, tiles, wanted, *given), tiles.tokens
 
 
 class _AllPairs(torch.autograd.Function):
     """The sum over the blocks. Gradients are computed in the forward pass, a block at a time, and kept."""
 
     @staticmethod
-    def forward(
-        ctx: Any,
-        head: TextHead,
-        tiles: Tiles,
-        wanted: list[bool],
-        first: Tensor,
-        second: Tensor | None,
-        *rest: nn.Parameter,
-    ) -> Tensor:
+    def forward(ctx: Any, head: TextHead, tiles: Tiles, wanted: list[bool], *given: Tensor | None) -> Tensor:
+        first, second, *rest = (None if part is None else part.detach() for part in given)
+        assert first is not None
+        weight, bias = rest[:2]
+        parameters = [weight, bias, *given[4:]]  # the head's own: its modules use them
         exact = torch.promote_types(first.dtype, torch.float32)
-        total = first.new_zeros((), dtype=exact)
-        given = (first, second, *rest)
-        sums = [torch.zeros_like(part, dtype=exact) if want else None for part, want in zip(given, wanted, strict=True)]
+        unit = tiles.largest.to(exact)  # the largest weight counts as 1, so half precision holds the gradients
+        total = torch.zeros_like(unit)
+        sums = [
+            torch.zeros_like(part, dtype=exact) if part is not None and want else None
+            for part, want in zip(given, wanted, strict=True)
+        ]
+        for part, want in zip((weight, bias), wanted[2:4], strict=True):
+            if part is not None:
+                part.requires_grad_(want)
+        leaves = [part for part, want in zip(parameters, wanted[2:], strict=True) if part is not None and want]
+        gradients = any(wanted)
         for block in tiles:
-            with torch.set_grad_enabled(any(wanted)):
-                # Leaves of the block's own graph: their gradients are small, not as large as the whole batch's states.
-                start = first.detach()[block.prefix].requires_grad_(wanted[0])
-                end = None if second is None else second.detach()[block.suffix].requires_grad_(wanted[1])
-                logits = head.rest(start[:, :, None] if end is None else start[:, :, None] + end[:, None])
-            losses, gradients = _cross_entropies(logits, block, exact, any(wanted))
-            total += losses
-            if any(wanted):
-                outputs = [part for part in logits if part is not None]
-                inputs = [part for part, want in zip((start, end, *rest), wanted, strict=True) if want]
-                found = iter(torch.autograd.grad(outputs, inputs, gradients))
-                for k, kept in enumerate(sums):
-                    if kept is None:
-                        continue
-                    if k < 2:
-                        kept.index_add_(0, (block.prefix, block.suffix)[k], next(found).to(exact))
-                    else:
-                        kept.add_(next(found))
-        ctx.save_for_backward(*(part for part in sums if part is not None))
-        ctx.dtypes = [None if kept is None else part.dtype for part, kept in zip(given, sums, strict=True)]
-        return total
+            states = block.sums(first, second).requires_grad_(wanted[0] or wanted[1])
+            with torch.set_grad_enabled(gradients):
+                logits = _logits(head, states, weight, bias)
+            loss, of_logits = block.losses(logits, unit, gradients)
+            total += loss
+            if not gradients:
+                continue
+            inputs = [states, *leaves] if states.requires_grad else leaves
+            found = torch.autograd.grad(logits, inputs, of_logits, allow_unused=True, materialize_grads=True)
+            if states.requires_grad:
+                block.add_gradients(found[0], *sums[:2])
+            kept = [part for part in sums[2:] if part is not None]
+            for part, more in zip(kept, found[len(found) - len(kept) :], strict=True):
+                part.add_(more)
+        ctx.save_for_backward(unit, *(part for part in sums if part is not None))
+        ctx.dtypes = [
+            part.dtype if part is not None and want else None for part, want in zip(given, wanted, strict=True)
+        ]
+        return total * unit
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-        kept = iter(ctx.saved_tensors)
-        scaled = (None if dtype is None else (grad * next(kept)).to(dtype) for dtype in ctx.dtypes)
+        if torch.is_grad_enabled():
+            raise BeliefStateError(
+                "The belief state loss has first derivatives only, got create_graph=True; leave it out, or "
+                "differentiate belief_state_loss_reference."
+            )
+        unit, *sums = ctx.saved_tensors
+        kept = iter(sums)
+        scaled = (None if dtype is None else (next(kept) * (grad * unit)).to(dtype) for dtype in ctx.dtypes)
         return (None, None, None, *scaled)
 
 
-def _cross_entropies(
-    logits: tuple[Tensor, Tensor | None], block: Block, exact: torch.dtype, gradients: bool
-) -> tuple[Tensor, list[Tensor]]:
-    """The weighted sum of a block's losses, and its gradients of the logits."""
-    after, before = logits
-    heads = [(after, block.nexts)] if before is None else [(after, block.nexts), (before, block.prevs)]
-    weights = block.weights.to(exact) / len(heads)
-    total = weights.new_zeros(())
-    found = []
-    for scores, labels in heads:
-        size = scores.shape[2]  # of a tile's suffixes; without suffix states, 1 for all of them
-        picks = labels if size == 1 else labels[..., None]
-        shares = weights if size == 1 else weights[..., None]
-        picks, shares = (part.reshape(-1, part.shape[-1]) for part in (picks, shares))
-        flat = torch.log_softmax(scores.detach().flatten(0, -2), -1, dtype=exact)
-        total = total - (flat.gather(1, picks) * shares).sum()
-        if gradients:
-            flat.exp_().mul_(shares.sum(1, keepdim=True)).scatter_add_(1, picks, -shares)
-            found.append(flat.view_as(scores).to(scores.dtype))
-    return total, found
+def _logits(head: TextHead, sums: Tensor, weight: Tensor | None, bias: Tensor | None) -> list[Tensor]:
+    """Logits [rows, heads, vocabulary], of both heads in one tensor if their last layers are one."""
+    states = head.tied(sums)
+    if weight is not None:
+        return [functional.linear(states, weight, bias).unflatten(-1, (2, -1))]
+    heads = [head.next] if head.prev is None else [head.next, head.prev]
+    return [layer(states)[:, None] for layer in heads]

@@ -4,33 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
+from .belief_state_blocks import Block
 from .belief_state_ends import Ends
 from .belief_state_pairs import Sequences
 
-SIDE = 8  # of a tile: half of the tiles on the diagonal is empty, and a state is read once for SIDE pairs
-
-
-@dataclass(frozen=True)
-class Block:
-    """Some tiles.
-
-    Attributes:
-        prefix, suffix: the strips of prefixes and of suffixes of each tile, [tiles].
-        weights: of each pair, 0 where there is none, [tiles, side, side].
-        nexts, prevs: the labels of each pair, [tiles, side, side].
-    """
-
-    prefix: Tensor
-    suffix: Tensor
-    weights: Tensor
-    nexts: Tensor
-    prevs: Tensor
+SIDE = 8  # of a tile; the larger, the fewer reads of a state, but the more empty places on the diagonal
+CPU_PAIRS = 2048  # the most pairs of a block on a CPU; larger blocks leave its cache
+FULL = 0.75  # empty places of tiles are computed too if no more than a quarter of them is empty
+FAR = 2**60  # further than any key
 
 
 class Tiles:
@@ -41,58 +27,68 @@ class Tiles:
         least_gap: 1 or 2.
         block_size: the most pairs of a block.
         pairs_per_sequence: the number of random pairs of each sequence; None for all pairs.
+        suffixes: False without suffix states.
 
     Attributes:
+        empty: no pair counts; nothing below is set then.
         tokens: the number of trained tokens of sequences that have a pair, [].
+        largest: the largest weight of a pair, [].
         prefix, suffix: places in the flattened batch, [strips, side]; 0 where a strip has no more.
-        empty: no pair counts.
     """
 
     def __init__(
-        self, sequences: Sequences, least_gap: int, block_size: int, pairs_per_sequence: int | None = None
+        self,
+        sequences: Sequences,
+        least_gap: int,
+        block_size: int,
+        pairs_per_sequence: int | None = None,
+        suffixes: bool = True,
     ) -> None:
         ends = Ends(sequences, least_gap)
-        self.tokens, self.empty = ends.tokens, len(ends.prefix) == 0
-        self._labels, self._end_token, self._least = sequences.tokens.flatten(), sequences.end_token, least_gap
+        self.empty = len(ends.prefix) == 0
         if self.empty:
             return
-        if pairs_per_sequence is None:
-            self.side = _side(ends, block_size)
-            scale = ends.trained / ends.pairs
-        else:
-            self.side = 1
-            drawn = ends.pairs.clamp(max=pairs_per_sequence)
-            scale = ends.trained / drawn
-        first, prefix_strip, slots = self._strips(ends.prefix_key, ends)
-        self.prefix = _spread(ends.prefix, slots, self.side, 0)
-        self._prefix_key = _spread(ends.prefix_key, slots, self.side, _FAR)
-        self._scale = _spread(scale, slots, self.side, 0)
-        _, suffix_strip, slots = self._strips(ends.suffix_key, ends)
-        self.suffix = _spread(ends.suffix, slots, self.side, 0)
-        self._suffix_key = _spread(ends.suffix_key, slots, self.side, -_FAR)
-        self._apart = _spread(ends.apart, slots, self.side, 0)
-        if pairs_per_sequence is None:
-            key = ends.prefix_key[first]
-            self._first = suffix_strip[torch.searchsorted(ends.suffix_key, key + least_gap)]
-            last = suffix_strip[torch.searchsorted(ends.suffix_key, ends.span(key)[1]) - 1]
+        self.tokens = ends.tokens
+        self._labels, self._end_token, self._least = sequences.tokens.flatten(), sequences.end_token, least_gap
+        self._suffixes = suffixes
+        weight = ends.trained / (ends.pairs if pairs_per_sequence is None else ends.pairs.clamp(max=pairs_per_sequence))
+        self.largest = weight.max()
+        if sequences.tokens.device.type == "cpu":
+            block_size = min(block_size, CPU_PAIRS)
+        self.side = _side(ends, block_size) if pairs_per_sequence is None else 1
+
+        _, slots = self._strips(ends.prefix_key, ends)
+        self.prefix = self._spread(ends.prefix, slots, 0)
+        self._prefix_key = self._spread(ends.prefix_key, slots, FAR)
+        self._weight = self._spread(weight, slots, 0)
+        strip, slots = self._strips(ends.suffix_key, ends)
+        self.suffix = self._spread(ends.suffix, slots, 0)
+        self._suffix_key = self._spread(ends.suffix_key, slots, -FAR)
+        self._apart = self._spread(ends.apart, slots, 0)
+
+        self._drawn = None if pairs_per_sequence is None else ends.drawn(pairs_per_sequence)
+        if self._drawn is None:
+            key = self._prefix_key[:, 0]
+            self._first = strip[torch.searchsorted(ends.suffix_key, key + least_gap)]
+            last = strip[torch.searchsorted(ends.suffix_key, ends.span(key)[1]) - 1]
             self._before = functional.pad((last - self._first + 1).cumsum(0), (1, 0))
-            self.count = int(self._before[-1])
-            self._drawn = None
+            count, pairs = torch.stack([self._before[-1], ends.counts.sum()]).tolist()
         else:
-            self._drawn = drawn_pairs(ends, pairs_per_sequence)
-            self.count = len(self._drawn[0])
-        per_block = max(1, block_size // self.side**2)
-        self._per_block = math.ceil(self.count / math.ceil(self.count / per_block))  # blocks of equal size
+            count = pairs = len(self._drawn[0])
+        self._count = count
+        self._full = pairs >= FULL * count * self.side**2
+        blocks = math.ceil(count / max(1, block_size // self.side**2))
+        self._per_block = math.ceil(count / blocks)  # of equal size
 
     def __iter__(self) -> Iterator[Block]:
-        for begin in range(0, self.count, self._per_block):
-            number = torch.arange(begin, min(begin + self._per_block, self.count), device=self.prefix.device)
-            if self._drawn is None:
-                prefix = torch.searchsorted(self._before[1:], number, right=True)
-                suffix = self._first[prefix] + number - self._before[prefix]
-            else:
-                prefix, suffix = (part[number] for part in self._drawn)
-            yield self._block(prefix, suffix)
+        for begin in range(0, self._count, self._per_block):
+            end = min(begin + self._per_block, self._count)
+            if self._drawn is not None:
+                yield self._block(*(part[begin:end] for part in self._drawn))
+                continue
+            number = torch.arange(begin, end, device=self.prefix.device)
+            prefix = torch.searchsorted(self._before[1:], number, right=True)
+            yield self._block(prefix, self._first[prefix] + number - self._before[prefix])
 
     def _block(self, prefix: Tensor, suffix: Tensor) -> Block:
         gap = self._suffix_key[suffix][:, None] - self._prefix_key[prefix][..., None]  # [tiles, side, side]
@@ -103,42 +99,31 @@ class Tiles:
             meet = gap == 1
             pairs = pairs | meet
             nexts, prevs = (labels.masked_fill(meet, self._end_token) for labels in (nexts, prevs))
-        return Block(prefix, suffix, self._scale[prefix][..., None] * pairs, nexts, prevs)
+        places = None
+        parts: tuple[Tensor, ...] = (nexts, prevs, self._weight[prefix][..., None] * pairs)
+        if not self._suffixes:
+            parts = tuple(part.flatten(0, 1) for part in parts)
+        else:
+            parts = tuple(part.reshape(-1, 1) for part in parts)
+            if not self._full:
+                places = pairs.flatten().nonzero()[:, 0]
+                parts = tuple(part[places] for part in parts)
+        return Block(prefix, suffix, self.side, places, *parts)
 
-    def _strips(self, key: Tensor, ends: Ends) -> tuple[Tensor, Tensor, Tensor]:
-        """Each strip's first element, each element's strip, and its place in the strips laid side by side."""
+    def _strips(self, key: Tensor, ends: Ends) -> tuple[Tensor, Tensor]:
+        """The strip of each element, and its place among all strips side by side."""
         lane = (torch.arange(len(key), device=key.device) - torch.searchsorted(key, ends.span(key)[0])) % self.side
         strip = (lane == 0).cumsum(0) - 1
-        return (lane == 0).nonzero()[:, 0], strip, strip * self.side + lane
+        return strip, strip * self.side + lane
 
-
-_FAR = 2**60  # further than any key
+    def _spread(self, values: Tensor, slots: Tensor, empty: int) -> Tensor:
+        """Values at their slots, [strips, side]."""
+        strips = int(slots[-1]) // self.side + 1
+        return values.new_full((strips * self.side,), empty).index_copy(0, slots, values).view(strips, self.side)
 
 
 def _side(ends: Ends, block_size: int) -> int:
-    """A side that leaves few places of the longest sequence's last strip empty."""
-    longest = int((torch.searchsorted(ends.prefix_key, ends.span(ends.prefix_key)[1])
-                   - torch.searchsorted(ends.prefix_key, ends.span(ends.prefix_key)[0])).max())
-    return min(math.ceil(longest / math.ceil(longest / SIDE)), math.isqrt(block_size))
-
-
-def _spread(values: Tensor, slots: Tensor, side: int, empty: int) -> Tensor:
-    """Values at their slots, [strips, side]."""
-    size = -(-(int(slots[-1]) + 1) // side) * side
-    return values.new_full((size,), empty).index_copy(0, slots, values).view(-1, side)
-
-
-def drawn_pairs(ends: Ends, count: int) -> tuple[Tensor, Tensor]:
-    """The prefixes and suffixes of at most `count` random pairs of each sequence, one from each of `count` equal parts.
-
-    Every pair is expected count / pairs times, so the pairs' losses with the weight pairs / count are unbiased.
-    """
+    """A side that leaves few places empty behind the longest sequence."""
     begin, end = (torch.searchsorted(ends.prefix_key, key) for key in ends.span(ends.prefix_key))
-    heads = (begin == torch.arange(len(begin), device=begin.device)).nonzero()[:, 0]  # a prefix of each sequence
-    pairs = ends.pairs[heads]
-    drawn = pairs.clamp(max=count)
-    sequence = torch.repeat_interleave(drawn)
-    part = torch.arange(len(sequence), device=begin.device) - (drawn.cumsum(0) - drawn)[sequence]
-    uniform = torch.rand(len(sequence), device=begin.device, dtype=torch.float64)
-    within = ((part + uniform) * (pairs / drawn.double())[sequence]).long().minimum(pairs[sequence] - 1)
-    return ends.pair(ends.first_pair[heads][sequence] + within)
+    longest = int((end - begin).max())
+    return min(math.ceil(longest / math.ceil(longest / SIDE)), math.isqrt(block_size))
