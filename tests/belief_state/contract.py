@@ -21,11 +21,12 @@ from tests.contract.batches import Batch
 from tests.contract.case import ContractCase, Formula
 from tests.stock import TEXTS, gpt2_tokenizer
 
-BOS, PAD, END, VOCABULARY = 0, 1, 2, 13
+BOS, PAD, END = 0, 1, 2
+VOCABULARY = 16  # times 4 bytes: all tensors of a file are aligned, or products of loaded weights round differently
 
 
 def config(**options: Any) -> BeliefStateConfig:
-    sizes = {"n_layer": 2, "n_embd": 16, "n_head": 2, "n_positions": 32, "vocab_size": VOCABULARY, "head_width": 24}
+    sizes = {"n_layer": 2, "n_embd": 16, "n_head": 2, "n_positions": 32, "vocab_size": VOCABULARY, "head_width": 32}
     special = {"bos_token_id": BOS, "eos_token_id": END, "pad_token_id": PAD}
     return BeliefStateConfig(**{**sizes, **special, "initializer_range": 0.2, "block_size": 64, **options})
 
@@ -131,7 +132,10 @@ CASES = (
         inputs=training,
         position_outputs=("logits",),
         formulas=FORMULAS,
-        lacks={"stream": NO_STREAM},
+        lacks={
+            "stream": NO_STREAM,
+            "output_embeddings": "the text head is an MLP on two states; TRL computes a loss of its own from one matrix",
+        },
         **COMMON,
     ),
 )

@@ -26,8 +26,9 @@ PLAIN: dict[str, tuple[str, Any]] = {
     "initializer_range": ("initializer_range", 0.02),
 }
 SPECIAL = ("bos_token_id", "eos_token_id", "pad_token_id")
-#: Both encoders have the same.
-SHARED = {"vocab_size", "n_embd", *SPECIAL}
+#: Set in the encoders' configurations too; both have the same.
+FOLLOWED = {*SPECIAL, "dtype"}
+SHARED = {"vocab_size", "n_embd", *FOLLOWED}
 RANGES = {
     "vocab_size": (2, 100_000_000),
     "n_positions": (1, 100_000_000),
@@ -150,7 +151,7 @@ class BeliefStateConfig(PreTrainedConfig):
         name = self.attribute_map.get(name, name)
         before = self.__dict__.get(name)
         super().__setattr__(name, value)
-        if name not in PLAIN and name not in SPECIAL:
+        if name not in PLAIN and name not in FOLLOWED:
             return
         standard = PLAIN[name][0] if name in PLAIN else name
         for key in ("encoder_config", "backward_encoder_config"):

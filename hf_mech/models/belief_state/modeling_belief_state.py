@@ -43,17 +43,13 @@ class BeliefStatePreTrainedModel(LoadsEncoders, SafeCheckpoints, PreTrainedModel
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
-        if isinstance(module, TextHead):
+        if isinstance(module, nn.Linear):  # of the text head; the encoders draw their own
             # Sums of two states go through ReLU: variance is kept, and the first logits are small.
-            for layer in (module.prefix, module.suffix, *module.hidden):
-                if layer is not None:
-                    init.normal_(layer.weight, std=layer.in_features**-0.5)
-            for layer in (module.next, module.prev):
-                if layer is not None:
-                    init.normal_(layer.weight, std=0.1 * layer.in_features**-0.5)
-            for layer in module.modules():
-                if isinstance(layer, nn.Linear) and layer.bias is not None:
-                    init.zeros_(layer.bias)
+            inner = (self.text_head.prefix, self.text_head.suffix, *self.text_head.hidden)
+            scale = 1.0 if any(module is layer for layer in inner) else 0.1
+            init.normal_(module.weight, std=scale * module.in_features**-0.5)
+            if module.bias is not None:
+                init.zeros_(module.bias)
         elif isinstance(module, nn.Embedding):
             init.normal_(module.weight, std=self.config.initializer_range or 0.02)
 
@@ -193,7 +189,7 @@ class BeliefStateModel(BeliefStatePreTrainedModel):
         past = seen(past_key_values)
         check_prefixes(input_ids, inputs_embeds, attention_mask, begins=past == 0)
         if input_ids is not None and past == 0:
-            check_ids(input_ids, self.embed_tokens.num_embeddings, "input_ids")
+            check_ids(input_ids, self.config.vocab_size, "input_ids")
         embeds = self.embed_tokens(input_ids) if inputs_embeds is None else inputs_embeds
         check_suffixes(suffix_ids, suffix_attention_mask, len(embeds))
         asked, flat = use_cache, attention_mask is None or (isinstance(attention_mask, Tensor) and attention_mask.dim() == 2)
@@ -224,7 +220,7 @@ class BeliefStateModel(BeliefStatePreTrainedModel):
         )
         suffix = None
         if suffix_ids is not None:
-            check_ids(suffix_ids, self.embed_tokens.num_embeddings, "suffix_ids")
+            check_ids(suffix_ids, self.config.vocab_size, "suffix_ids")
             suffix = self.suffix_states(suffixes_of(suffix_ids, suffix_attention_mask, self.config.end_token))
         return BeliefStateModelOutput(
             last_hidden_state=read.last_hidden_state,
@@ -273,22 +269,18 @@ class BeliefStateForCausalLM(BeliefStatePreTrainedModel, GenerationMixin):
         )
         self.post_init()
 
-    def get_output_embeddings(self) -> nn.Module:
-        """The last layer of T_n."""
-        return self.text_head.next
-
-    def set_output_embeddings(self, new_embeddings: nn.Linear) -> None:
-        """Replaces the last layer of T_n."""
-        self.text_head.next = new_embeddings
+    def get_output_embeddings(self) -> None:
+        """None: no matrix turns belief states into logits. T_n's last layer acts on the head's inner states."""
 
     def _resize_token_embeddings(
         self, new_num_tokens: int, pad_to_multiple_of: int | None = None, mean_resizing: bool = True
     ) -> nn.Module:
         table = super()._resize_token_embeddings(new_num_tokens, pad_to_multiple_of, mean_resizing)
-        if self.text_head.prev is not None:
-            old = self.text_head.prev
-            self.text_head.prev = self._get_resized_lm_head(old, table.num_embeddings, mean_resizing=mean_resizing)
-            self.text_head.prev.requires_grad_(old.weight.requires_grad)
+        for name in ("next", "prev"):
+            old = getattr(self.text_head, name)
+            if old is not None:
+                new = self._get_resized_lm_head(old, table.num_embeddings, mean_resizing=mean_resizing)
+                setattr(self.text_head, name, new.requires_grad_(old.weight.requires_grad))
         return table
 
     def encode(self, input_ids: Tensor, attention_mask: Tensor | None = None, all_states: bool = False) -> Tensor:
@@ -370,6 +362,7 @@ class BeliefStateForCausalLM(BeliefStatePreTrainedModel, GenerationMixin):
             attentions=outputs.attentions,
         )
 
+    @torch.compiler.disable  # the number of blocks of pairs depends on the batch
     def _loss(
         self,
         states: Tensor,
