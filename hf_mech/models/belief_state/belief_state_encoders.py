@@ -42,7 +42,9 @@ def check_kind(config: PreTrainedConfig, name: str) -> None:
         raise EncoderError(f"{kind}, of an encoder-decoder model; a belief state's encoder has one stack. {cure}")
     both_ways = type(config) in MODEL_FOR_MASKED_LM_MAPPING and not getattr(config, "is_decoder", False)
     if both_ways or type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING or not getattr(config, "is_causal", True):
-        raise EncoderError(f"{kind}, of a model that is not causal: its states would see the tokens they predict. {cure}")
+        raise EncoderError(
+            f"{kind}, of a model that is not causal: its states would see the tokens they predict. {cure}"
+        )
     others = set(getattr(config, "layer_types", None) or ()) - ATTENTION
     if others:
         raise EncoderError(

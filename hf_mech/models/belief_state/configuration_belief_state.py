@@ -132,6 +132,14 @@ class BeliefStateConfig(PreTrainedConfig):
             encoder = {"model_type": "gpt2", **sizes, **special}
         encoder = _made("encoder_config", encoder)
         backward = copy.deepcopy(encoder) if backward is None else _made("backward_encoder_config", backward)
+        for name in ("hidden_size", "vocab_size"):
+            ahead, back = (getattr(part, name, None) for part in (encoder, backward))
+            if ahead != back or ahead is None:
+                raise BeliefStateError(
+                    f"The encoders must have the same {name}, got {ahead} and, backward, {back}; they share the token "
+                    "embedding."
+                )
+        self.encoder_config, self.backward_encoder_config = encoder, backward  # copies, which __setattr__ may change
         for name, (standard, _) in PLAIN.items():
             found = getattr(encoder, standard, None)
             if given[name] not in (None, found):
@@ -141,9 +149,6 @@ class BeliefStateConfig(PreTrainedConfig):
             setattr(self, name, found)
         for name in SPECIAL:
             setattr(self, name, getattr(encoder, name, None) if given[name] is None else given[name])
-        self.encoder_config, self.backward_encoder_config = encoder, backward
-        for name in SPECIAL:
-            setattr(self, name, getattr(self, name))  # both encoders' too
         super().__post_init__(**kwargs)
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -181,13 +186,6 @@ class BeliefStateConfig(PreTrainedConfig):
             )
         if self.tie_word_embeddings:
             raise BeliefStateError("tie_word_embeddings must be False: the text head has a width of its own.")
-        for name in ("hidden_size", "vocab_size"):
-            ahead, back = (getattr(part, name, None) for part in (self.encoder_config, self.backward_encoder_config))
-            if ahead != back or ahead is None:
-                raise BeliefStateError(
-                    f"The encoders must have the same {name}, got {ahead} and, backward, {back}; they share the token "
-                    "embedding."
-                )
 
     @property
     def end_token(self) -> int:

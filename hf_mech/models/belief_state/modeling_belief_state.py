@@ -192,7 +192,10 @@ class BeliefStateModel(BeliefStatePreTrainedModel):
             check_ids(input_ids, self.config.vocab_size, "input_ids")
         embeds = self.embed_tokens(input_ids) if inputs_embeds is None else inputs_embeds
         check_suffixes(suffix_ids, suffix_attention_mask, len(embeds))
-        asked, flat = use_cache, attention_mask is None or (isinstance(attention_mask, Tensor) and attention_mask.dim() == 2)
+        asked, flat = (
+            use_cache,
+            attention_mask is None or (isinstance(attention_mask, Tensor) and attention_mask.dim() == 2),
+        )
         if use_cache is None:
             use_cache = self.config.use_cache and not self.training
         if position_ids is not None and past_key_values is None and flat:
