@@ -134,7 +134,7 @@ CASES = (
         formulas=FORMULAS,
         lacks={
             "stream": NO_STREAM,
-            "output_embeddings": "the text head is an MLP on two states; TRL computes a loss of its own from one matrix",
+            "output_embeddings": "no matrix turns hidden states into logits, and TRL computes its own loss from one",
         },
         **COMMON,
     ),

@@ -34,7 +34,8 @@ def check_prefixes(input_ids: Tensor | None, inputs_embeds: Tensor | None, atten
         return
     if isinstance(attention_mask, Tensor) and attention_mask.dim() == 2 and not bool(attention_mask.any(1).all()):
         raise PrefixError(
-            "A row has an empty prefix: its attention_mask is 0 everywhere. Leave it out, or begin it with bos_token_id."
+            "A row has an empty prefix: its attention_mask is 0 everywhere. Leave it out, or begin it with "
+            "bos_token_id."
         )
 
 
