@@ -39,9 +39,9 @@ def check_prefixes(input_ids: Tensor | None, inputs_embeds: Tensor | None, atten
         )
 
 
-def check_ids(ids: Tensor, vocabulary: int, name: str) -> None:
+def check_ids(ids: Tensor, vocabulary: int | None, name: str) -> None:
     """Refuses tokens outside the vocabulary; a lookup on a GPU would end the process."""
-    if torch.compiler.is_compiling() or not ids.numel():
+    if vocabulary is None or torch.compiler.is_compiling() or not ids.numel():
         return
     least, most = (int(bound) for bound in ids.aminmax())
     if least < 0 or most >= vocabulary:

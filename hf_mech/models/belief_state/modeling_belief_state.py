@@ -197,7 +197,7 @@ class BeliefStateModel(BeliefStatePreTrainedModel):
             attention_mask is None or (isinstance(attention_mask, Tensor) and attention_mask.dim() == 2),
         )
         if use_cache is None:
-            use_cache = self.config.use_cache and not self.training
+            use_cache = not self.training and self.config.use_cache
         if position_ids is not None and past_key_values is None and flat:
             real = real_tokens(embeds[..., 0], attention_mask)
             sequence = numbered(real, position_ids)
@@ -346,7 +346,7 @@ class BeliefStateForCausalLM(BeliefStatePreTrainedModel, GenerationMixin):
                 )
             loss = self._loss(states, input_ids, attention_mask, position_ids, labels, num_items_in_batch)
         suffix = outputs.suffix_hidden_state
-        if suffix is None:
+        if suffix is None or suffix_ids is None:
             suffix = self.model.empty_suffix(states.device)
         elif suffix_attention_mask is None:
             suffix = suffix[:, :1]
