@@ -107,6 +107,11 @@ def check_packing(config: Any, batch: int, use_cache: bool | None = None, suffix
         )
 
 
+def is_flat(attention_mask: Any) -> bool:
+    """Whether a mask is [batch, length] or None; for a static cache, transformers makes masks of four dimensions."""
+    return attention_mask is None or (isinstance(attention_mask, Tensor) and attention_mask.dim() == 2)
+
+
 def seen(past_key_values: Cache | None) -> int | None:
     """The number of tokens that a cache holds; None if it is known to the device only."""
     if past_key_values is None:
