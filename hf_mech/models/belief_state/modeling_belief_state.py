@@ -16,7 +16,7 @@ from .belief_state_encoders import learned_positions, made_encoder
 from .belief_state_errors import CheckpointError, PairError, VocabularyError
 from .belief_state_from_encoders import LoadsEncoders
 from .belief_state_head import TextHead
-from .belief_state_inputs import check_ids, check_length, check_packing, check_prefixes, check_suffixes, is_flat, seen
+from .belief_state_inputs import check_ids, check_length, check_packing, check_prefixes, check_suffixes, seen
 from .belief_state_lora import declare_targets
 from .belief_state_objective import belief_state_loss
 from .belief_state_outputs import BeliefStateCausalLMOutput, BeliefStateModelOutput
