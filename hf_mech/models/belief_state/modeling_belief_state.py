@@ -16,7 +16,7 @@ from .belief_state_encoders import learned_positions, made_encoder
 from .belief_state_errors import CheckpointError, PairError, VocabularyError
 from .belief_state_from_encoders import LoadsEncoders
 from .belief_state_head import TextHead
-from .belief_state_inputs import check_ids, check_length, check_packing, check_prefixes, check_suffixes, seen
+from .belief_state_inputs import check_ids, check_length, check_packing, check_prefixes, check_suffixes, is_flat, seen
 from .belief_state_lora import declare_targets
 from .belief_state_objective import belief_state_loss
 from .belief_state_outputs import BeliefStateCausalLMOutput, BeliefStateModelOutput
@@ -192,10 +192,7 @@ class BeliefStateModel(BeliefStatePreTrainedModel):
             check_ids(input_ids, self.config.vocab_size, "input_ids")
         embeds = self.embed_tokens(input_ids) if inputs_embeds is None else inputs_embeds
         check_suffixes(suffix_ids, suffix_attention_mask, len(embeds))
-        asked, flat = (
-            use_cache,
-            attention_mask is None or (isinstance(attention_mask, Tensor) and attention_mask.dim() == 2),
-        )
+        asked, flat = use_cache, is_flat(attention_mask)
         if use_cache is None:
             use_cache = not self.training and self.config.use_cache
         if position_ids is not None and past_key_values is None and flat:
