@@ -186,6 +186,9 @@ CAPABILITIES: dict[str, Callable[[ContractCase], bool]] = {
     "partial_checkpoints": lambda case: case.refuses_partial is None,
     "pipeline": lambda case: case.processing is not None,
     "packing": lambda case: _packs(case),
+    "output_embeddings": lambda case: (
+        not case.model_class.can_generate() or case.model().get_output_embeddings() is not None
+    ),
     "hidden_states": lambda case: _answers(case, "output_hidden_states"),
     "attentions": lambda case: _answers(case, "output_attentions"),
     "random_weights": lambda case: not _same(case.model(seed=1), case.model(seed=2)),

@@ -258,7 +258,8 @@ def test_loads_an_adapter_with_its_base(case: ContractCase, tmp_path: Path):
 
     case.model().save_pretrained(tmp_path / "base")
     model = case.model_class.from_pretrained(tmp_path / "base")
-    targets = [name for name, module in model.named_modules() if isinstance(module, LORA_LAYERS[:1])][:2]
+    layers = (LORA_LAYERS[0], LORA_LAYERS[-1])  # linear layers, ours and GPT-2's
+    targets = [name for name, module in model.named_modules() if isinstance(module, layers)][:2]
     adapted = get_peft_model(model, LoraConfig(r=2, target_modules=targets, init_lora_weights=False)).eval()
     adapted.save_pretrained(tmp_path / "adapter")
     loaded = case.model_class.from_pretrained(tmp_path / "adapter").eval()

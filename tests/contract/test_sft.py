@@ -10,7 +10,9 @@ from datasets import Dataset
 
 from .case import ContractCase
 
-pytestmark = [pytest.mark.needs("generation"), pytest.mark.needs("packing"), pytest.mark.needs("pipeline")]
+# TRL computes the loss itself, from the last hidden states and the output embeddings.
+NEEDS = ("generation", "packing", "output_embeddings", "pipeline")
+pytestmark = [pytest.mark.needs(capability) for capability in NEEDS]
 
 
 @pytest.mark.feature("TRL's `SFTTrainer`, packed and not")

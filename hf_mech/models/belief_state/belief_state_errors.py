@@ -9,5 +9,29 @@ class CheckpointError(BeliefStateError):
     """A checkpoint of another family, or a damaged one."""
 
 
+class EncoderError(BeliefStateError):
+    """An encoder that is not decoder-only, or that cannot do without its own token embedding, mask or positions."""
+
+
+class LengthError(BeliefStateError):
+    """Positions beyond those that an encoder has learned."""
+
+
+class PackingError(BeliefStateError):
+    """Several sequences in a row whose bounds are unclear, or where only one can be."""
+
+
 class PairError(BeliefStateError):
     """A batch without any prefix and suffix to train on, or states and labels that do not fit."""
+
+
+class PrefixError(BeliefStateError):
+    """A row without any token to predict from."""
+
+
+class SuffixError(BeliefStateError):
+    """Suffixes that do not fit the prefixes or their own mask."""
+
+
+class VocabularyError(BeliefStateError):
+    """Tokens outside the vocabulary, or a vocabulary too small for the end token."""

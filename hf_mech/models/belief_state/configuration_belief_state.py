@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from transformers import CONFIG_MAPPING, AutoConfig
@@ -10,43 +11,63 @@ from transformers.configuration_utils import PreTrainedConfig
 from .belief_state_errors import BeliefStateError
 from .configs import strict_config
 
-#: The plain arguments' names in any encoder's configuration, and the paper's values (Appendix C).
-SIZES = {
+#: The plain arguments: their names in any encoder's configuration, and the paper's values (Appendix C).
+PLAIN: dict[str, tuple[str, Any]] = {
     "vocab_size": ("vocab_size", 50257),
     "n_positions": ("max_position_embeddings", 1024),
     "n_embd": ("hidden_size", 768),
     "n_layer": ("num_hidden_layers", 6),
     "n_head": ("num_attention_heads", 8),
+    "n_inner": ("n_inner", None),
+    "activation_function": ("activation_function", "gelu_new"),
+    "resid_pdrop": ("resid_pdrop", 0.0),
+    "embd_pdrop": ("embd_pdrop", 0.0),
+    "attn_pdrop": ("attn_pdrop", 0.0),
+    "initializer_range": ("initializer_range", 0.02),
+}
+SPECIAL = ("bos_token_id", "eos_token_id", "pad_token_id")
+#: Set in the encoders' configurations too; both have the same.
+FOLLOWED = {*SPECIAL, "dtype"}
+SHARED = {"vocab_size", "n_embd", *FOLLOWED}
+RANGES = {
+    "vocab_size": (2, 100_000_000),
+    "n_positions": (1, 100_000_000),
+    "n_embd": (1, 1_000_000),
+    "n_layer": (1, 1_000),
+    "n_head": (1, 100_000),
+    "n_inner": (1, 10_000_000),
 }
 
 
 @strict_config(
     BeliefStateError,
-    vocab_size=(2, 100_000_000),
-    n_positions=(1, 100_000_000),
-    n_embd=(1, 1_000_000),
-    n_layer=(1, 1_000),
-    n_head=(1, 100_000),
-    n_inner=(1, 10_000_000),
+    **RANGES,
     head_width=(1, 1_000_000),
     head_layers=(2, 100),
     least_gap=(1, 2),
     block_size=(1, 100_000_000),
+    resid_pdrop=(0, 1),
+    embd_pdrop=(0, 1),
+    attn_pdrop=(0, 1),
 )
 class BeliefStateConfig(PreTrainedConfig):
     r"""Sizes of the two encoders and of the text head.
 
     Args:
         encoder_config (`PreTrainedConfig` or `dict`, *optional*): the configuration of the forward encoder: any
-            decoder-only model of `AutoModel`; a `dict` needs its `model_type`. Without it, the encoder has GPT-2's
-            blocks, as in the paper, from the arguments below.
+            decoder-only model of `AutoModel`; a `dict` needs its `model_type`. A copy is kept. Without it, the encoder
+            has GPT-2's blocks, as in the paper, from the arguments below.
         backward_encoder_config (`PreTrainedConfig` or `dict`, *optional*): that of the backward encoder, of the same
             hidden size and vocabulary. Defaults to `encoder_config`.
         vocab_size (`int`, *optional*, defaults to 50257), n_positions (`int`, *optional*, defaults to 1024), n_embd
             (`int`, *optional*, defaults to 768), n_layer (`int`, *optional*, defaults to 6), n_head (`int`, *optional*,
-            defaults to 8): as in GPT-2. With `encoder_config`, they are the encoder's.
-        n_inner (`int`, *optional*), activation_function (`str`, *optional*): as in GPT-2. The paper has
-            `n_inner = n_embd` on star graphs.
+            defaults to 8): as in GPT-2. With `encoder_config`, they are the encoder's; an attribute that is set later
+            is set in both encoders' configurations.
+        n_inner (`int`, *optional*), activation_function (`str`, *optional*, defaults to `"gelu_new"`),
+            initializer_range (`float`, *optional*, defaults to 0.02): as in GPT-2. The paper has `n_inner = n_embd` on
+            star graphs.
+        resid_pdrop (`float`, *optional*, defaults to 0.0), embd_pdrop (`float`, *optional*, defaults to 0.0),
+            attn_pdrop (`float`, *optional*, defaults to 0.0): dropout, as in GPT-2. The paper names none.
         head_width (`int`, *optional*, defaults to 512), head_layers (`int`, *optional*, defaults to 3): the text head,
             an MLP with ReLU (Appendix D.1).
         predict_previous (`bool`, *optional*, defaults to `True`): the previous token, T_p. Without
@@ -56,8 +77,9 @@ class BeliefStateConfig(PreTrainedConfig):
             token of the prefix. 2 is the paper's; with 1, prefix and suffix may meet, and both heads then say
             the end token.
         block_size (`int`, *optional*, defaults to 16384): the most pairs whose logits are in memory at once.
-        eos_token_id (`int`, *optional*, defaults to 50256): the end token. It is the empty suffix, so there
-            must be one.
+        eos_token_id (`int`, *optional*): the end token. It is the empty suffix, so there must be one, in the
+            vocabulary. Defaults to the encoder's; GPT-2's is 50256.
+        bos_token_id (`int`, *optional*), pad_token_id (`int`, *optional*): default to the encoder's.
 
     Raises:
         BeliefStateError: invalid sizes, an unknown encoder, encoders that do not fit, or no end token.
@@ -74,8 +96,6 @@ class BeliefStateConfig(PreTrainedConfig):
     }
     keys_to_ignore_at_inference = ["past_key_values"]
 
-    encoder_config: dict[str, Any] | PreTrainedConfig | None = None
-    backward_encoder_config: dict[str, Any] | PreTrainedConfig | None = None
     vocab_size: int | None = None
     n_positions: int | None = None
     n_embd: int | None = None
@@ -83,41 +103,73 @@ class BeliefStateConfig(PreTrainedConfig):
     n_head: int | None = None
     n_inner: int | None = None
     activation_function: str | None = None
+    resid_pdrop: float | int | None = None
+    embd_pdrop: float | int | None = None
+    attn_pdrop: float | int | None = None
+    initializer_range: float | int | None = None
     head_width: int = 512
     head_layers: int = 3
     predict_previous: bool = True
     use_backward: bool = True
     least_gap: int = 2
     block_size: int = 16384
-    bos_token_id: int | None = 50256
-    eos_token_id: int | list[int] | None = 50256
+    bos_token_id: int | None = None
+    eos_token_id: int | list[int] | None = None
     pad_token_id: int | None = None
     use_cache: bool = True
-    initializer_range: float = 0.02
     tie_word_embeddings: bool = False
+    encoder_config: dict[str, Any] | PreTrainedConfig | None = None  # the last fields: see __setattr__
+    backward_encoder_config: dict[str, Any] | PreTrainedConfig | None = None
 
     def __post_init__(self, **kwargs):
-        if self.encoder_config is None:
-            sizes = {name: self._given(name, value) for name, (_, value) in SIZES.items()}
-            special = {name: getattr(self, name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
-            block = {"n_inner": self.n_inner, "activation_function": self.activation_function or "gelu_new"}
-            start = {"initializer_range": self.initializer_range}
-            self.encoder_config = {"model_type": "gpt2", **sizes, **special, **block, **start}
-        encoder = self.encoder_config = _made("encoder_config", self.encoder_config)
-        backward = encoder.to_dict() if self.backward_encoder_config is None else self.backward_encoder_config
-        self.backward_encoder_config = _made("backward_encoder_config", backward)
-        for name, (standard, _) in SIZES.items():
-            found = getattr(encoder, standard, None)
-            if self._given(name, found) != found:
+        given = {name: getattr(self, name) for name in (*PLAIN, *SPECIAL)}
+        encoder, backward = self.encoder_config, self.backward_encoder_config
+        if encoder is None:
+            sizes = {name: default if given[name] is None else given[name] for name, (_, default) in PLAIN.items()}
+            special = {name: given[name] for name in SPECIAL if given[name] is not None}
+            if given["bos_token_id"] is None and sizes["vocab_size"] <= 50256:  # GPT-2's is not in the vocabulary
+                special["bos_token_id"] = None
+            encoder = {"model_type": "gpt2", **sizes, **special}
+        encoder = _made("encoder_config", encoder)
+        backward = copy.deepcopy(encoder) if backward is None else _made("backward_encoder_config", backward)
+        for name in ("hidden_size", "vocab_size"):
+            ahead, back = (getattr(part, name, None) for part in (encoder, backward))
+            if ahead != back or ahead is None:
                 raise BeliefStateError(
-                    f"{name} is {getattr(self, name)}, but encoder_config has {standard}={found}; give one of them."
+                    f"The encoders must have the same {name}, got {ahead} and, backward, {back}; they share the token "
+                    "embedding."
+                )
+        self.encoder_config, self.backward_encoder_config = encoder, backward  # copies, which __setattr__ may change
+        for name, (standard, _) in PLAIN.items():
+            found = getattr(encoder, standard, None)
+            if given[name] not in (None, found):
+                raise BeliefStateError(
+                    f"{name} is {given[name]}, but encoder_config has {standard}={found}; give one of them."
                 )
             setattr(self, name, found)
+        for name in SPECIAL:
+            setattr(self, name, getattr(encoder, name, None) if given[name] is None else given[name])
         super().__post_init__(**kwargs)
 
-    def _given(self, name: str, otherwise: Any) -> Any:
-        value = getattr(self, name)
-        return otherwise if value is None else value
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Sets what the encoders' configurations hold too in them, so that no file says two things."""
+        name = self.attribute_map.get(name, name)
+        before = self.__dict__.get(name)
+        super().__setattr__(name, value)
+        if name not in PLAIN and name not in FOLLOWED:
+            return
+        standard = PLAIN[name][0] if name in PLAIN else name
+        for key in ("encoder_config", "backward_encoder_config"):
+            part = self.__dict__.get(key)
+            if not isinstance(part, PreTrainedConfig) or getattr(part, standard, None) == value:
+                continue
+            if name in SHARED or key == "encoder_config" or getattr(part, standard, None) == before:
+                setattr(part, standard, value)
+
+    def get_text_config(self, decoder: bool | None = None, encoder: bool | None = None) -> PreTrainedConfig:
+        """The forward encoder's configuration: `generate()` reads there the cache that each layer needs."""
+        found = self.encoder_config
+        return found if isinstance(found, PreTrainedConfig) else self
 
     def validate_architecture(self):
         """Refuses invalid values before any work starts."""
@@ -126,13 +178,14 @@ class BeliefStateConfig(PreTrainedConfig):
                 f"eos_token_id must be one token, the empty suffix, got {self.eos_token_id!r}; name the token that "
                 "ends a text."
             )
-        for name in ("hidden_size", "vocab_size"):
-            ahead, back = (getattr(part, name) for part in (self.encoder_config, self.backward_encoder_config))
-            if ahead != back:
-                raise BeliefStateError(
-                    f"The encoders must have the same {name}, got {ahead} and, backward, {back}; they share the token "
-                    "embedding."
-                )
+        assert self.vocab_size is not None
+        if not 0 <= self.eos_token_id < self.vocab_size:
+            raise BeliefStateError(
+                f"eos_token_id is {self.eos_token_id}, outside the vocabulary of {self.vocab_size} tokens. It is the "
+                "empty suffix; name the token that ends a text, or add one to the vocabulary."
+            )
+        if self.tie_word_embeddings:
+            raise BeliefStateError("tie_word_embeddings must be False: the text head has a width of its own.")
 
     @property
     def end_token(self) -> int:
@@ -143,13 +196,18 @@ class BeliefStateConfig(PreTrainedConfig):
 
 def _made(name: str, given: Any) -> PreTrainedConfig:
     if isinstance(given, PreTrainedConfig):
-        return given
+        return copy.deepcopy(given)
     kind = given.get("model_type")
     if kind not in CONFIG_MAPPING:
         raise BeliefStateError(
             f"{name} must be the configuration of a decoder-only model with its model_type, got {kind!r}; for example "
             "GPT2Config(...)."
         )
+    aliases = CONFIG_MAPPING[kind].attribute_map
+    for size, (least, most) in RANGES.items():
+        for key in {PLAIN[size][0], aliases.get(PLAIN[size][0], size)} & given.keys():
+            if isinstance(given[key], int) and not least <= given[key] <= most:  # before lists of this length are made
+                raise BeliefStateError(f"{name}: {key} must be from {least} to {most}, got {given[key]}.")
     return CONFIG_MAPPING[kind](**{key: value for key, value in given.items() if key != "model_type"})
 
 

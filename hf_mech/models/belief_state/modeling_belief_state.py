@@ -2,48 +2,31 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoModel
 from transformers import initialization as init
 from transformers.cache_utils import Cache
 from transformers.generation import GenerationMixin
 from transformers.modeling_utils import PreTrainedModel
-from transformers.utils import ModelOutput, can_return_tuple
+from transformers.utils import can_return_tuple
 
-from .belief_state_errors import CheckpointError
+from .belief_state_encoders import learned_positions, made_encoder
+from .belief_state_errors import CheckpointError, PairError, VocabularyError
+from .belief_state_from_encoders import LoadsEncoders
 from .belief_state_head import TextHead
+from .belief_state_inputs import check_ids, check_length, check_packing, check_prefixes, check_suffixes, is_flat, seen
+from .belief_state_lora import declare_targets
 from .belief_state_objective import belief_state_loss
+from .belief_state_outputs import BeliefStateCausalLMOutput, BeliefStateModelOutput
 from .belief_state_pairs import Sequences
-from .belief_state_rows import sequences_of
+from .belief_state_rows import encoder_mask, numbered, real_tokens, reversed_rows, sequences_of, suffixes_of
 from .checkpoints import SafeCheckpoints
 from .configuration_belief_state import BeliefStateConfig
 
 
-@dataclass
-class BeliefStateModelOutput(ModelOutput):
-    """The output of [`BeliefStateModel`].
-
-    Args:
-        last_hidden_state (`Tensor` of shape `[batch, length, hidden_size]`): F(x_1:i) after every token i, the belief
-            states (Theorem 2).
-        suffix_hidden_state (`Tensor` of shape `[batch, suffix length, hidden_size]`, when `suffix_ids` are given):
-            B(x_j:T) at every token j of the suffix.
-        past_key_values (`Cache`): the forward encoder's.
-        hidden_states, attentions: the forward encoder's, as in transformers.
-    """
-
-    last_hidden_state: Tensor | None = None
-    suffix_hidden_state: Tensor | None = None
-    past_key_values: Cache | None = None
-    hidden_states: tuple[Tensor, ...] | None = None
-    attentions: tuple[Tensor, ...] | None = None
-
-
-class BeliefStatePreTrainedModel(SafeCheckpoints, PreTrainedModel):
+class BeliefStatePreTrainedModel(LoadsEncoders, SafeCheckpoints, PreTrainedModel):
     """The base of the belief state models: configuration, initialisation, loading."""
 
     config_class = BeliefStateConfig
@@ -53,54 +36,74 @@ class BeliefStatePreTrainedModel(SafeCheckpoints, PreTrainedModel):
     supports_gradient_checkpointing = True
     _supports_sdpa = True
     _supports_flash_attn = True
+    _supports_flex_attn = True
     _supports_attention_backend = True
+    _skip_keys_device_placement = ["past_key_values"]
     _checkpoint_error = CheckpointError
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
-        if isinstance(module, TextHead):
+        if isinstance(module, nn.Linear):  # of the text head; the encoders draw their own
             # Sums of two states go through ReLU: variance is kept, and the first logits are small.
-            for layer in (module.prefix, module.suffix, *module.hidden):
-                if layer is not None:
-                    init.normal_(layer.weight, std=layer.in_features**-0.5)
-            for layer in (module.next, module.prev):
-                if layer is not None:
-                    init.normal_(layer.weight, std=0.1 * layer.in_features**-0.5)
-            for layer in module.modules():
-                if isinstance(layer, nn.Linear) and layer.bias is not None:
-                    init.zeros_(layer.bias)
+            inner = (self.text_head.prefix, self.text_head.suffix, *self.text_head.hidden)
+            scale = 1.0 if any(module is layer for layer in inner) else 0.1
+            init.normal_(module.weight, std=scale * module.in_features**-0.5)
+            if module.bias is not None:
+                init.zeros_(module.bias)
+        elif isinstance(module, nn.Embedding):
+            init.normal_(module.weight, std=self.config.initializer_range or 0.02)
 
+    def resize_token_embeddings(
+        self, new_num_tokens: int | None = None, pad_to_multiple_of: int | None = None, mean_resizing: bool = True
+    ) -> nn.Embedding:
+        """As in transformers: the token embedding, both of the head's last layers, and all configurations.
 
-def reversed_rows(tokens: Tensor, sequence: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Every row from its last column to its first, with its mask and its positions from the end.
-
-    Args:
-        tokens: [batch, length].
-        sequence: -1 at padding, [batch, length].
-
-    Returns:
-        Tokens, the mask, and positions that count real tokens from 0, each [batch, length].
-    """
-    real = (sequence >= 0).flip(1).long()
-    return tokens.flip(1), real, (real.cumsum(1) - 1).clamp(min=0)
+        Raises:
+            VocabularyError: the end token would be cut off.
+        """
+        if new_num_tokens is not None and new_num_tokens <= self.config.end_token:
+            raise VocabularyError(
+                f"A vocabulary of {new_num_tokens} tokens lacks the end token {self.config.end_token}, the empty "
+                "suffix; set config.eos_token_id to a token that stays."
+            )
+        table = super().resize_token_embeddings(new_num_tokens, pad_to_multiple_of, mean_resizing)
+        self.config.vocab_size = table.num_embeddings
+        return table
 
 
 class BeliefStateModel(BeliefStatePreTrainedModel):
-    """F and B without a head: the states of prefixes and of suffixes (Eq. 1).
+    r"""F and B without a head: the states of prefixes and of suffixes (Eq. 1).
 
     The token embedding is shared. Each encoder counts positions from its own end of the text.
+
+    Example:
+
+    ```python
+    >>> import torch
+    >>> from hf_mech.models.belief_state import BeliefStateConfig, BeliefStateModel
+
+    >>> config = BeliefStateConfig(vocab_size=20, n_embd=16, n_layer=2, n_head=2, n_positions=32, eos_token_id=19)
+    >>> outputs = BeliefStateModel(config)(torch.tensor([[3, 4, 5]]), suffix_ids=torch.tensor([[8, 9]]))
+    >>> outputs.last_hidden_state.shape, outputs.suffix_hidden_state.shape  # the suffix has its end token besides
+    (torch.Size([1, 3, 16]), torch.Size([1, 3, 16]))
+
+    ```
     """
 
     _auto_class = "AutoModel"  # a saved checkpoint carries this code and loads without the package
 
     def __init__(self, config: BeliefStateConfig) -> None:
         super().__init__(config)
-        self.forward_encoder = AutoModel.from_config(config.encoder_config)
-        self.backward_encoder = AutoModel.from_config(config.backward_encoder_config) if config.use_backward else None
+        self.forward_encoder = made_encoder(config.encoder_config, "encoder_config")
+        self.backward_encoder = None
+        if config.use_backward:
+            self.backward_encoder = made_encoder(config.backward_encoder_config, "backward_encoder_config")
         self.embed_tokens = self.forward_encoder.get_input_embeddings()
-        for encoder in (self.forward_encoder, self.backward_encoder):
-            if encoder is not None:
-                encoder.set_input_embeddings(None)
+        encoders = [encoder for encoder in (self.forward_encoder, self.backward_encoder) if encoder is not None]
+        for encoder in encoders:
+            encoder.set_input_embeddings(None)
+        self._limits = [learned_positions(encoder, encoder.config) for encoder in encoders]
+        declare_targets(*(encoder.config.model_type for encoder in encoders))
         self.post_init()
 
     def get_input_embeddings(self) -> nn.Module:
@@ -112,10 +115,16 @@ class BeliefStateModel(BeliefStatePreTrainedModel):
         self.embed_tokens = value
 
     def suffix_states(self, sequences: Sequences) -> Tensor | None:
-        """B(x_j:T) at every token j, [batch, length, hidden]; None without a backward encoder."""
+        """B(x_j:T) at every token j, [batch, length, hidden]; None without a backward encoder.
+
+        Each sequence of a row is read from its own end.
+        """
         if self.backward_encoder is None:
             return None
         tokens, mask, positions = reversed_rows(sequences.tokens, sequences.sequence)
+        check_length(positions, tokens.shape[1], self._limits[-1], "suffix")
+        if mask is None:
+            check_packing(self.backward_encoder.config, len(tokens))
         read = self.backward_encoder(
             inputs_embeds=self.embed_tokens(tokens), attention_mask=mask, position_ids=positions, use_cache=False
         )
@@ -128,38 +137,91 @@ class BeliefStateModel(BeliefStatePreTrainedModel):
         end = torch.tensor([[self.config.end_token]], device=device)
         return self.backward_encoder(inputs_embeds=self.embed_tokens(end), use_cache=False).last_hidden_state
 
+    def encode(self, input_ids: Tensor, attention_mask: Tensor | None = None, all_states: bool = False) -> Tensor:
+        """Belief states of texts, as embeddings (Section 4.1, Theorem 2).
+
+        Args:
+            input_ids: [batch, length].
+            attention_mask: 0 at padding, [batch, length], on either side; None if there is none.
+            all_states: the state after every token instead.
+
+        Returns:
+            The state after each row's last token that is not padding, [batch, hidden]; with `all_states`,
+            [batch, length, hidden].
+        """
+        states = self(input_ids, attention_mask, use_cache=False).last_hidden_state
+        if all_states:
+            return states
+        columns = torch.arange(input_ids.shape[1], device=input_ids.device)
+        last = torch.where(real_tokens(input_ids, attention_mask), columns, -1).amax(1)
+        return states[torch.arange(len(states), device=states.device), last]
+
     @can_return_tuple
     def forward(
         self,
-        input_ids: Tensor,  # [batch, new]
+        input_ids: Tensor | None = None,  # [batch, new]
         attention_mask: Tensor | None = None,  # [batch, past + new]
         position_ids: Tensor | None = None,  # [batch, new]
         past_key_values: Cache | None = None,
         suffix_ids: Tensor | None = None,  # [batch, suffix length]
         suffix_attention_mask: Tensor | None = None,  # [batch, suffix length]
-        **kwargs: Any,
+        inputs_embeds: Tensor | None = None,  # [batch, new, hidden]
+        use_cache: bool | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
     ) -> BeliefStateModelOutput:
         """States of prefixes, and of suffixes if there are any.
 
         Args:
-            position_ids: from 0; without them, they count the tokens that `attention_mask` marks as real.
-            suffix_ids: the end of the text; the end token is added if it is missing.
+            attention_mask: 0 at padding, on either side; or as the forward encoder takes it, four-dimensional.
+            position_ids: from 0; without them, they count the tokens that `attention_mask` marks as real. Where they
+                begin anew, another sequence of a packed row begins.
+            suffix_ids: the end of the text; the end token is added if it is missing. Without a column, or in a row of
+                padding alone, the empty suffix.
 
-        Further arguments go to the forward encoder.
+        Raises:
+            LengthError: positions that an encoder has not learned.
+            PackingError: positions that jump, or packed rows with a cache.
+            PrefixError: a row without any token.
+            SuffixError: suffixes of another number of rows.
+            VocabularyError: tokens outside the vocabulary.
         """
-        if position_ids is None and attention_mask is not None and attention_mask.dim() == 2:
-            position_ids = (attention_mask.long().cumsum(1) - 1).clamp(min=0)[:, -input_ids.shape[1] :]
+        past = seen(past_key_values)
+        check_prefixes(input_ids, inputs_embeds, attention_mask, begins=past == 0)
+        if input_ids is not None and past == 0:
+            check_ids(input_ids, self.config.vocab_size, "input_ids")
+        embeds = self.embed_tokens(input_ids) if inputs_embeds is None else inputs_embeds
+        check_suffixes(suffix_ids, suffix_attention_mask, len(embeds))
+        asked, flat = use_cache, is_flat(attention_mask)
+        if use_cache is None:
+            use_cache = not self.training and self.config.use_cache
+        if position_ids is not None and past_key_values is None and flat:
+            real = real_tokens(embeds[..., 0], attention_mask)
+            sequence = numbered(real, position_ids)
+            mask = encoder_mask(sequence)
+            if mask is None:
+                check_packing(self.forward_encoder.config, len(embeds), asked, suffix_ids)
+                attention_mask, use_cache = None, False
+                position_ids = position_ids.expand_as(real).masked_fill(~real, 0)
+        elif position_ids is None and flat and attention_mask is not None:
+            position_ids = (attention_mask.long().cumsum(1) - 1).clamp(min=0)[:, -embeds.shape[1] :]
+        if past is not None and (past == 0 or past + embeds.shape[1] > (self._limits[0] or 0)):
+            check_length(position_ids, past + embeds.shape[1], self._limits[0], "prefix")
         read = self.forward_encoder(
-            inputs_embeds=self.embed_tokens(input_ids),
+            inputs_embeds=embeds,
             attention_mask=attention_mask,
             position_ids=position_ids,
             past_key_values=past_key_values,
-            **kwargs,
+            use_cache=use_cache,
+            output_attentions=self.config.output_attentions if output_attentions is None else output_attentions,
+            output_hidden_states=(
+                self.config.output_hidden_states if output_hidden_states is None else output_hidden_states
+            ),
         )
         suffix = None
         if suffix_ids is not None:
-            sequences, _ = sequences_of(suffix_ids, suffix_attention_mask, None, self.config.end_token)
-            suffix = self.suffix_states(sequences)
+            check_ids(suffix_ids, self.config.vocab_size, "suffix_ids")
+            suffix = self.suffix_states(suffixes_of(suffix_ids, suffix_attention_mask, self.config.end_token))
         return BeliefStateModelOutput(
             last_hidden_state=read.last_hidden_state,
             suffix_hidden_state=suffix,
@@ -169,33 +231,30 @@ class BeliefStateModel(BeliefStatePreTrainedModel):
         )
 
 
-@dataclass
-class BeliefStateCausalLMOutput(ModelOutput):
-    """The output of [`BeliefStateForCausalLM`].
-
-    Args:
-        loss (`Tensor` of shape `()`, when `labels` are given): Eq. 2.
-        logits (`Tensor` of shape `[batch, length, vocab_size]`): of the next token after every prefix, given the
-            suffix.
-        prev_logits (`Tensor` of the same shape, when `suffix_ids` are given): of the token before the suffix.
-        past_key_values, hidden_states, attentions: the forward encoder's.
-    """
-
-    loss: Tensor | None = None
-    logits: Tensor | None = None
-    prev_logits: Tensor | None = None
-    past_key_values: Cache | None = None
-    hidden_states: tuple[Tensor, ...] | None = None
-    attentions: tuple[Tensor, ...] | None = None
-
-
 class BeliefStateForCausalLM(BeliefStatePreTrainedModel, GenerationMixin):
-    """The Belief State Transformer: predicts the next token of a prefix and the one before a suffix (Eq. 1).
+    r"""The Belief State Transformer: predicts the next token of a prefix and the one before a suffix (Eq. 1).
 
     `generate()` uses the empty suffix, or `suffix_ids`. With `labels` it trains on all pairs of a prefix and a suffix.
+
+    Example:
+
+    ```python
+    >>> import torch
+    >>> from hf_mech.models.belief_state import BeliefStateConfig, BeliefStateForCausalLM
+
+    >>> config = BeliefStateConfig(vocab_size=20, n_embd=16, n_layer=2, n_head=2, n_positions=32, eos_token_id=19)
+    >>> model = BeliefStateForCausalLM(config)
+    >>> tokens = torch.tensor([[3, 4, 5, 6]])
+    >>> model(tokens, labels=tokens).loss.shape
+    torch.Size([])
+    >>> model(tokens, suffix_ids=torch.tensor([[8, 9]])).prev_logits.shape
+    torch.Size([1, 4, 20])
+
+    ```
     """
 
     _auto_class = "AutoModelForCausalLM"  # a saved checkpoint carries this code and loads without the package
+    accepts_loss_kwargs = True  # `Trainer` passes num_items_in_batch
 
     def __init__(self, config: BeliefStateConfig) -> None:
         super().__init__(config)
@@ -210,65 +269,114 @@ class BeliefStateForCausalLM(BeliefStatePreTrainedModel, GenerationMixin):
         )
         self.post_init()
 
+    def get_output_embeddings(self) -> None:
+        """None: no matrix turns belief states into logits. T_n's last layer acts on the head's inner states."""
+
+    def _resize_token_embeddings(
+        self, new_num_tokens: int, pad_to_multiple_of: int | None = None, mean_resizing: bool = True
+    ) -> nn.Module:
+        table = super()._resize_token_embeddings(new_num_tokens, pad_to_multiple_of, mean_resizing)
+        for name in ("next", "prev"):
+            old = getattr(self.text_head, name)
+            if old is not None:
+                new = self._get_resized_lm_head(old, table.num_embeddings, mean_resizing=mean_resizing)
+                setattr(self.text_head, name, new.requires_grad_(old.weight.requires_grad))
+        return table
+
+    def encode(self, input_ids: Tensor, attention_mask: Tensor | None = None, all_states: bool = False) -> Tensor:
+        """Belief states of texts, as embeddings: see [`BeliefStateModel.encode`]."""
+        return self.model.encode(input_ids, attention_mask, all_states)
+
     @can_return_tuple
     def forward(
         self,
-        input_ids: Tensor,  # [batch, new]
+        input_ids: Tensor | None = None,  # [batch, new]
         attention_mask: Tensor | None = None,  # [batch, past + new]
         position_ids: Tensor | None = None,  # [batch, new]
         past_key_values: Cache | None = None,
         labels: Tensor | None = None,  # [batch, new]
         suffix_ids: Tensor | None = None,  # [batch, suffix length]
         suffix_attention_mask: Tensor | None = None,  # [batch, suffix length]
+        inputs_embeds: Tensor | None = None,  # [batch, new, hidden]
+        use_cache: bool | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        output_prev_logits: bool = False,
         logits_to_keep: int | Tensor = 0,
         num_items_in_batch: int | Tensor | None = None,
-        **kwargs: Any,
     ) -> BeliefStateCausalLMOutput:
         """The logits of the next token, with a suffix also of the token before it, and the loss over all pairs.
 
         Args:
-            labels: the input tokens, -100 at tokens that are not trained.
-            suffix_ids: the end of the text, which the logits are conditioned on; without it, the empty suffix.
+            input_ids, attention_mask, position_ids, past_key_values, suffix_ids, suffix_attention_mask, inputs_embeds,
+                use_cache, output_attentions, output_hidden_states: see [`BeliefStateModel.forward`]. The logits are
+                conditioned on the suffix; without `suffix_ids`, on the empty one.
+            labels: the input tokens, -100 at tokens that are not trained. The loss is that of all pairs within each
+                sequence, whatever `logits_to_keep`.
+            output_prev_logits: `prev_logits` without `suffix_ids` too, of the token before the empty suffix.
+            logits_to_keep: compute logits for this many last tokens, or for these indices; 0 for all tokens.
             num_items_in_batch: the number of trained tokens of a batch whose gradients are accumulated.
 
         Raises:
-            PairError: labels without any pair of a prefix and a suffix.
+            PairError: labels without any pair of a prefix and a suffix, or that do not fit the inputs.
+            The errors of [`BeliefStateModel.forward`].
         """
         outputs = self.model(
-            input_ids, attention_mask, position_ids, past_key_values, suffix_ids, suffix_attention_mask, **kwargs
+            input_ids,
+            attention_mask,
+            position_ids,
+            past_key_values,
+            suffix_ids,
+            suffix_attention_mask,
+            inputs_embeds,
+            use_cache,
+            output_attentions,
+            output_hidden_states,
         )
         states = outputs.last_hidden_state
         loss = None
         if labels is not None:
-            loss = self._loss(states, input_ids, attention_mask, labels, num_items_in_batch)
-        suffix = self.model.empty_suffix(states.device)
-        if outputs.suffix_hidden_state is not None:
-            first = torch.zeros(len(states), dtype=torch.long, device=states.device)
-            if suffix_attention_mask is not None:
-                first = suffix_attention_mask.long().argmax(1)
-            suffix = outputs.suffix_hidden_state[torch.arange(len(states), device=states.device), first][:, None]
+            if input_ids is None or suffix_ids is not None or seen(past_key_values) != 0:
+                raise PairError(
+                    "labels train on all pairs within input_ids: give whole sequences as input_ids, without "
+                    "suffix_ids, inputs_embeds or a cache."
+                )
+            loss = self._loss(states, input_ids, attention_mask, position_ids, labels, num_items_in_batch)
+        suffix = outputs.suffix_hidden_state
+        if suffix is None or suffix_ids is None:
+            suffix = self.model.empty_suffix(states.device)
+        elif suffix_attention_mask is None:
+            suffix = suffix[:, :1]
+        else:  # the first token of each suffix; the added end token of an empty one
+            ids = suffixes_of(suffix_ids, suffix_attention_mask, self.config.end_token)
+            first = (ids.sequence >= 0).long().argmax(1)
+            suffix = suffix[torch.arange(len(states), device=states.device), first][:, None]
         kept = slice(-logits_to_keep, None) if isinstance(logits_to_keep, int) else logits_to_keep
         logits, before = self.text_head(states[:, kept], suffix)
         return BeliefStateCausalLMOutput(
             loss=loss,
             logits=logits,
-            prev_logits=before if suffix_ids is not None else None,
+            prev_logits=before if suffix_ids is not None or output_prev_logits else None,
             past_key_values=outputs.past_key_values,
             hidden_states=outputs.hidden_states,
             attentions=outputs.attentions,
         )
 
+    @torch.compiler.disable  # the number of blocks of pairs depends on the batch
     def _loss(
         self,
         states: Tensor,
         input_ids: Tensor,
         attention_mask: Tensor | None,
+        position_ids: Tensor | None,
         labels: Tensor,
         items: int | Tensor | None,
     ) -> Tensor:
-        sequences, _ = sequences_of(input_ids, attention_mask, labels, self.config.end_token)
-        if sequences.tokens.shape[1] > states.shape[1]:  # the added end token begins no prefix of a pair
-            states = nn.functional.pad(states, (0, 0, 0, 1))
+        sequences, source = sequences_of(
+            input_ids, attention_mask, labels, self.config.end_token, position_ids, self.config.least_gap == 1
+        )
+        if source is not None:  # an added end token begins no prefix of a pair, so its state is any
+            states = states.gather(1, source[..., None].expand(-1, -1, states.shape[2]))
         begin = sequences.first_prefix
         states, sequences = states[:, begin:], sequences.after(begin)  # a prompt's suffixes are in no pair
         suffixes = self.model.suffix_states(sequences)
@@ -276,6 +384,11 @@ class BeliefStateForCausalLM(BeliefStatePreTrainedModel, GenerationMixin):
             states, suffixes, self.text_head, sequences, self.config.least_gap, self.config.block_size
         )
         return total / (tokens if items is None else items)
+
+    def prepare_inputs_for_generation(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        """As in transformers, but without the tokenizer of `stop_strings`, which transformers passes to every model."""
+        kwargs.pop("tokenizer", None)
+        return super().prepare_inputs_for_generation(*args, **kwargs)
 
 
 __all__ = [

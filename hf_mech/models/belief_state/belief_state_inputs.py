@@ -1,0 +1,120 @@
+"""Checks of a batch before any encoder reads it. Under `torch.compile` values are not checked, only shapes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers.cache_utils import Cache
+
+from .belief_state_errors import BeliefStateError, LengthError, PackingError, PrefixError, SuffixError, VocabularyError
+
+
+def check_prefixes(input_ids: Tensor | None, inputs_embeds: Tensor | None, attention_mask: Any, begins: bool) -> None:
+    """Refuses neither or both of the inputs, and rows without any token.
+
+    Args:
+        begins: no token was read before these.
+    """
+    if (input_ids is None) == (inputs_embeds is None):
+        raise BeliefStateError("Give either input_ids or inputs_embeds, the tokens of the prefix.")
+    given = input_ids if inputs_embeds is None else inputs_embeds
+    assert given is not None
+    wanted = 2 if inputs_embeds is None else 3
+    if given.dim() != wanted:
+        raise BeliefStateError(
+            f"input_ids must be [batch, length] and inputs_embeds [batch, length, hidden], got {list(given.shape)}."
+        )
+    if given.shape[1] == 0:
+        raise PrefixError(
+            "The prefix is empty: input_ids has no column. Begin with bos_token_id, or with the first token of a text."
+        )
+    if not begins or torch.compiler.is_compiling():
+        return
+    if isinstance(attention_mask, Tensor) and attention_mask.dim() == 2 and not bool(attention_mask.any(1).all()):
+        raise PrefixError(
+            "A row has an empty prefix: its attention_mask is 0 everywhere. Leave it out, or begin it with "
+            "bos_token_id."
+        )
+
+
+def check_ids(ids: Tensor, vocabulary: int | None, name: str) -> None:
+    """Refuses tokens outside the vocabulary; a lookup on a GPU would end the process."""
+    if vocabulary is None or torch.compiler.is_compiling() or not ids.numel():
+        return
+    least, most = (int(bound) for bound in ids.aminmax())
+    if least < 0 or most >= vocabulary:
+        raise VocabularyError(
+            f"{name} must be tokens from 0 to {vocabulary - 1}, got {least if least < 0 else most}; use the tokenizer "
+            "that the model was trained with, or call model.resize_token_embeddings(len(tokenizer))."
+        )
+
+
+def check_suffixes(suffix_ids: Tensor | None, mask: Tensor | None, batch: int) -> None:
+    """Refuses suffixes of another number of rows, and a mask without suffixes."""
+    if suffix_ids is None:
+        if mask is not None:
+            raise SuffixError("suffix_attention_mask is given without suffix_ids; give both, or none.")
+        return
+    if suffix_ids.dim() != 2 or len(suffix_ids) != batch:
+        raise SuffixError(
+            f"suffix_ids must be [batch, suffix length] with {batch} rows, one for each prefix, got "
+            f"{list(suffix_ids.shape)}; repeat a common suffix with suffix_ids.expand({batch}, -1)."
+        )
+
+
+def check_length(positions: Tensor | None, columns: int, limit: int | None, text: str) -> None:
+    """Refuses positions that an encoder has not learned.
+
+    Args:
+        positions: of the tokens, from 0; None if they count the columns.
+        columns: all that the encoder has read with these.
+        limit: the number of its learned positions; None without any.
+        text: "prefix" or "suffix".
+    """
+    if limit is None or torch.compiler.is_compiling():
+        return
+    last = columns - 1
+    if positions is not None:
+        least, last = (int(bound) for bound in positions.aminmax()) if positions.numel() else (0, 0)
+        if least < 0:
+            raise LengthError(f"position_ids must be 0 or more, got {least}.")
+    if last >= limit:
+        raise LengthError(
+            f"A {text} has {last + 1} positions, but its encoder has learned {limit}. Each encoder counts from its own "
+            f"end of the text, so prefix and suffix may have {limit} each, the end token included; cut the {text}, or "
+            "use an encoder with rotary positions."
+        )
+
+
+def check_packing(config: Any, batch: int, use_cache: bool | None = None, suffix_ids: Tensor | None = None) -> None:
+    """Refuses several sequences in a row with a cache, with suffixes, or with attention that takes one row only.
+
+    Args:
+        config: the encoder's.
+        batch: the number of rows.
+    """
+    said = "position_ids begin anew within a row, so it holds several sequences"
+    if suffix_ids is not None:
+        raise PackingError(f"{said}, and suffix_ids are one a row; give one sequence a row.")
+    if use_cache:
+        raise PackingError(f"{said}, and a cache holds one; use_cache=False.")
+    if batch > 1 and "flash" in (config._attn_implementation or ""):
+        raise PackingError(
+            f"{said}. With attn_implementation={config._attn_implementation!r} that needs a batch of one row; put all "
+            "sequences into it, or use 'sdpa'."
+        )
+
+
+def is_flat(attention_mask: Any) -> bool:
+    """Whether a mask is [batch, length] or None; for a static cache, transformers makes masks of four dimensions."""
+    return attention_mask is None or (isinstance(attention_mask, Tensor) and attention_mask.dim() == 2)
+
+
+def seen(past_key_values: Cache | None) -> int | None:
+    """The number of tokens that a cache holds; None if it is known to the device only."""
+    if past_key_values is None:
+        return 0
+    length = past_key_values.get_seq_length()
+    return length if isinstance(length, int) else None
