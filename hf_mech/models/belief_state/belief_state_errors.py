@@ -11,3 +11,15 @@ class CheckpointError(BeliefStateError):
 
 class PairError(BeliefStateError):
     """A batch without any prefix and suffix to train on, or states and labels that do not fit."""
+
+
+class PrefixError(BeliefStateError):
+    """A prefix without a token, or longer than the encoder reads."""
+
+
+class SuffixError(BeliefStateError):
+    """A suffix that is empty, too long or does not fit the prefixes, or a model that reads none."""
+
+
+class SearchError(BeliefStateError):
+    """A search that cannot be done: no rollouts, no room for tokens, a head that the model does not have."""

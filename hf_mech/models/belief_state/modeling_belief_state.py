@@ -15,6 +15,7 @@ from transformers.modeling_utils import PreTrainedModel
 from transformers.utils import ModelOutput, can_return_tuple
 
 from .belief_state_errors import CheckpointError
+from .belief_state_generation import BeliefStateGeneration
 from .belief_state_head import TextHead
 from .belief_state_objective import belief_state_loss
 from .belief_state_pairs import Sequences
@@ -189,7 +190,7 @@ class BeliefStateCausalLMOutput(ModelOutput):
     attentions: tuple[Tensor, ...] | None = None
 
 
-class BeliefStateForCausalLM(BeliefStatePreTrainedModel, GenerationMixin):
+class BeliefStateForCausalLM(BeliefStatePreTrainedModel, BeliefStateGeneration, GenerationMixin):
     """The Belief State Transformer: predicts the next token of a prefix and the one before a suffix (Eq. 1).
 
     `generate()` uses the empty suffix, or `suffix_ids`. With `labels` it trains on all pairs of a prefix and a suffix.
@@ -220,6 +221,7 @@ class BeliefStateForCausalLM(BeliefStatePreTrainedModel, GenerationMixin):
         labels: Tensor | None = None,  # [batch, new]
         suffix_ids: Tensor | None = None,  # [batch, suffix length]
         suffix_attention_mask: Tensor | None = None,  # [batch, suffix length]
+        suffix_state: Tensor | None = None,  # [batch or 1, 1, hidden]
         logits_to_keep: int | Tensor = 0,
         num_items_in_batch: int | Tensor | None = None,
         **kwargs: Any,
@@ -229,6 +231,8 @@ class BeliefStateForCausalLM(BeliefStatePreTrainedModel, GenerationMixin):
         Args:
             labels: the input tokens, -100 at tokens that are not trained.
             suffix_ids: the end of the text, which the logits are conditioned on; without it, the empty suffix.
+            suffix_state: B of the suffix if it is known already, from [`suffix_state`]; `generate()` gives it, so a
+                suffix is read once.
             num_items_in_batch: the number of trained tokens of a batch whose gradients are accumulated.
 
         Raises:
@@ -241,14 +245,14 @@ class BeliefStateForCausalLM(BeliefStatePreTrainedModel, GenerationMixin):
         loss = None
         if labels is not None:
             loss = self._loss(states, input_ids, attention_mask, labels, num_items_in_batch)
-        suffix = self.model.empty_suffix(states.device)
+        suffix = self.model.empty_suffix(states.device) if suffix_state is None else suffix_state
         if outputs.suffix_hidden_state is not None:
             first = torch.zeros(len(states), dtype=torch.long, device=states.device)
             if suffix_attention_mask is not None:
                 first = suffix_attention_mask.long().argmax(1)
             suffix = outputs.suffix_hidden_state[torch.arange(len(states), device=states.device), first][:, None]
         kept = slice(-logits_to_keep, None) if isinstance(logits_to_keep, int) else logits_to_keep
-        logits, before = self.text_head(states[:, kept], suffix)
+        logits, before = self.text_head(states[:, kept], suffix, previous=suffix_ids is not None)
         return BeliefStateCausalLMOutput(
             loss=loss,
             logits=logits,
