@@ -13,7 +13,7 @@ from transformers import GPT2Config, GPT2LMHeadModel
 from hf_mech.models.belief_state.belief_state_errors import PrefixError, SearchError, SuffixError
 from hf_mech.models.belief_state.modeling_belief_state import BeliefStateForCausalLM
 
-from .generation_models import END, ENCODERS, model, tokens
+from .generation_models import ENCODERS, END, model, tokens
 
 HOW: dict[str, Any] = {"max_new_tokens": 6, "min_new_tokens": 6, "do_sample": False, "pad_token_id": END}
 
@@ -23,7 +23,9 @@ def padded(rows: list[list[int]], left: bool) -> tuple[torch.Tensor, torch.Tenso
     longest = max(map(len, rows))
     space = [[END] * (longest - len(row)) for row in rows]
     ids = [s + row if left else row + s for s, row in zip(space, rows, strict=True)]
-    mask = [[0] * len(s) + [1] * len(r) if left else [1] * len(r) + [0] * len(s) for s, r in zip(space, rows, strict=True)]
+    mask = [
+        [0] * len(s) + [1] * len(r) if left else [1] * len(r) + [0] * len(s) for s, r in zip(space, rows, strict=True)
+    ]
     return torch.tensor(ids), torch.tensor(mask)
 
 
@@ -43,7 +45,9 @@ class Calls:
 
 
 @pytest.mark.parametrize("suffix", [False, True])
-@pytest.mark.parametrize("more", [{}, {"num_beams": 3}, {"do_sample": True, "num_return_sequences": 2}, {"use_cache": False}])
+@pytest.mark.parametrize(
+    "more", [{}, {"num_beams": 3}, {"do_sample": True, "num_return_sequences": 2}, {"use_cache": False}]
+)
 def test_a_call_reads_the_suffix_once(suffix: bool, more: dict[str, Any]):
     made, prefixes = model(), tokens(2, 5)
     backward, forward = (Calls(part) for part in (made.model.backward_encoder, made.model.forward_encoder))
@@ -78,7 +82,7 @@ def test_the_state_belongs_to_the_weights_of_the_call():
 @pytest.mark.parametrize("suffix", [False, True])
 @pytest.mark.parametrize("more", [{}, {"num_beams": 3, "num_return_sequences": 2}, {"cache_implementation": "static"}])
 def test_cached_padded_batches_are_uncached_rows_alone(kind: str, suffix: bool, more: dict[str, Any]):
-    """Prefixes and suffixes of different lengths, padded; each row is what the model says without a cache or padding."""
+    """Prefixes and suffixes of different lengths, padded: each row is as without a cache and without padding."""
     made = model(kind)
     prefixes, mask = padded(PREFIXES, left=True)
     copies = more.get("num_return_sequences", 1)
@@ -155,7 +159,10 @@ def test_refuses_a_suffix_without_a_backward_encoder():
 
 
 def test_refuses_an_empty_prefix():
-    for given in ({"inputs": tokens(2, 0)}, {"inputs": tokens(2, 3), "attention_mask": torch.tensor([[1] * 3, [0] * 3])}):
+    for given in (
+        {"inputs": tokens(2, 0)},
+        {"inputs": tokens(2, 3), "attention_mask": torch.tensor([[1] * 3, [0] * 3])},
+    ):
         with pytest.raises(PrefixError, match="A prefix needs a token"):
             model().generate(**given, **HOW)
 

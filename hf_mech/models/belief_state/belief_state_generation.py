@@ -9,6 +9,7 @@ from torch import Tensor
 from transformers.generation import GenerationMixin
 
 from .belief_state_errors import PrefixError, SearchError, SuffixError
+from .belief_state_generation_backwards import BeliefSamples, sample_from_belief
 from .belief_state_rows import sequences_of
 from .belief_state_search import SearchOutput, search, search_of_proposals
 
@@ -19,6 +20,10 @@ REFUSED = {
     "penalty_alpha": "contrastive search expects a head on the forward encoder's states alone",
 }
 PROPOSALS = ("queue", "beam", "sample")
+#: What config.json says of the pipeline, so that `pipeline("infilling", model=..., trust_remote_code=True)` finds it.
+PIPELINES = {
+    "infilling": {"impl": "belief_state_infilling.InfillingPipeline", "pt": ["AutoModelForCausalLM"], "type": "text"}
+}
 
 
 class BeliefStateGeneration(GenerationMixin):
@@ -95,7 +100,9 @@ class BeliefStateGeneration(GenerationMixin):
         config = kwargs.get("generation_config") or self.generation_config
         for name, reason in REFUSED.items():
             if kwargs.get(name, getattr(config, name, None)) is not None:
-                raise SearchError(f"generate() of a Belief State Transformer cannot use {name}: {reason}. Leave it out.")
+                raise SearchError(
+                    f"generate() of a Belief State Transformer cannot use {name}: {reason}. Leave it out."
+                )
         if num_rollouts is None:
             given = {"score_with": score_with, "score_tokens": score_tokens, "stop_at_end": stop_at_end}
             named = [name for name, value in given.items() if value is not None]
@@ -104,7 +111,12 @@ class BeliefStateGeneration(GenerationMixin):
             return super().generate(inputs, *args, **kwargs)
         if proposals not in PROPOSALS:
             raise SearchError(f"proposals must be one of {list(PROPOSALS)}, got {proposals!r}.")
-        for name, plain in {"num_beams": 1, "num_return_sequences": 1, "streamer": None, "custom_generate": None}.items():
+        for name, plain in {
+            "num_beams": 1,
+            "num_return_sequences": 1,
+            "streamer": None,
+            "custom_generate": None,
+        }.items():
             if kwargs.get(name, plain) != plain:
                 raise SearchError(
                     f"num_rollouts cannot be combined with {name}; proposals chooses how continuations are proposed, "
@@ -124,6 +136,20 @@ class BeliefStateGeneration(GenerationMixin):
         method = search if proposals == "queue" else search_of_proposals
         options |= {} if proposals == "queue" else {"sample": proposals == "sample"}
         return super().generate(inputs, *args, custom_generate=method, **{**kwargs, **plainly, **options})
+
+    def sample_from_belief(self, states: Tensor, max_new_tokens: int, **options: Any) -> BeliefSamples:
+        """Continuations of texts whose belief states alone are given (Theorem 2); see the function of this name.
+
+        Args:
+            states: the last hidden state of each text's last token, [batch, hidden].
+        """
+        return sample_from_belief(self, states, max_new_tokens, **options)
+
+    def infilling_pipeline(self, tokenizer: Any, **options: Any) -> Any:
+        """The pipeline `"infilling"` with this model, before it is saved."""
+        from .belief_state_infilling import InfillingPipeline  # pipelines load much
+
+        return InfillingPipeline(model=self, tokenizer=tokenizer, task="infilling", **options)
 
     def _prepare_model_inputs(self, inputs: Any, bos_token_id: Any, model_kwargs: dict[str, Any]) -> Any:
         """transformers calls this once a call of `generate()`: the place to read the suffix."""

@@ -30,9 +30,7 @@ class TextHead(nn.Module):
         self.next = nn.Linear(width, vocabulary)
         self.prev = nn.Linear(width, vocabulary) if prev else None
 
-    def forward(
-        self, prefix: Tensor, suffix: Tensor | None, *, previous: bool = True
-    ) -> tuple[Tensor, Tensor | None]:
+    def forward(self, prefix: Tensor, suffix: Tensor | None, *, previous: bool = True) -> tuple[Tensor, Tensor | None]:
         """Logits of the next token after a prefix and of the token before a suffix.
 
         Args:

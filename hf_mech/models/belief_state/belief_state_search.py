@@ -193,7 +193,11 @@ class Setting:
     def of(cls, model: Any, input_ids: Tensor, config: Any, criteria: Any, rollouts: int, batch_size: int) -> Setting:
         """Checked. The horizon is `max_new_tokens`, the paper's k - 1."""
         horizon = config.max_length - input_ids.shape[1]
-        for name, value in {"num_rollouts": rollouts, "rollout_batch_size": batch_size, "max_new_tokens": horizon}.items():
+        for name, value in {
+            "num_rollouts": rollouts,
+            "rollout_batch_size": batch_size,
+            "max_new_tokens": horizon,
+        }.items():
             if value < 1:
                 raise SearchError(f"{name} must be at least 1, got {value}.")
         own = [type(one).__name__ for one in criteria if not isinstance(one, MaxLengthCriteria | EosTokenCriteria)]
@@ -202,8 +206,10 @@ class Setting:
         pad = model.config.end_token if config.pad_token_id is None else int(config.pad_token_id)
         return cls(horizon, rollouts, batch_size, pad, bool(config.return_dict_in_generate))
 
-    def scored(self, model: Any, prompt: Prompt, texts: list[list[int]], priorities: Tensor | None, score: Score) -> Found:
-        """Line 12 of Algorithm 1 without the argmax."""
+    def scored(
+        self, model: Any, prompt: Prompt, texts: list[list[int]], priorities: Tensor | None, score: Score
+    ) -> Found:
+        """Line 12 of Algorithm 1, without its argmax."""
         device = prompt.prefix.device
         lengths = torch.tensor([len(text) for text in texts], device=device)
         tokens = torch.tensor([text + [self.pad] * (self.horizon - len(text)) for text in texts], device=device)

@@ -12,9 +12,9 @@ from torch import Tensor
 
 
 def probabilities(model: Any, text: list[int], goal: list[int], head: str = "next") -> Tensor:
-    """T_n(. | F(text), B(goal)), or T_p's, [vocabulary]; the empty goal is the empty suffix."""
+    """T_n(. | F(text), B(goal)), or T_p's, [vocabulary]. The end token stands behind every goal, also an empty one."""
     prefix = model.model(torch.tensor([text])).last_hidden_state[:, -1:]
-    suffix = model.suffix_state(torch.tensor([goal]) if goal else None)
+    suffix = model.suffix_state(torch.tensor([[*goal, model.config.end_token]]))
     following, previous = model.text_head(prefix, suffix)
     return (following if head == "next" else previous)[0, 0].softmax(-1)
 

@@ -15,7 +15,7 @@ from transformers.modeling_utils import PreTrainedModel
 from transformers.utils import ModelOutput, can_return_tuple
 
 from .belief_state_errors import CheckpointError
-from .belief_state_generation import BeliefStateGeneration
+from .belief_state_generation import PIPELINES, BeliefStateGeneration
 from .belief_state_head import TextHead
 from .belief_state_objective import belief_state_loss
 from .belief_state_pairs import Sequences
@@ -200,6 +200,7 @@ class BeliefStateForCausalLM(BeliefStatePreTrainedModel, BeliefStateGeneration, 
 
     def __init__(self, config: BeliefStateConfig) -> None:
         super().__init__(config)
+        config.custom_pipelines = PIPELINES
         self.model = BeliefStateModel(config)
         self.text_head = TextHead(
             self.model.forward_encoder.config.hidden_size,
