@@ -20,6 +20,15 @@ REFUSED = {
     "penalty_alpha": "contrastive search expects a head on the forward encoder's states alone",
 }
 PROPOSALS = ("queue", "beam", "sample")
+#: Arguments that a search would ignore, with the values that ask for nothing.
+ALONE = {
+    "num_beams": 1,
+    "num_return_sequences": 1,
+    "use_cache": True,
+    **dict.fromkeys(("output_scores", "output_logits", "output_attentions", "output_hidden_states"), False),
+    **dict.fromkeys(("streamer", "custom_generate", "past_key_values", "cache_implementation", "position_ids")),
+    "prompt_lookup_num_tokens": None,
+}
 #: What config.json says of the pipeline, so that `pipeline("infilling", model=..., trust_remote_code=True)` finds it.
 PIPELINES = {
     "infilling": {"impl": "belief_state_infilling.InfillingPipeline", "pt": ["AutoModelForCausalLM"], "type": "text"}
@@ -55,7 +64,7 @@ class BeliefStateGeneration(GenerationMixin):
         states = model.model.suffix_states(sequences)
         return states[torch.arange(len(states), device=states.device), first][:, None]
 
-    def generate(  # type: ignore[override]
+    def generate(
         self,
         inputs: Tensor | None = None,
         *args: Any,
@@ -100,9 +109,7 @@ class BeliefStateGeneration(GenerationMixin):
         config = kwargs.get("generation_config") or self.generation_config
         for name, reason in REFUSED.items():
             if kwargs.get(name, getattr(config, name, None)) is not None:
-                raise SearchError(
-                    f"generate() of a Belief State Transformer cannot use {name}: {reason}. Leave it out."
-                )
+                raise SearchError(f"A Belief State Transformer cannot generate with {name}: {reason}. Leave it out.")
         if num_rollouts is None:
             given = {"score_with": score_with, "score_tokens": score_tokens, "stop_at_end": stop_at_end}
             named = [name for name, value in given.items() if value is not None]
@@ -111,16 +118,11 @@ class BeliefStateGeneration(GenerationMixin):
             return super().generate(inputs, *args, **kwargs)
         if proposals not in PROPOSALS:
             raise SearchError(f"proposals must be one of {list(PROPOSALS)}, got {proposals!r}.")
-        for name, plain in {
-            "num_beams": 1,
-            "num_return_sequences": 1,
-            "streamer": None,
-            "custom_generate": None,
-        }.items():
-            if kwargs.get(name, plain) != plain:
+        for name, plain in ALONE.items():
+            if name in kwargs and kwargs[name] is not plain:
                 raise SearchError(
                     f"num_rollouts cannot be combined with {name}; proposals chooses how continuations are proposed, "
-                    "and return_dict_in_generate=True returns all of them."
+                    "and return_dict_in_generate=True returns all of them with their scores."
                 )
         if proposals != "sample" and kwargs.get("do_sample"):
             raise SearchError("do_sample=True needs proposals='sample'; the queue and the beams are greedy.")

@@ -40,7 +40,7 @@ class InfillingPipeline(Pipeline):
     def _sanitize_parameters(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
         return {}, kwargs, {}  # generate() refuses what it does not know
 
-    def preprocess(self, input_: dict[str, str], **_: Any) -> dict[str, Any]:
+    def preprocess(self, input_: Any, **_: Any) -> dict[str, Any]:
         """The tokens of prefix and suffix, as lists: they are padded together in `_forward`, on different sides."""
         tokens = {}
         for name, error in (("prefix", PrefixError), ("suffix", SuffixError)):
