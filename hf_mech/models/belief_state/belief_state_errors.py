@@ -26,12 +26,16 @@ class PairError(BeliefStateError):
 
 
 class PrefixError(BeliefStateError):
-    """A row without any token to predict from."""
+    """A prefix without a token, or longer than the encoder reads."""
 
 
 class SuffixError(BeliefStateError):
-    """Suffixes that do not fit the prefixes or their own mask."""
+    """A suffix that is empty, too long or does not fit the prefixes, or a model that reads none."""
 
 
 class VocabularyError(BeliefStateError):
     """Tokens outside the vocabulary, or a vocabulary too small for the end token."""
+
+
+class SearchError(BeliefStateError):
+    """A search that cannot be done: no rollouts, no room for tokens, a head that the model does not have."""

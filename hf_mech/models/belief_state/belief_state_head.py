@@ -31,23 +31,26 @@ class TextHead(nn.Module):
         self.next = nn.Linear(width, vocabulary)
         self.prev = nn.Linear(width, vocabulary) if prev else None
 
-    def forward(self, prefix: Tensor, suffix: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    def forward(self, prefix: Tensor, suffix: Tensor | None, *, previous: bool = True) -> tuple[Tensor, Tensor | None]:
         """Logits of the next token after a prefix and of the token before a suffix.
 
         Args:
             prefix: F's states, [..., size].
             suffix: B's states, [..., size], that can be broadcast with them; None without a backward encoder.
+            previous: False if only the next token is asked for.
 
         Returns:
-            Both [..., vocabulary]; the second is None without `prev`.
+            Both [..., vocabulary]; the second is None without `prev` or `previous`.
         """
         first = self.prefix(prefix)
-        return self.rest(first if self.suffix is None or suffix is None else first + self.suffix(suffix))
+        if self.suffix is not None and suffix is not None:
+            first = first + self.suffix(suffix)
+        return self.rest(first, previous)
 
-    def rest(self, first: Tensor) -> tuple[Tensor, Tensor | None]:
+    def rest(self, first: Tensor, previous: bool = True) -> tuple[Tensor, Tensor | None]:
         """The layers after the first one, from its sums [..., width]."""
         states = self.tied(first)
-        return self.next(states), None if self.prev is None else self.prev(states)
+        return self.next(states), self.prev(states) if self.prev is not None and previous else None
 
     def tied(self, first: Tensor) -> Tensor:
         """The layers between the first and the last, from the first one's sums [..., width]."""

@@ -15,6 +15,7 @@ from transformers.utils import can_return_tuple
 from .belief_state_encoders import learned_positions, made_encoder
 from .belief_state_errors import CheckpointError, PairError, VocabularyError
 from .belief_state_from_encoders import LoadsEncoders
+from .belief_state_generation import PIPELINES, BeliefStateGeneration
 from .belief_state_head import TextHead
 from .belief_state_inputs import check_ids, check_length, check_packing, check_prefixes, check_suffixes, is_flat, seen
 from .belief_state_lora import declare_targets
@@ -231,7 +232,7 @@ class BeliefStateModel(BeliefStatePreTrainedModel):
         )
 
 
-class BeliefStateForCausalLM(BeliefStatePreTrainedModel, GenerationMixin):
+class BeliefStateForCausalLM(BeliefStatePreTrainedModel, BeliefStateGeneration, GenerationMixin):
     r"""The Belief State Transformer: predicts the next token of a prefix and the one before a suffix (Eq. 1).
 
     `generate()` uses the empty suffix, or `suffix_ids`. With `labels` it trains on all pairs of a prefix and a suffix.
@@ -258,6 +259,7 @@ class BeliefStateForCausalLM(BeliefStatePreTrainedModel, GenerationMixin):
 
     def __init__(self, config: BeliefStateConfig) -> None:
         super().__init__(config)
+        config.custom_pipelines = PIPELINES
         self.model = BeliefStateModel(config)
         self.text_head = TextHead(
             self.model.forward_encoder.config.hidden_size,
@@ -302,6 +304,7 @@ class BeliefStateForCausalLM(BeliefStatePreTrainedModel, GenerationMixin):
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
         output_prev_logits: bool = False,
+        suffix_state: Tensor | None = None,  # [batch or 1, 1, hidden]
         logits_to_keep: int | Tensor = 0,
         num_items_in_batch: int | Tensor | None = None,
     ) -> BeliefStateCausalLMOutput:
@@ -311,6 +314,8 @@ class BeliefStateForCausalLM(BeliefStatePreTrainedModel, GenerationMixin):
             input_ids, attention_mask, position_ids, past_key_values, suffix_ids, suffix_attention_mask, inputs_embeds,
                 use_cache, output_attentions, output_hidden_states: see [`BeliefStateModel.forward`]. The logits are
                 conditioned on the suffix; without `suffix_ids`, on the empty one.
+            suffix_state: B of the suffix if it is known already, from [`suffix_state`]; `generate()` gives it, so a
+                suffix is read once.
             labels: the input tokens, -100 at tokens that are not trained. The loss is that of all pairs within each
                 sequence, whatever `logits_to_keep`.
             output_prev_logits: `prev_logits` without `suffix_ids` too, of the token before the empty suffix.
@@ -344,7 +349,7 @@ class BeliefStateForCausalLM(BeliefStatePreTrainedModel, GenerationMixin):
             loss = self._loss(states, input_ids, attention_mask, position_ids, labels, num_items_in_batch)
         suffix = outputs.suffix_hidden_state
         if suffix is None or suffix_ids is None:
-            suffix = self.model.empty_suffix(states.device)
+            suffix = self.model.empty_suffix(states.device) if suffix_state is None else suffix_state
         elif suffix_attention_mask is None:
             suffix = suffix[:, :1]
         else:  # the first token of each suffix; the added end token of an empty one
@@ -352,7 +357,7 @@ class BeliefStateForCausalLM(BeliefStatePreTrainedModel, GenerationMixin):
             first = (ids.sequence >= 0).long().argmax(1)
             suffix = suffix[torch.arange(len(states), device=states.device), first][:, None]
         kept = slice(-logits_to_keep, None) if isinstance(logits_to_keep, int) else logits_to_keep
-        logits, before = self.text_head(states[:, kept], suffix)
+        logits, before = self.text_head(states[:, kept], suffix, previous=suffix_ids is not None or output_prev_logits)
         return BeliefStateCausalLMOutput(
             loss=loss,
             logits=logits,
