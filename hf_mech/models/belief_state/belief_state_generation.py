@@ -10,7 +10,7 @@ from transformers.generation import GenerationMixin
 
 from .belief_state_errors import PrefixError, SearchError, SuffixError
 from .belief_state_generation_backwards import BeliefSamples, sample_from_belief
-from .belief_state_rows import sequences_of
+from .belief_state_rows import suffixes_of
 from .belief_state_search import SearchOutput, search, search_of_proposals
 
 #: Ways of decoding that need another model, or layers with a head each, by the argument that asks for them.
@@ -59,7 +59,7 @@ class BeliefStateGeneration(GenerationMixin):
         if suffix_ids is None:
             return model.model.empty_suffix(model.device)
         check_suffix(model.config, suffix_ids, suffix_attention_mask)
-        sequences, _ = sequences_of(suffix_ids, suffix_attention_mask, None, model.config.end_token)
+        sequences = suffixes_of(suffix_ids, suffix_attention_mask, model.config.end_token)
         first = (sequences.sequence >= 0).long().argmax(1)
         states = model.model.suffix_states(sequences)
         return states[torch.arange(len(states), device=states.device), first][:, None]
