@@ -386,7 +386,14 @@ class BeliefStateForCausalLM(BeliefStatePreTrainedModel, BeliefStateGeneration, 
         states, sequences = states[:, begin:], sequences.after(begin)  # a prompt's suffixes are in no pair
         suffixes = self.model.suffix_states(sequences)
         total, tokens = belief_state_loss(
-            states, suffixes, self.text_head, sequences, self.config.least_gap, self.config.block_size
+            states,
+            suffixes,
+            self.text_head,
+            sequences,
+            self.config.least_gap,
+            self.config.block_size,
+            self.config.pairs_per_sequence if self.training else None,
+            self.config.weights_of_pairs,
         )
         return total / (tokens if items is None else items)
 
