@@ -32,6 +32,17 @@ def small(output_dir: Path, model: str) -> Run:
     return replace(CASES["stories"].settings(output_dir), model=model)
 
 
+def test_the_command_trains_both_models_by_default(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """As its help says: `python -m training.train_stories` alone."""
+    main(EXPERIMENT, "", ["--dry_run", "--output_dir", str(tmp_path)])
+    printed = capsys.readouterr().out
+    assert "bst-cpu-seed0" in printed and "fim-cpu-seed0" in printed
+
+
+def test_the_table_of_the_docs_is_empty_without_a_card(tmp_path: Path) -> None:
+    assert report.results(tmp_path) == {"belief-state-stories": ""}
+
+
 @pytest.mark.parametrize(("model", "millions"), [("bst", 80), ("fim", 85)])
 def test_the_papers_sizes(model: str, millions: int) -> None:
     """Appendix D.1: 80 million parameters for BST, 85 for the baseline."""
