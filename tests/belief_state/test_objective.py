@@ -11,7 +11,7 @@ from torch.testing import assert_close
 from hf_mech.models.belief_state.belief_state_errors import PairError
 from hf_mech.models.belief_state.belief_state_head import TextHead
 from hf_mech.models.belief_state.belief_state_objective import belief_state_loss, belief_state_loss_reference
-from hf_mech.models.belief_state.belief_state_pairs import Sequences
+from hf_mech.models.belief_state.belief_state_pairs import PairWeights, Sequences
 
 END = 6
 
@@ -28,8 +28,14 @@ def sequences(generator: torch.Generator, batch: int, length: int) -> Sequences:
     return Sequences(tokens, trained, sequence, END)
 
 
-@given(seed=st.integers(0, 10_000), gap=st.sampled_from([1, 2]), suffix=st.booleans(), prev=st.booleans())
-def test_blocks_are_the_reference(seed: int, gap: int, suffix: bool, prev: bool):
+@given(
+    seed=st.integers(0, 10_000),
+    gap=st.sampled_from([1, 2]),
+    weights=st.sampled_from(["sequence", "gap"]),
+    suffix=st.booleans(),
+    prev=st.booleans(),
+)
+def test_blocks_are_the_reference(seed: int, gap: int, weights: PairWeights, suffix: bool, prev: bool):
     generator = torch.Generator().manual_seed(seed)
     torch.manual_seed(seed)
     made = sequences(generator, 3, 9)
@@ -38,11 +44,11 @@ def test_blocks_are_the_reference(seed: int, gap: int, suffix: bool, prev: bool)
 
     def run(loss, **options):
         first, second = (part.clone().requires_grad_() for part in states)
-        total, tokens = loss(first, second if suffix else None, head, made, gap, **options)
+        total, tokens = loss(first, second if suffix else None, head, made, gap, pair_weights=weights, **options)
         inputs = [first, *([second] if suffix else []), *head.parameters()]
         return total.detach(), tokens, torch.autograd.grad(total / tokens, inputs)
 
-    if not made.weights(gap).any():
+    if not made.weights(gap, weights).any():
         with pytest.raises(PairError, match="two trained tokens"):
             run(belief_state_loss)
         return

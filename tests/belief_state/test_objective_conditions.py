@@ -16,7 +16,7 @@ from hf_mech.models.belief_state import belief_state_tiles
 from hf_mech.models.belief_state.belief_state_errors import BeliefStateError
 from hf_mech.models.belief_state.belief_state_head import TextHead
 from hf_mech.models.belief_state.belief_state_objective import belief_state_loss, belief_state_loss_reference
-from hf_mech.models.belief_state.belief_state_pairs import Sequences
+from hf_mech.models.belief_state.belief_state_pairs import PairWeights, Sequences
 from hf_mech.models.belief_state.belief_state_tiles import Tiles
 
 END, SIZE, LENGTH = 6, 5, 24
@@ -40,12 +40,15 @@ def head(dtype: torch.dtype = torch.float64, layers: int = 3, **parts: bool) -> 
     return TextHead(SIZE, 8, layers, END + 1, **parts).to(dtype)
 
 
-def both(made: TextHead, scale: float = 1.0, gap: int = 2, **options) -> Iterator[tuple[Tensor, list[Tensor | None]]]:
+def both(
+    made: TextHead, scale: float = 1.0, gap: int = 2, weights: PairWeights = "sequence", **options
+) -> Iterator[tuple[Tensor, list[Tensor | None]]]:
     """Value and gradients of the reference and of the blocks."""
     for loss in (belief_state_loss_reference, belief_state_loss):
         sequences, prefixes, suffixes = batch(made.prefix.weight.dtype)
         with_suffix = suffixes if made.suffix is not None else None
-        total, _ = loss(prefixes, with_suffix, made, sequences, gap, **(options if loss is belief_state_loss else {}))
+        how = options if loss is belief_state_loss else {}
+        total, _ = loss(prefixes, with_suffix, made, sequences, gap, pair_weights=weights, **how)
         made.zero_grad()
         (scale * total).backward()
         yield total.detach(), [prefixes.grad, suffixes.grad, *(part.grad for part in made.parameters())]
@@ -61,18 +64,22 @@ def assert_same(made: TextHead, **options) -> None:
 
 
 @pytest.mark.parametrize("full", [0.0, 1.0], ids=["empty places computed", "empty places skipped"])
+@pytest.mark.parametrize("weights", ["sequence", "gap"])
 @pytest.mark.parametrize("gap", [1, 2])
 @pytest.mark.parametrize("block_size", [1, 7, 100, 10_000])
-def test_rows_of_every_kind(monkeypatch: pytest.MonkeyPatch, full: float, gap: int, block_size: int):
+def test_rows_of_every_kind(
+    monkeypatch: pytest.MonkeyPatch, full: float, weights: PairWeights, gap: int, block_size: int
+):
     monkeypatch.setattr(belief_state_tiles, "FULL", full)
-    assert_same(head(), gap=gap, block_size=block_size)
+    assert_same(head(), gap=gap, weights=weights, block_size=block_size)
 
 
 @pytest.mark.parametrize("parts", [{"suffix": False}, {"prev": False}, {"suffix": False, "prev": False}])
+@pytest.mark.parametrize("weights", ["sequence", "gap"])
 @pytest.mark.parametrize("gap", [1, 2])
 @pytest.mark.parametrize("layers", [2, 4])
-def test_ablations(parts: dict, gap: int, layers: int):
-    assert_same(head(layers=layers, **parts), gap=gap, block_size=50)
+def test_ablations(parts: dict, weights: PairWeights, gap: int, layers: int):
+    assert_same(head(layers=layers, **parts), gap=gap, weights=weights, block_size=50)
 
 
 def test_the_gradient_is_scaled_from_outside():

@@ -8,22 +8,29 @@ from torch.testing import assert_close
 
 from hf_mech.models.belief_state.belief_state_ends import Ends
 from hf_mech.models.belief_state.belief_state_objective import belief_state_loss
+from hf_mech.models.belief_state.belief_state_pairs import PairWeights
 from tests.belief_state.test_objective_conditions import batch, head
 
 
-def loss_and_gradient(count: int | None, seed: int = 0, gap: int = 2) -> tuple[torch.Tensor, torch.Tensor]:
+def loss_and_gradient(
+    count: int | None, seed: int = 0, gap: int = 2, weights: PairWeights = "sequence"
+) -> tuple[torch.Tensor, torch.Tensor]:
     sequences, prefixes, suffixes = batch()
     torch.manual_seed(seed)
-    loss, _ = belief_state_loss(prefixes, suffixes, head_of_test, sequences, gap, pairs_per_sequence=count)
+    loss, _ = belief_state_loss(
+        prefixes, suffixes, head_of_test, sequences, gap, pairs_per_sequence=count, pair_weights=weights
+    )
     return loss.detach(), torch.autograd.grad(loss, prefixes)[0]
 
 
 head_of_test = head()
 
 
+@pytest.mark.parametrize("weights", ["sequence", "gap"])
 @pytest.mark.parametrize("gap", [1, 2])
-def test_every_pair_is_drawn_once_if_there_are_no_more(gap: int):
-    for theirs, ours in zip(loss_and_gradient(None, gap=gap), loss_and_gradient(10_000, gap=gap), strict=True):
+def test_every_pair_is_drawn_once_if_there_are_no_more(gap: int, weights: PairWeights):
+    every, drawn = (loss_and_gradient(count, gap=gap, weights=weights) for count in (None, 10_000))
+    for theirs, ours in zip(every, drawn, strict=True):
         assert_close(ours, theirs)
 
 
@@ -45,10 +52,12 @@ def test_every_pair_is_expected_equally_often(monkeypatch: pytest.MonkeyPatch, g
         assert_close(here[here > 0], torch.full_like(here[here > 0], min(count, pairs) / pairs))
 
 
+@pytest.mark.parametrize("weights", ["sequence", "gap"])
 @pytest.mark.parametrize("gap", [1, 2])
-def test_the_mean_of_many_draws_is_the_loss(gap: int):
-    drawn = [loss_and_gradient(5, seed, gap) for seed in range(200)]
-    for theirs, ours in zip(loss_and_gradient(None, gap=gap), zip(*drawn, strict=True), strict=True):
+def test_the_mean_of_many_draws_is_the_loss(gap: int, weights: PairWeights):
+    drawn = [loss_and_gradient(5, seed, gap, weights) for seed in range(200)]
+    every = loss_and_gradient(None, gap=gap, weights=weights)
+    for theirs, ours in zip(every, zip(*drawn, strict=True), strict=True):
         values = torch.stack(ours)
         error = values.std(0) / len(values) ** 0.5
         assert (error > 0).any()

@@ -113,9 +113,9 @@ def _losses(outcomes: Iterable[RunOutcome]) -> Figure:
 
 
 def results(cards: Path) -> dict[str, str]:
-    """The tables of docs/results: none before there is a card."""
+    """The table of docs/results, empty before there is a card."""
     file = cards / NAME / "results.json"
-    return {NAME: measures_table(Results.load(file).results).markdown()} if file.exists() else {}
+    return {NAME: measures_table(Results.load(file).results if file.exists() else []).markdown()}
 
 
 def summary(cards: Path) -> list[list[str]]:

@@ -67,7 +67,7 @@ class Run(Settings):
         },
     }
 
-    model: str = axis("bst: Belief State Transformer; fim: GPT-2 that fills in the middle", MODELS)
+    model: str = axis("bst: Belief State Transformer; fim: GPT-2 that fills in the middle", MODELS, default=MODELS)
     seed: int = fixed("of the weights, of the dropout, of the order of the stories, and of the baseline's suffixes")
     corpus: str = option("the stories; tinystories needs the Hub", known=CORPORA)
     layers: int = option("blocks; of each encoder, where there are two", least=1)

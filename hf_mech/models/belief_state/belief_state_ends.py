@@ -21,6 +21,8 @@ class Ends:
         apart: False at suffixes that pair only with the prefix that meets them, [suffixes].
         counts: the number of pairs of each prefix, [prefixes].
         pairs: the number of pairs of its sequence, [prefixes].
+        before: the number of trained tokens in each prefix, [prefixes].
+        behind: the number of trained tokens in each suffix, but for the last token of its sequence, [suffixes].
         trained: the number of trained tokens of its sequence, [prefixes].
         tokens: the number of trained tokens of all sequences that have a pair, [].
         least: the least gap.
@@ -52,6 +54,12 @@ class Ends:
         used = (earlier > torch.searchsorted(self.prefix_key, self.span(suffix_key)[0])) | meets.flatten()[suffix]
         self.suffix, self.suffix_key = suffix[used], suffix_key[used]
         self.apart = apart.flatten()[self.suffix]
+
+        counted = self._apart_key - 1  # trained tokens, but for the last one of a sequence
+        self.before = torch.searchsorted(counted, self.prefix_key, right=True)
+        self.before -= torch.searchsorted(counted, self.span(self.prefix_key)[0])
+        self.behind = torch.searchsorted(counted, self.span(self.suffix_key)[1])
+        self.behind -= torch.searchsorted(counted, self.suffix_key)
 
         _, trained_key = self._sorted(trained)
         self.trained = self._within(self.prefix_key, trained_key)

@@ -11,9 +11,13 @@ from transformers.modeling_utils import PreTrainedModel
 
 from .belief_state_encoders import check_class, check_kind
 from .belief_state_errors import EncoderError
+from .belief_state_lora import AdaptersTrainNewHeads
+
+#: The parts that a stock checkpoint of the forward encoder alone does not give.
+NEW = ("text_head", "backward_encoder")
 
 
-class LoadsEncoders:
+class LoadsEncoders(AdaptersTrainNewHeads):
     """`from_encoder_pretrained`, for a model with two encoders."""
 
     @classmethod
@@ -22,18 +26,20 @@ class LoadsEncoders:
         encoder: str | os.PathLike[str],
         backward: str | os.PathLike[str] | None = None,
         encoder_kwargs: dict[str, Any] | None = None,
+        dtype: str | torch.dtype | None = None,
         **config: Any,
     ) -> Self:
         """A model whose forward encoder and token embedding are those of a stock checkpoint.
 
-        The text head is new, so the model needs training.
+        The text head is new, so the model needs training. Adapters of peft train and save it whole, too.
 
         Args:
             encoder: a checkpoint of a decoder-only model, base or with a language modelling head: a folder, or a name
                 on the Hub. The head is left out.
             backward: the backward encoder's checkpoint, which may be the same; its own token embedding is left out.
                 Without it, the backward encoder is new, with the forward encoder's configuration.
-            encoder_kwargs: arguments of `AutoModel.from_pretrained` for both, such as `revision` or `dtype`.
+            encoder_kwargs: arguments of `AutoModel.from_pretrained` for both, such as `revision`.
+            dtype: that of the whole model, as for `AutoModel.from_pretrained`; defaults to the checkpoint's.
             config: arguments of [`BeliefStateConfig`]; `eos_token_id` if the checkpoint has none or several.
 
         Raises:
@@ -54,7 +60,7 @@ class LoadsEncoders:
 
         ```
         """
-        options = encoder_kwargs or {}
+        options = dict(encoder_kwargs or {}) if dtype is None else {**(encoder_kwargs or {}), "dtype": dtype}
         ahead = _loaded(encoder, "encoder", options)
         back = None if backward is None else _loaded(backward, "backward", options)
         made = cls.config_class(  # type: ignore[attr-defined]
@@ -68,6 +74,7 @@ class LoadsEncoders:
             if ours is not None and stock is not None:
                 stock.set_input_embeddings(None)
                 ours.load_state_dict(stock.state_dict())
+        model.new_parts = ("text_head",) if back is not None or not made.use_backward else NEW
         return model.eval()
 
 

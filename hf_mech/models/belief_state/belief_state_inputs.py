@@ -8,7 +8,15 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import Cache
 
-from .belief_state_errors import BeliefStateError, LengthError, PackingError, PrefixError, SuffixError, VocabularyError
+from .belief_state_errors import (
+    BeliefStateError,
+    LengthError,
+    PackingError,
+    PairError,
+    PrefixError,
+    SuffixError,
+    VocabularyError,
+)
 
 
 def check_prefixes(input_ids: Tensor | None, inputs_embeds: Tensor | None, attention_mask: Any, begins: bool) -> None:
@@ -51,6 +59,19 @@ def check_ids(ids: Tensor, vocabulary: int | None, name: str) -> None:
         )
 
 
+def check_labels(labels: Tensor | None, num_items_in_batch: Any) -> None:
+    """Refuses a trained batch without its labels: `Trainer` keeps them for a loss of its own on `logits`.
+
+    Such a loss trains the next token after the empty suffix alone.
+    """
+    if labels is None and num_items_in_batch is not None:
+        raise PairError(
+            "num_items_in_batch is given without labels, so the loss over all pairs cannot be computed. Trainer keeps "
+            "the labels with label_smoothing_factor or compute_loss_func, whose losses see the next token alone; leave "
+            "both out. For a loss of your own, override Trainer.compute_loss."
+        )
+
+
 def check_suffixes(suffix_ids: Tensor | None, mask: Tensor | None, batch: int) -> None:
     """Refuses suffixes of another number of rows, and a mask without suffixes."""
     if suffix_ids is None:
@@ -81,10 +102,11 @@ def check_length(positions: Tensor | None, columns: int, limit: int | None, text
         if least < 0:
             raise LengthError(f"position_ids must be 0 or more, got {least}.")
     if last >= limit:
+        whole = "With labels, the whole text and its end token are a suffix. " if text == "suffix" else ""
         raise LengthError(
             f"A {text} has {last + 1} positions, but its encoder has learned {limit}. Each encoder counts from its own "
-            f"end of the text, so prefix and suffix may have {limit} each, the end token included; cut the {text}, or "
-            "use an encoder with rotary positions."
+            f"end of the text, so prefix and suffix may have {limit} each, the end token included. {whole}Cut the "
+            f"{text}, or use an encoder with rotary positions."
         )
 
 

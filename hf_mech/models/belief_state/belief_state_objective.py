@@ -10,12 +10,17 @@ from torch.nn import functional
 
 from .belief_state_errors import BeliefStateError, PairError
 from .belief_state_head import TextHead
-from .belief_state_pairs import Sequences
+from .belief_state_pairs import PairWeights, Sequences
 from .belief_state_tiles import Tiles
 
 
 def belief_state_loss_reference(
-    prefixes: Tensor, suffixes: Tensor | None, head: TextHead, sequences: Sequences, least_gap: int = 2
+    prefixes: Tensor,
+    suffixes: Tensor | None,
+    head: TextHead,
+    sequences: Sequences,
+    least_gap: int = 2,
+    pair_weights: PairWeights = "sequence",
 ) -> tuple[Tensor, Tensor]:
     """Eq. 2 pair by pair.
 
@@ -25,13 +30,14 @@ def belief_state_loss_reference(
         head: T_n and T_p.
         sequences: tokens and labels.
         least_gap: 2, or 1 for pairs that meet, which predict the end token.
+        pair_weights: how pairs weigh, see [`Sequences.weights`].
 
     Returns:
         The weighted sum of the pairs' losses, each the mean of the two cross-entropies, and the number of trained
         tokens of sequences with a pair. Their quotient is the loss.
     """
     total = prefixes.new_zeros(())
-    weights = sequences.weights(least_gap)
+    weights = sequences.weights(least_gap, pair_weights)
     for row in range(len(prefixes)):
         for gap in sequences.gaps(least_gap):
             counts, nexts, prevs = (part[row] for part in sequences.pairs(gap))
@@ -41,8 +47,9 @@ def belief_state_loss_reference(
                 losses = [functional.cross_entropy(after, nexts[i])]
                 if before is not None:
                     losses.append(functional.cross_entropy(before, prevs[i]))
-                total = total + weights[row, i].to(total.dtype) * torch.stack(losses).mean()
-    return total, (sequences.trained & (weights > 0)).sum()
+                total = total + weights[row, i, i + gap].to(total.dtype) * torch.stack(losses).mean()
+    used = (weights > 0).any(2).unsqueeze(1) & (sequences.sequence[:, :, None] == sequences.sequence[:, None])
+    return total, (sequences.trained & used.any(2)).sum()
 
 
 @torch.compiler.disable
@@ -54,6 +61,7 @@ def belief_state_loss(
     least_gap: int = 2,
     block_size: int = 4096,
     pairs_per_sequence: int | None = None,
+    pair_weights: PairWeights = "sequence",
 ) -> tuple[Tensor, Tensor]:
     """The same, block by block: never are the logits of more than `block_size` pairs in memory.
 
@@ -69,7 +77,7 @@ def belief_state_loss(
         BeliefStateError: a second derivative, when it is taken.
     """
     conditioned = head.suffix is not None and suffixes is not None
-    tiles = Tiles(sequences, least_gap, block_size, pairs_per_sequence, conditioned)
+    tiles = Tiles(sequences, least_gap, block_size, pairs_per_sequence, conditioned, pair_weights)
     if tiles.empty:
         raise PairError(
             "No prefix and suffix to train on: every sequence needs two trained tokens (labels other than -100) "
@@ -97,7 +105,7 @@ class _AllPairs(torch.autograd.Function):
         weight, bias = rest[:2]
         parameters = [weight, bias, *given[4:]]  # the head's own: its modules use them
         exact = torch.promote_types(first.dtype, torch.float32)
-        unit = tiles.largest.to(exact)  # the largest weight counts as 1, so half precision holds the gradients
+        unit = tiles.unit.to(exact)  # the mean weight counts as 1, so half precision holds the gradients
         total = torch.zeros_like(unit)
         sums = [
             torch.zeros_like(part, dtype=exact) if part is not None and want else None

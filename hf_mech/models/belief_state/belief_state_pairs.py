@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
+from torch.nn import functional
+
+#: How pairs weigh in the loss: see `Sequences.weights`.
+PairWeights = Literal["sequence", "gap"]
 
 
 @dataclass(frozen=True)
@@ -56,17 +61,30 @@ class Sequences:
         """All gaps of the batch, the least first."""
         return range(least, self.tokens.shape[1])
 
-    def weights(self, least: int) -> Tensor:
-        """The weight of each pair of a position's sequence, [batch, length].
+    def weights(self, least: int, kind: PairWeights = "sequence") -> Tensor:
+        """The weight of each pair in the loss, 0 where there is no pair, [batch, length, length].
 
-        A sequence weighs as much as it has trained tokens, as in any language model, and divides that among its pairs.
+        - "sequence": a sequence weighs as much as it has trained tokens, and divides that among its pairs, as in Eq. 2
+          where all sequences are of one length.
+        - "gap": 1 / (1 + the trained tokens in the prefix + those in the suffix, but for its last token). The weight
+          depends on nothing but the prefix and the suffix, so the optimum is Eq. 3 and 4 for sequences of any lengths.
+          The pairs with the same number of trained tokens between them weigh 1 together.
+
+        Args:
+            least: the least gap.
+            kind: "sequence" or "gap".
+
+        Returns:
+            By the prefix's last token and the suffix's first one.
         """
-        size = int(self.sequence.max()) + 1
-        shape = (len(self.tokens), size + 1)
-        index = self.sequence.clamp(min=-1) + 1  # 0 is padding
-        pairs = torch.zeros(shape, device=self.tokens.device, dtype=torch.float64)
+        pairs = torch.zeros(*self.tokens.shape, self.tokens.shape[1], dtype=torch.float64, device=self.tokens.device)
         for gap in self.gaps(least):
-            counts, _, _ = self.pairs(gap)
-            pairs.scatter_add_(1, index[:, : counts.shape[1]], counts.to(pairs.dtype))
-        tokens = torch.zeros_like(pairs).scatter_add_(1, index, self.trained.to(pairs.dtype))
-        return (tokens / pairs.clamp(min=1)).gather(1, index) * (pairs.gather(1, index) > 0)
+            pairs.diagonal(gap, 1, 2).copy_(self.pairs(gap)[0])
+        same = (self.sequence[:, :, None] == self.sequence[:, None]).double()
+        if kind == "sequence":
+            tokens, number = ((same @ part.double()[..., None]) for part in (self.trained, pairs.sum(2)))
+            return pairs * tokens / number.clamp(min=1)
+        last = functional.pad(self.sequence[:, 1:] != self.sequence[:, :-1], (0, 1), value=True)
+        counted = (self.trained & ~last).double()[..., None]
+        prefix, suffix = same.tril() @ counted, same.triu() @ counted  # [batch, length, 1]
+        return pairs / (1 + prefix + suffix.mT)

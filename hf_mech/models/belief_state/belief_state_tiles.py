@@ -11,7 +11,7 @@ from torch.nn import functional
 
 from .belief_state_blocks import Block
 from .belief_state_ends import Ends
-from .belief_state_pairs import Sequences
+from .belief_state_pairs import PairWeights, Sequences
 
 SIDE = 8  # of a tile; the larger, the fewer reads of a state, but the more empty places on the diagonal
 CPU_PAIRS = 2048  # the most pairs of a block on a CPU; larger blocks leave its cache
@@ -28,11 +28,12 @@ class Tiles:
         block_size: the most pairs of a block.
         pairs_per_sequence: the number of random pairs of each sequence; None for all pairs.
         suffixes: False without suffix states.
+        weights: how pairs weigh, see [`Sequences.weights`].
 
     Attributes:
         empty: no pair counts; nothing below is set then.
         tokens: the number of trained tokens of sequences that have a pair, [].
-        largest: the largest weight of a pair, [].
+        unit: about the mean weight of a pair, [].
         prefix, suffix: places in the flattened batch, [strips, side]; 0 where a strip has no more.
     """
 
@@ -43,6 +44,7 @@ class Tiles:
         block_size: int,
         pairs_per_sequence: int | None = None,
         suffixes: bool = True,
+        weights: PairWeights = "sequence",
     ) -> None:
         ends = Ends(sequences, least_gap)
         self.empty = len(ends.prefix) == 0
@@ -51,31 +53,37 @@ class Tiles:
         self.tokens = ends.tokens
         self._labels, self._end_token, self._least = sequences.tokens.flatten(), sequences.end_token, least_gap
         self._suffixes = suffixes
-        weight = ends.trained / (ends.pairs if pairs_per_sequence is None else ends.pairs.clamp(max=pairs_per_sequence))
-        self.largest = weight.max()
-        if sequences.tokens.device.type == "cpu":
+        kind = sequences.tokens.device.type
+        exact = torch.float32 if kind == "mps" else torch.float64
+        drawn = ends.pairs if pairs_per_sequence is None else ends.pairs.clamp(max=pairs_per_sequence)
+        shared = ends.trained if weights == "sequence" else ends.pairs  # all pairs of the sequence have it in common
+        self._alike = weights == "sequence"
+        if kind == "cpu":
             block_size = min(block_size, CPU_PAIRS)
         self.side = _side(ends, block_size) if pairs_per_sequence is None else 1
 
         _, slots = self._strips(ends.prefix_key, ends)
         self.prefix = self._spread(ends.prefix, slots, 0)
         self._prefix_key = self._spread(ends.prefix_key, slots, FAR)
-        self._weight = self._spread(weight, slots, 0)
+        self._weight = self._spread(shared.to(exact) / drawn, slots, 0)
+        self._before = self._spread(ends.before, slots, 0)
         strip, slots = self._strips(ends.suffix_key, ends)
         self.suffix = self._spread(ends.suffix, slots, 0)
         self._suffix_key = self._spread(ends.suffix_key, slots, -FAR)
         self._apart = self._spread(ends.apart, slots, 0)
+        self._behind = self._spread(ends.behind, slots, 0)
 
         self._drawn = None if pairs_per_sequence is None else ends.drawn(pairs_per_sequence)
         if self._drawn is None:
             key = self._prefix_key[:, 0]
             self._first = strip[torch.searchsorted(ends.suffix_key, key + least_gap)]
             last = strip[torch.searchsorted(ends.suffix_key, ends.span(key)[1]) - 1]
-            self._before = functional.pad((last - self._first + 1).cumsum(0), (1, 0))
-            count, pairs = torch.stack([self._before[-1], ends.counts.sum()]).tolist()
+            self._tiles_before = functional.pad((last - self._first + 1).cumsum(0), (1, 0))
+            count, pairs = torch.stack([self._tiles_before[-1], ends.counts.sum()]).tolist()
         else:
             count = pairs = len(self._drawn[0])
         self._count = count
+        self.unit = ends.tokens.to(exact) / pairs
         self._full = pairs >= FULL * count * self.side**2
         blocks = math.ceil(count / max(1, block_size // self.side**2))
         self._per_block = math.ceil(count / blocks)  # of equal size
@@ -87,8 +95,8 @@ class Tiles:
                 yield self._block(*(part[begin:end] for part in self._drawn))
                 continue
             number = torch.arange(begin, end, device=self.prefix.device)
-            prefix = torch.searchsorted(self._before[1:], number, right=True)
-            yield self._block(prefix, self._first[prefix] + number - self._before[prefix])
+            prefix = torch.searchsorted(self._tiles_before[1:], number, right=True)
+            yield self._block(prefix, self._first[prefix] + number - self._tiles_before[prefix])
 
     def _block(self, prefix: Tensor, suffix: Tensor) -> Block:
         gap = self._suffix_key[suffix][:, None] - self._prefix_key[prefix][..., None]  # [tiles, side, side]
@@ -99,8 +107,11 @@ class Tiles:
             meet = gap == 1
             pairs = pairs | meet
             nexts, prevs = (labels.masked_fill(meet, self._end_token) for labels in (nexts, prevs))
+        weights = self._weight[prefix][..., None] * pairs
+        if not self._alike:
+            weights = weights / (1 + self._before[prefix][..., None] + self._behind[suffix][:, None])
         places = None
-        parts: tuple[Tensor, ...] = (nexts, prevs, self._weight[prefix][..., None] * pairs)
+        parts: tuple[Tensor, ...] = (nexts, prevs, weights)
         if not self._suffixes:
             parts = tuple(part.flatten(0, 1) for part in parts)
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import Any
+from typing import Any, Literal
 
 from transformers import CONFIG_MAPPING, AutoConfig
 from transformers.configuration_utils import PreTrainedConfig
@@ -46,6 +46,7 @@ RANGES = {
     head_layers=(2, 100),
     least_gap=(1, 2),
     block_size=(1, 100_000_000),
+    pairs_per_sequence=(1, 100_000_000),
     resid_pdrop=(0, 1),
     embd_pdrop=(0, 1),
     attn_pdrop=(0, 1),
@@ -76,6 +77,13 @@ class BeliefStateConfig(PreTrainedConfig):
         least_gap (`int`, *optional*, defaults to 2): the least distance of a suffix's first token from the last
             token of the prefix. 2 is the paper's; with 1, prefix and suffix may meet, and both heads then say
             the end token.
+        pair_weights (`str`, *optional*): how pairs weigh in the loss. `"sequence"`: the mean over the pairs of each
+            sequence, the paper's loss, whose sequences are of one length. `"gap"`: a weight that depends on nothing but
+            the prefix and the suffix, for texts of different lengths: with `"sequence"` the model would learn the
+            conditionals of a distribution with more short texts. Without it: `"gap"` if `least_gap` is 1, else
+            `"sequence"`. `None` is kept, so it follows a `least_gap` that is set later.
+        pairs_per_sequence (`int`, *optional*): in training, the loss of this many random pairs of each sequence stands
+            for that of all; its expectation is the same. Evaluation takes all pairs. Without it: all pairs.
         block_size (`int`, *optional*, defaults to 16384): the most pairs whose logits are in memory at once.
         eos_token_id (`int`, *optional*): the end token. It is the empty suffix, so there must be one, in the
             vocabulary. Defaults to the encoder's; GPT-2's is 50256.
@@ -112,6 +120,8 @@ class BeliefStateConfig(PreTrainedConfig):
     predict_previous: bool = True
     use_backward: bool = True
     least_gap: int = 2
+    pair_weights: Literal["sequence", "gap"] | None = None
+    pairs_per_sequence: int | None = None
     block_size: int = 16384
     bos_token_id: int | None = None
     eos_token_id: int | list[int] | None = None
@@ -192,6 +202,11 @@ class BeliefStateConfig(PreTrainedConfig):
         """The id of the end token, the empty suffix."""
         assert isinstance(self.eos_token_id, int)  # validate_architecture
         return self.eos_token_id
+
+    @property
+    def weights_of_pairs(self) -> Literal["sequence", "gap"]:
+        """`pair_weights`, or its default."""
+        return self.pair_weights or ("gap" if self.least_gap == 1 else "sequence")
 
 
 def _made(name: str, given: Any) -> PreTrainedConfig:

@@ -17,7 +17,16 @@ from .belief_state_errors import CheckpointError, PairError, VocabularyError
 from .belief_state_from_encoders import LoadsEncoders
 from .belief_state_generation import PIPELINES, BeliefStateGeneration
 from .belief_state_head import TextHead
-from .belief_state_inputs import check_ids, check_length, check_packing, check_prefixes, check_suffixes, is_flat, seen
+from .belief_state_inputs import (
+    check_ids,
+    check_labels,
+    check_length,
+    check_packing,
+    check_prefixes,
+    check_suffixes,
+    is_flat,
+    seen,
+)
 from .belief_state_lora import declare_targets
 from .belief_state_objective import belief_state_loss
 from .belief_state_outputs import BeliefStateCausalLMOutput, BeliefStateModelOutput
@@ -92,6 +101,7 @@ class BeliefStateModel(BeliefStatePreTrainedModel):
     """
 
     _auto_class = "AutoModel"  # a saved checkpoint carries this code and loads without the package
+    _keys_to_ignore_on_load_unexpected = [r"^text_head\."]  # of a checkpoint with its head
 
     def __init__(self, config: BeliefStateConfig) -> None:
         super().__init__(config)
@@ -323,9 +333,11 @@ class BeliefStateForCausalLM(BeliefStatePreTrainedModel, BeliefStateGeneration, 
             num_items_in_batch: the number of trained tokens of a batch whose gradients are accumulated.
 
         Raises:
-            PairError: labels without any pair of a prefix and a suffix, or that do not fit the inputs.
+            PairError: labels without any pair of a prefix and a suffix, or that do not fit the inputs; or
+                `num_items_in_batch` without labels.
             The errors of [`BeliefStateModel.forward`].
         """
+        check_labels(labels, num_items_in_batch)
         outputs = self.model(
             input_ids,
             attention_mask,
@@ -386,7 +398,14 @@ class BeliefStateForCausalLM(BeliefStatePreTrainedModel, BeliefStateGeneration, 
         states, sequences = states[:, begin:], sequences.after(begin)  # a prompt's suffixes are in no pair
         suffixes = self.model.suffix_states(sequences)
         total, tokens = belief_state_loss(
-            states, suffixes, self.text_head, sequences, self.config.least_gap, self.config.block_size
+            states,
+            suffixes,
+            self.text_head,
+            sequences,
+            self.config.least_gap,
+            self.config.block_size,
+            self.config.pairs_per_sequence if self.training else None,
+            self.config.weights_of_pairs,
         )
         return total / (tokens if items is None else items)
 

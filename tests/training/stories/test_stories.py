@@ -10,8 +10,10 @@ import pytest
 import torch
 
 from tests.training.cases import CASES
+from tests.training.commands import stages_of
 from training.engine import SettingsError
 from training.engine.runner import run_one
+from training.stories import report
 from training.stories.completions import complete
 from training.stories.data import StoryBatches, layout_of, load_stories
 from training.stories.experiment import EXPERIMENT
@@ -30,6 +32,16 @@ class Tokens:
 
 def small(output_dir: Path, model: str) -> Run:
     return replace(CASES["stories"].settings(output_dir), model=model)
+
+
+def test_the_command_trains_both_models_by_default(tmp_path: Path) -> None:
+    """As its help says: `python -m training.train_stories` alone."""
+    [runs] = stages_of(EXPERIMENT, "--output_dir", str(tmp_path))
+    assert [run.name for run in runs] == ["bst-cpu-seed0", "fim-cpu-seed0"]
+
+
+def test_the_table_of_the_docs_is_empty_without_a_card(tmp_path: Path) -> None:
+    assert report.results(tmp_path) == {"belief-state-stories": ""}
 
 
 @pytest.mark.parametrize(("model", "millions"), [("bst", 80), ("fim", 85)])
