@@ -110,6 +110,17 @@ def test_generation_is_forward_with_the_suffix(kind: str):
     assert not torch.allclose(made(said.sequences).logits[:, 3:-1], logits)
 
 
+@pytest.mark.parametrize("suffix", [False, True])
+@pytest.mark.parametrize("more", [{}, {"use_cache": False}, {"num_beams": 3}])
+def test_generation_from_embeddings_is_generation_from_ids(suffix: bool, more: dict[str, Any]):
+    made = model()
+    prefixes, mask = padded(PREFIXES, left=True)
+    how = {**HOW, "attention_mask": mask, **({"suffix_ids": tokens(3, 4, 1)} if suffix else {}), **more}
+    embeds = made.get_input_embeddings()(prefixes)
+    wanted = made.generate(prefixes, **how)[:, prefixes.shape[1] :]
+    assert torch.equal(made.generate(inputs_embeds=embeds, **how), wanted)
+
+
 def test_forward_takes_a_state_in_place_of_the_suffix():
     made, prefixes, suffixes = model(), tokens(3, 4), tokens(3, 5, 1)
     state = made.suffix_state(suffixes)
@@ -165,6 +176,11 @@ def test_refuses_an_empty_prefix():
     ):
         with pytest.raises(PrefixError, match="A prefix needs a token"):
             model().generate(**given, **HOW)
+
+
+def test_refuses_a_search_from_embeddings():
+    with pytest.raises(SearchError, match="cannot be combined with inputs_embeds"):
+        model().generate(inputs_embeds=torch.zeros(1, 3, 16), num_rollouts=2, **HOW)
 
 
 def test_misspelt_arguments_are_refused_by_name():

@@ -19,6 +19,8 @@ REFUSED = {
     "dola_layers": "the text head reads two states, not those of the forward encoder's layers alone",
     "penalty_alpha": "contrastive search expects a head on the forward encoder's states alone",
 }
+#: Arguments that are read once a call, before the first token.
+READ = ("suffix_ids", "suffix_attention_mask")
 PROPOSALS = ("queue", "beam", "sample")
 #: Arguments that a search would ignore, with the values that ask for nothing.
 ALONE = {
@@ -26,7 +28,9 @@ ALONE = {
     "num_return_sequences": 1,
     "use_cache": True,
     **dict.fromkeys(("output_scores", "output_logits", "output_attentions", "output_hidden_states"), False),
-    **dict.fromkeys(("streamer", "custom_generate", "past_key_values", "cache_implementation", "position_ids")),
+    **dict.fromkeys(
+        ("streamer", "custom_generate", "past_key_values", "cache_implementation", "position_ids", "inputs_embeds")
+    ),
     "prompt_lookup_num_tokens": None,
 }
 #: What config.json says of the pipeline, so that `pipeline("infilling", model=..., trust_remote_code=True)` finds it.
@@ -171,10 +175,16 @@ class BeliefStateGeneration(GenerationMixin):
             model_kwargs["suffix_state"] = state.expand(len(inputs), -1, -1)
         return inputs, name, model_kwargs
 
-    def prepare_inputs_for_generation(self, input_ids: Tensor, **kwargs: Any) -> dict[str, Any]:
-        """As in transformers, with the suffix's state in place of the suffix."""
-        kwargs = {key: value for key, value in kwargs.items() if key not in ("suffix_ids", "suffix_attention_mask")}
-        return super().prepare_inputs_for_generation(input_ids, **kwargs)
+    def prepare_inputs_for_generation(
+        self, input_ids: Tensor, *args: Any, inputs_embeds: Tensor | None = None, **kwargs: Any
+    ) -> dict[str, Any]:
+        """As in transformers, with the suffix's state in place of the suffix.
+
+        `inputs_embeds` is named, because `generate()` asks for it; the tokenizer of `stop_strings`, which transformers
+        passes to every model, is left out.
+        """
+        kwargs = {key: value for key, value in kwargs.items() if key not in (*READ, "tokenizer")}
+        return super().prepare_inputs_for_generation(input_ids, *args, inputs_embeds=inputs_embeds, **kwargs)
 
 
 def check_suffix(config: Any, suffix_ids: Tensor, mask: Tensor | None) -> None:

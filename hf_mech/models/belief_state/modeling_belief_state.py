@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 from transformers import initialization as init
@@ -408,11 +406,6 @@ class BeliefStateForCausalLM(BeliefStatePreTrainedModel, BeliefStateGeneration, 
             self.config.weights_of_pairs,
         )
         return total / (tokens if items is None else items)
-
-    def prepare_inputs_for_generation(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """As in transformers, but without the tokenizer of `stop_strings`, which transformers passes to every model."""
-        kwargs.pop("tokenizer", None)
-        return super().prepare_inputs_for_generation(*args, **kwargs)
 
 
 __all__ = [
