@@ -50,8 +50,8 @@ def _train_new_parts(model: Any, adapter: str, config: Any) -> None:
     saved = list(config.modules_to_save or ())
     if "backward_encoder" in model.new_parts and "backward_encoder" not in saved:
         logger.warning(
-            "The backward encoder is newly initialised, and an adapter trains little of it. Give backward= a checkpoint "
-            "to from_encoder_pretrained, or pass modules_to_save=['text_head', 'backward_encoder']."
+            "The backward encoder is newly initialised, and an adapter trains little of it. Give backward= to "
+            "from_encoder_pretrained, a checkpoint, or pass modules_to_save=['text_head', 'backward_encoder']."
         )
     if "text_head" not in model.new_parts or "text_head" in saved or not hasattr(model, "text_head"):
         return
