@@ -8,6 +8,7 @@ import torch
 from hf_mech.models.belief_state import (
     BeliefStateError,
     LengthError,
+    PackingError,
     PairError,
     PrefixError,
     SuffixError,
@@ -93,6 +94,78 @@ def test_labels_that_do_not_fit():
     ):
         with pytest.raises(PairError, match="give whole sequences as input_ids"):
             model()(**other, labels=batch)
+
+
+def test_tokens_that_are_no_whole_numbers():
+    with pytest.raises(VocabularyError, match=r"input_ids must be whole numbers.* got torch.float32"):
+        model()(tokens(2, 4).float())
+    with pytest.raises(VocabularyError, match=r"suffix_ids must be whole numbers.* got torch.bool"):
+        model()(tokens(2, 4), suffix_ids=tokens(2, 4) > 0)
+
+
+@pytest.mark.parametrize(
+    ("mask", "said"),
+    [
+        (torch.ones(2, 5), r"must be \[2, 6\].*got \[2, 5\]"),
+        (torch.ones(2, 7), r"must be \[2, 6\].*got \[2, 7\]"),
+        (torch.ones(1, 6), r"must be \[2, 6\].*got \[1, 6\]"),
+        (torch.ones(2, 6, 6), r"four-dimensional, got \[2, 6, 6\]"),
+        (torch.full((2, 6), 0.5), "from 0.5 to 0.5"),
+        (torch.tensor([[1, 1, 1, 2, 2, 2]] * 2), "from 1 to 2. For several sequences in a row give position_ids"),
+    ],
+)
+def test_masks_that_do_not_fit(mask: torch.Tensor, said: str):
+    """The numbers of packed sequences, as some collators give them, would shift the positions in silence."""
+    with pytest.raises(PrefixError, match=said):
+        model()(tokens(2, 6), mask)
+
+
+def test_a_mask_has_the_tokens_of_the_cache_too():
+    made = model()
+    cache = made(tokens(2, 3)).past_key_values
+    with pytest.raises(PrefixError, match=r"must be \[2, 4\], a number for each token, those of the cache included"):
+        made(tokens(2, 1), torch.ones(2, 1), past_key_values=cache)
+
+
+@pytest.mark.parametrize("positions", [torch.arange(5)[None], torch.arange(6.0)[None], torch.arange(18).view(3, 6)])
+def test_positions_that_do_not_fit(positions: torch.Tensor):
+    with pytest.raises(LengthError, match=r"position_ids must be whole numbers, \[2, 6\] as the tokens"):
+        model()(tokens(2, 6), position_ids=positions)
+
+
+@pytest.mark.parametrize("given", [{"suffix_ids": tokens(2, 3)}, {"labels": tokens(2, 6)}])
+def test_a_suffix_state_beside_what_it_replaces(given: dict):
+    with pytest.raises(SuffixError, match="in place of suffix_ids, and labels need none"):
+        model()(tokens(2, 6), suffix_state=torch.zeros(2, 1, 16), **given)
+
+
+def test_a_suffix_state_that_does_not_fit():
+    with pytest.raises(SuffixError, match=r"must be \[2, 1, 16\] or \[1, 1, 16\].*got \[3, 1, 16\]"):
+        model()(tokens(2, 6), suffix_state=torch.zeros(3, 1, 16))
+
+
+def test_padding_within_a_sequence_is_not_trained():
+    """Its gaps would be counted with the padding, and the pairs beside it would be lost."""
+    batch, mask = tokens(2, 6), torch.tensor([[1, 1, 1, 0, 1, 1]] * 2)
+    assert model()(batch, mask).logits.isfinite().all()
+    with pytest.raises(PackingError, match="padding within a sequence"):
+        model()(batch, mask, labels=batch)
+
+
+def test_a_part_of_a_batch_without_labels_trains_nothing():
+    """Its gradients are accumulated with those of parts that have labels; the sum is that of the whole batch."""
+    made, batch = model(), tokens(2, 6)
+    labels = batch.clone()
+    labels[1] = -100
+    made(batch, labels=labels, num_items_in_batch=5).loss.backward()
+    whole = {name: part.grad.clone() for name, part in made.named_parameters()}
+    made.zero_grad()
+    for row in range(2):
+        made(batch[row : row + 1], labels=labels[row : row + 1], num_items_in_batch=5).loss.backward()
+    for name, part in made.named_parameters():
+        torch.testing.assert_close(part.grad, whole[name])
+    with pytest.raises(PairError, match="No prefix and suffix"):  # none of the parts has labels
+        made(batch[1:], labels=labels[1:], num_items_in_batch=0)
 
 
 @pytest.mark.parametrize("name", ["goal_ids", "cu_seq_lens_q", "labls"])

@@ -9,7 +9,13 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, GPT2Config, LlamaConfig
 
-from hf_mech.models.belief_state import BeliefStateConfig, BeliefStateError, BeliefStateForCausalLM, VocabularyError
+from hf_mech.models.belief_state import (
+    BeliefStateConfig,
+    BeliefStateError,
+    BeliefStateForCausalLM,
+    EncoderError,
+    VocabularyError,
+)
 
 from .models import END, KINDS, VOCABULARY, encoders, model, tokens
 
@@ -139,3 +145,32 @@ def test_cached_generation_is_uncached(kind: str, suffix: bool, cache: dict):
     assert torch.equal(cached.sequences, uncached.sequences)
     for ours, theirs in zip(cached.logits, uncached.logits, strict=True):
         torch.testing.assert_close(ours, theirs)
+
+
+@pytest.mark.parametrize("key", ["encoder_config", "backward_encoder_config"])
+def test_encoders_of_several_models_are_refused(key: str):
+    """A belief state in a belief state, and so on: each level would double the next one's copies."""
+    nested = encoders()["gpt2"].to_dict()
+    for _ in range(40):
+        nested = {"model_type": "belief_state", "encoder_config": nested}
+    with pytest.raises(BeliefStateError, match=f"{key} must be the configuration of one decoder-only model"):
+        BeliefStateConfig(**{"encoder_config": encoders()["gpt2"], key: nested})
+    with pytest.raises(BeliefStateError, match="one decoder-only model, got BeliefStateConfig"):
+        BeliefStateConfig(**{"encoder_config": encoders()["gpt2"], key: BeliefStateConfig(eos_token_id=1)})
+
+
+def test_many_labels_of_an_encoder_are_refused():
+    with pytest.raises(BeliefStateError, match="encoder_config: num_labels must be from 0 to 100000, got 10000000000"):
+        BeliefStateConfig(encoder_config={"model_type": "gpt2", "num_labels": 10**10})
+
+
+def test_a_model_type_that_is_no_text_is_refused():
+    with pytest.raises(BeliefStateError, match=r"with its model_type, got \['gpt2'\]"):
+        BeliefStateConfig(encoder_config={"model_type": ["gpt2"]})
+
+
+def test_another_depth_than_that_of_the_layer_types_is_refused():
+    config = BeliefStateConfig(encoder_config=encoders()["qwen3"])
+    config.n_layer = 3
+    with pytest.raises(EncoderError, match="of 3 layers with 2 layer_types"):
+        BeliefStateForCausalLM(config)

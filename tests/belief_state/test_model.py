@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from hf_mech.models.belief_state import belief_state_loss_reference
+from hf_mech.models.belief_state import BeliefStateError, SuffixError, belief_state_loss_reference
 from hf_mech.models.belief_state.belief_state_rows import sequences_of
 
 from .models import END, KINDS, PAD, model, tokens
@@ -60,9 +60,14 @@ def test_outputs_by_configuration_are_those_by_argument(name: str):
 def test_without_prev_and_without_backward():
     batch = tokens(2, 6)
     without = model(use_backward=False, predict_previous=False)
-    outputs = without(batch, labels=batch, output_prev_logits=True)
+    outputs = without(batch, labels=batch)
     assert outputs.loss.isfinite()
     assert outputs.prev_logits is None
+    with pytest.raises(BeliefStateError, match="no T_p"):
+        without(batch, output_prev_logits=True)
+    for given in ({"suffix_ids": batch}, {"suffix_state": torch.zeros(2, 1, 16)}):
+        with pytest.raises(SuffixError, match=f"no backward encoder .* leave {next(iter(given))} out"):
+            without(batch, **given)
     assert without.model.backward_encoder is None
     assert without.model.empty_suffix(batch.device) is None
 

@@ -41,8 +41,7 @@ class StarGraphBatches(Dataset[dict[str, Any]]):
         batch = lay_out(whole, run.layout, rows, Dice(run.seed, (CHOICES, step)))
         arguments: dict[str, Any] = {name: torch.from_numpy(array) for name, array in batch.items()}
         if graph.row_length < run.final.row_length:
-            # Rows of smaller graphs end where the last ones end: the question and the path keep their positions, and
-            # only edges come to new ones.
+            # Rows of smaller graphs end where the last ones end, so the last positions are trained from the beginning.
             count, width = batch["input_ids"].shape
             last = width_of(run.final, run.layout)
             arguments["position_ids"] = torch.arange(last - width, last).expand(count, -1)

@@ -25,6 +25,8 @@ BASELINES: dict[str, Layout] = {
     "teacherless": "teacherless",
 }
 """The baselines, all GPT-2, and the layout of their rows (App. C.1)."""
+MOST_SEEN = 0.01
+"""The most of all graphs that may be trained; training and test are drawn from the same ones."""
 MODELS = ("bst", *BASELINES, *BELIEF_STATES[1:])
 
 _RECIPE: dict[str, Any] = {  # fixed in trials with other graphs than those of the seeds shown
@@ -166,6 +168,13 @@ class Run(Settings):
                 f"--examples must be a multiple of {self.batch_size}, the --batch_size, got {self.examples}."
             )
         self.grown(0.0)  # refuses first graphs with too few names
+        trained = min(self.steps * self.batch_size, self.examples or self.steps * self.batch_size)
+        if trained > MOST_SEEN * self.final.graphs:
+            raise SettingsError(
+                f"There are {self.final.graphs:,} graphs {self.graph} with --num_nodes {self.num_nodes}, and "
+                f"{trained:,} are trained: more than {MOST_SEEN:.0%} of the test would be training graphs. Give more names, or "
+                "fewer steps."
+            )
 
     @property
     def final(self) -> StarGraph:

@@ -12,6 +12,7 @@ from accelerate.utils import send_to_device, set_seed
 from transformers import PreTrainedModel, get_scheduler
 from transformers.utils.logging import disable_progress_bar
 
+from hf_mech.stories.infilling import IGNORED
 from hf_mech.stories.measures import exact_match, joins
 
 from ..engine import Job, Outcome
@@ -83,14 +84,16 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
 
 @torch.no_grad()
 def held_out_loss(run: Run, model: PreTrainedModel, data: StoryData, batch_size: int) -> float:
-    """The mean loss of batches of held-out stories."""
-    layout, total = layout_of(run, data.tokenizer), 0.0
+    """The mean loss of a token of held-out stories, whatever the batch size."""
+    layout, total, tokens = layout_of(run, data.tokenizer), 0.0, 0
     count = min(HELD_OUT_STORIES, len(data.test))
     for first in range(0, count, batch_size):
         numbers = list(range(first, min(first + batch_size, count)))
         batch = batch_of(data.test[numbers]["input_ids"], numbers, data.tokenizer.pad_token_id, layout)
-        total += float(model(**send_to_device(batch, model.device)).loss) * len(numbers)
-    return total / count
+        trained = int((batch["labels"][:, 1:] != IGNORED).sum())
+        total += float(model(**send_to_device(batch, model.device)).loss) * trained
+        tokens += trained
+    return total / tokens
 
 
 def completions_of(

@@ -45,7 +45,13 @@ def check_kind(config: PreTrainedConfig, name: str) -> None:
         raise EncoderError(
             f"{kind}, of a model that is not causal: its states would see the tokens they predict. {cure}"
         )
-    others = set(getattr(config, "layer_types", None) or ()) - ATTENTION
+    layers = getattr(config, "layer_types", None)
+    if layers is not None and len(layers) != config.num_hidden_layers:
+        raise EncoderError(
+            f"{kind} of {config.num_hidden_layers} layers with {len(layers)} layer_types; give a type for each layer, "
+            "or a new configuration of that depth."
+        )
+    others = set(layers or ()) - ATTENTION
     if others:
         raise EncoderError(
             f"{kind} with the layers {sorted(others)}, whose states pass over padding and from one packed sequence to "

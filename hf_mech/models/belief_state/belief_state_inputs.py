@@ -19,11 +19,13 @@ from .belief_state_errors import (
 )
 
 
-def check_prefixes(input_ids: Tensor | None, inputs_embeds: Tensor | None, attention_mask: Any, begins: bool) -> None:
-    """Refuses neither or both of the inputs, and rows without any token.
+def check_prefixes(
+    input_ids: Tensor | None, inputs_embeds: Tensor | None, attention_mask: Any, position_ids: Any, past: int | None
+) -> None:
+    """Refuses neither or both of the inputs, masks and positions that do not fit them, and rows without any token.
 
     Args:
-        begins: no token was read before these.
+        past: the number of tokens read before these; None if it is known to the device only.
     """
     if (input_ids is None) == (inputs_embeds is None):
         raise BeliefStateError("Give either input_ids or inputs_embeds, the tokens of the prefix.")
@@ -38,9 +40,33 @@ def check_prefixes(input_ids: Tensor | None, inputs_embeds: Tensor | None, atten
         raise PrefixError(
             "The prefix is empty: input_ids has no column. Begin with bos_token_id, or with the first token of a text."
         )
-    if not begins or torch.compiler.is_compiling():
+    batch, columns = given.shape[:2]
+    if isinstance(position_ids, Tensor) and (
+        position_ids.is_floating_point() or position_ids.shape not in ((columns,), (1, columns), (batch, columns))
+    ):
+        raise LengthError(
+            f"position_ids must be whole numbers, [{batch}, {columns}] as the tokens, got "
+            f"{list(position_ids.shape)} of {position_ids.dtype}."
+        )
+    if isinstance(attention_mask, Tensor) and attention_mask.dim() not in (2, 4):
+        raise PrefixError(
+            f"attention_mask must be [batch, length], or four-dimensional, got {list(attention_mask.shape)}."
+        )
+    if attention_mask is None or past is None or not is_flat(attention_mask):
         return
-    if isinstance(attention_mask, Tensor) and attention_mask.dim() == 2 and not bool(attention_mask.any(1).all()):
+    if attention_mask.shape != (batch, past + columns):
+        raise PrefixError(
+            f"attention_mask must be {[batch, past + columns]}, a number for each token, those of the cache included, "
+            f"got {list(attention_mask.shape)}."
+        )
+    if past > 0 or torch.compiler.is_compiling():
+        return
+    if not bool(((attention_mask == 0) | (attention_mask == 1)).all()):
+        raise PrefixError(
+            f"attention_mask must be 0 at padding, else 1, got numbers from {attention_mask.min()} to "
+            f"{attention_mask.max()}. For several sequences in a row give position_ids that begin anew."
+        )
+    if not bool(attention_mask.any(1).all()):
         raise PrefixError(
             "A row has an empty prefix: its attention_mask is 0 everywhere. Leave it out, or begin it with "
             "bos_token_id."
@@ -49,6 +75,8 @@ def check_prefixes(input_ids: Tensor | None, inputs_embeds: Tensor | None, atten
 
 def check_ids(ids: Tensor, vocabulary: int | None, name: str) -> None:
     """Refuses tokens outside the vocabulary; a lookup on a GPU would end the process."""
+    if ids.dtype not in (torch.int64, torch.int32):
+        raise VocabularyError(f"{name} must be whole numbers, torch.int64 or torch.int32, got {ids.dtype}.")
     if vocabulary is None or torch.compiler.is_compiling() or not ids.numel():
         return
     least, most = (int(bound) for bound in ids.aminmax())
@@ -72,16 +100,50 @@ def check_labels(labels: Tensor | None, num_items_in_batch: Any) -> None:
         )
 
 
-def check_suffixes(suffix_ids: Tensor | None, mask: Tensor | None, batch: int) -> None:
-    """Refuses suffixes of another number of rows, and a mask without suffixes."""
+def check_suffixes(suffix_ids: Tensor | None, mask: Tensor | None, batch: int, reads: bool) -> None:
+    """Refuses suffixes of another number of rows, a mask without suffixes, and suffixes that no encoder reads.
+
+    Args:
+        reads: the model has a backward encoder.
+    """
     if suffix_ids is None:
         if mask is not None:
             raise SuffixError("suffix_attention_mask is given without suffix_ids; give both, or none.")
         return
+    check_backward(reads, "suffix_ids")
     if suffix_ids.dim() != 2 or len(suffix_ids) != batch:
         raise SuffixError(
             f"suffix_ids must be [batch, suffix length] with {batch} rows, one for each prefix, got "
             f"{list(suffix_ids.shape)}; repeat a common suffix with suffix_ids.expand({batch}, -1)."
+        )
+
+
+def check_suffix_state(state: Tensor | None, batch: int, size: int, reads: bool, other: bool) -> None:
+    """Refuses states that do not fit the prefixes, or beside what they would replace.
+
+    Args:
+        size: of a state.
+        reads: the model has a backward encoder.
+        other: there are suffix_ids or labels too.
+    """
+    if state is None:
+        return
+    check_backward(reads, "suffix_state")
+    if other:
+        raise SuffixError("suffix_state stands in place of suffix_ids, and labels need none; give one of them.")
+    if state.shape not in ((1, 1, size), (batch, 1, size)):
+        raise SuffixError(
+            f"suffix_state must be [{batch}, 1, {size}] or [1, 1, {size}], as model.suffix_state(suffix_ids) gives it, "
+            f"got {list(state.shape)}."
+        )
+
+
+def check_backward(reads: bool, name: str) -> None:
+    """Refuses an argument that only a backward encoder reads."""
+    if not reads:
+        raise SuffixError(
+            f"This model has no backward encoder (use_backward=False), so no suffix can condition it; leave {name} "
+            "out, or load a model with one."
         )
 
 

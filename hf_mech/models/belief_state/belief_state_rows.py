@@ -83,7 +83,7 @@ def sequences_of(
         None if it is the same. Columns of added end tokens and of padding have any column there.
 
     Raises:
-        PackingError: as in [`numbered`].
+        PackingError: as in [`numbered`], and padding within a sequence.
         PairError: labels or a mask that do not fit.
         PrefixError: a row of padding alone.
     """
@@ -103,6 +103,8 @@ def sequences_of(
     later = torch.where(real, columns, length).flip(1).cummin(1).values.flip(1)
     after = functional.pad(later[:, 1:], (0, 1), value=length)  # the column of the next real token
     ends = real & (functional.pad(sequence, (0, 1), value=-1).gather(1, after) != sequence)
+    if bool((real & ~ends & (after != columns + 1)).any()):  # gaps are counted in columns
+        raise PackingError("A row has padding within a sequence; put padding between sequences, or at the row's ends.")
     trained = real & ~_first_of_each(sequence)
     if labels is not None:
         trained = trained & (labels != -100)

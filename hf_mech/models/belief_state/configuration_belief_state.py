@@ -210,20 +210,28 @@ class BeliefStateConfig(PreTrainedConfig):
 
 
 def _made(name: str, given: Any) -> PreTrainedConfig:
+    kind = type(given) if isinstance(given, PreTrainedConfig) else _kind(given.get("model_type"))
+    if kind is None:
+        raise BeliefStateError(
+            f"{name} must be the configuration of a decoder-only model with its model_type, got "
+            f"{given.get('model_type')!r}; for example GPT2Config(...)."
+        )
+    if kind.sub_configs:  # each could hold others, and so on
+        raise BeliefStateError(
+            f"{name} must be the configuration of one decoder-only model, got {kind.__name__}, which holds several."
+        )
     if isinstance(given, PreTrainedConfig):
         return copy.deepcopy(given)
-    kind = given.get("model_type")
-    if kind not in CONFIG_MAPPING:
-        raise BeliefStateError(
-            f"{name} must be the configuration of a decoder-only model with its model_type, got {kind!r}; for example "
-            "GPT2Config(...)."
-        )
-    aliases = CONFIG_MAPPING[kind].attribute_map
-    for size, (least, most) in RANGES.items():
-        for key in {PLAIN[size][0], aliases.get(PLAIN[size][0], size)} & given.keys():
+    for size, (least, most) in (RANGES | {"num_labels": (0, 100_000)}).items():
+        standard = PLAIN[size][0] if size in PLAIN else size
+        for key in {standard, kind.attribute_map.get(standard, size)} & given.keys():
             if isinstance(given[key], int) and not least <= given[key] <= most:  # before lists of this length are made
                 raise BeliefStateError(f"{name}: {key} must be from {least} to {most}, got {given[key]}.")
-    return CONFIG_MAPPING[kind](**{key: value for key, value in given.items() if key != "model_type"})
+    return kind(**{key: value for key, value in given.items() if key != "model_type"})
+
+
+def _kind(model_type: Any) -> type[PreTrainedConfig] | None:
+    return CONFIG_MAPPING[model_type] if isinstance(model_type, str) and model_type in CONFIG_MAPPING else None
 
 
 __all__ = ["BeliefStateConfig"]

@@ -11,7 +11,7 @@ from transformers.modeling_utils import PreTrainedModel
 from transformers.utils import can_return_tuple
 
 from .belief_state_encoders import learned_positions, made_encoder
-from .belief_state_errors import CheckpointError, PairError, VocabularyError
+from .belief_state_errors import BeliefStateError, CheckpointError, PairError, VocabularyError
 from .belief_state_from_encoders import LoadsEncoders
 from .belief_state_generation import PIPELINES, BeliefStateGeneration
 from .belief_state_head import TextHead
@@ -21,6 +21,7 @@ from .belief_state_inputs import (
     check_length,
     check_packing,
     check_prefixes,
+    check_suffix_state,
     check_suffixes,
     is_flat,
     seen,
@@ -72,7 +73,7 @@ class BeliefStatePreTrainedModel(LoadsEncoders, SafeCheckpoints, PreTrainedModel
         if new_num_tokens is not None and new_num_tokens <= self.config.end_token:
             raise VocabularyError(
                 f"A vocabulary of {new_num_tokens} tokens lacks the end token {self.config.end_token}, the empty "
-                "suffix; set config.eos_token_id to a token that stays."
+                "suffix; set config.eos_token_id, and generation_config.eos_token_id, to a token that stays."
             )
         table = super().resize_token_embeddings(new_num_tokens, pad_to_multiple_of, mean_resizing)
         self.config.vocab_size = table.num_embeddings
@@ -191,16 +192,16 @@ class BeliefStateModel(BeliefStatePreTrainedModel):
         Raises:
             LengthError: positions that an encoder has not learned.
             PackingError: positions that jump, or packed rows with a cache.
-            PrefixError: a row without any token.
-            SuffixError: suffixes of another number of rows.
+            PrefixError: a row without any token, or a mask that does not fit.
+            SuffixError: suffixes of another number of rows, or that no encoder reads.
             VocabularyError: tokens outside the vocabulary.
         """
         past = seen(past_key_values)
-        check_prefixes(input_ids, inputs_embeds, attention_mask, begins=past == 0)
+        check_prefixes(input_ids, inputs_embeds, attention_mask, position_ids, past)
         if input_ids is not None and past == 0:
             check_ids(input_ids, self.config.vocab_size, "input_ids")
         embeds = self.embed_tokens(input_ids) if inputs_embeds is None else inputs_embeds
-        check_suffixes(suffix_ids, suffix_attention_mask, len(embeds))
+        check_suffixes(suffix_ids, suffix_attention_mask, len(embeds), self.backward_encoder is not None)
         asked, flat = use_cache, is_flat(attention_mask)
         if use_cache is None:
             use_cache = not self.training and self.config.use_cache
@@ -333,6 +334,7 @@ class BeliefStateForCausalLM(BeliefStatePreTrainedModel, BeliefStateGeneration, 
         Raises:
             PairError: labels without any pair of a prefix and a suffix, or that do not fit the inputs; or
                 `num_items_in_batch` without labels.
+            BeliefStateError: `output_prev_logits` without T_p.
             The errors of [`BeliefStateModel.forward`].
         """
         check_labels(labels, num_items_in_batch)
@@ -349,6 +351,10 @@ class BeliefStateForCausalLM(BeliefStatePreTrainedModel, BeliefStateGeneration, 
             output_hidden_states,
         )
         states = outputs.last_hidden_state
+        other = suffix_ids is not None or labels is not None
+        check_suffix_state(suffix_state, len(states), states.shape[2], self.config.use_backward, other)
+        if output_prev_logits and self.text_head.prev is None:
+            raise BeliefStateError("The model has no T_p (predict_previous=False); leave output_prev_logits out.")
         loss = None
         if labels is not None:
             if input_ids is None or suffix_ids is not None or seen(past_key_values) != 0:
@@ -390,6 +396,9 @@ class BeliefStateForCausalLM(BeliefStatePreTrainedModel, BeliefStateGeneration, 
         sequences, source = sequences_of(
             input_ids, attention_mask, labels, self.config.end_token, position_ids, self.config.least_gap == 1
         )
+        if items is not None and items > 0 and not bool(sequences.trained.any()):
+            # Other batches of the step have the labels; every parameter still gets a gradient.
+            return sum((part.sum() * 0 for part in self.parameters() if part.requires_grad), states.sum() * 0)
         if source is not None:  # an added end token begins no prefix of a pair, so its state is any
             states = states.gather(1, source[..., None].expand(-1, -1, states.shape[2]))
         begin = sequences.first_prefix

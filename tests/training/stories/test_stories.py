@@ -18,6 +18,7 @@ from training.stories.completions import complete
 from training.stories.data import StoryBatches, layout_of, load_stories
 from training.stories.experiment import EXPERIMENT
 from training.stories.models import make_model
+from training.stories.run import held_out_loss
 from training.stories.settings import Run
 
 
@@ -90,6 +91,18 @@ def test_completions_know_the_suffix_or_not(model: str, data, tmp_path: Path) ->
     assert known != complete(made, prefixes, None, batch_size=2, **options)
     assert len(known) == len(prefixes)
     assert all(len(ids) <= 12 and made.config.eos_token_id not in ids for ids in known)
+
+
+@pytest.mark.parametrize("model", ["bst", "fim"])
+def test_the_held_out_loss_is_a_tokens_whatever_the_batch(model: str, data, tmp_path: Path) -> None:
+    run = small(tmp_path, model)
+    torch.manual_seed(0)
+    made = make_model(run, data.tokenizer).eval()
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.3)
+    one = held_out_loss(run, made, data, 1)
+    assert held_out_loss(run, made, data, 7) == pytest.approx(one, rel=1e-5)
 
 
 def test_the_baseline_runs_and_says_what_it_wrote(tmp_path: Path) -> None:
