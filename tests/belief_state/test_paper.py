@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 from torch.testing import assert_close
+from transformers import AutoModel
 
 from hf_mech.models.belief_state.belief_state_generation_backwards import belief_distribution
 
@@ -37,6 +38,31 @@ def packed(rows: list[list[int]]) -> dict[str, torch.Tensor]:
     ids = torch.tensor([[token for row in rows for token in row]])
     places = torch.cat([torch.arange(len(row)) for row in rows])[None]
     return {"input_ids": ids, "position_ids": places, "labels": ids.masked_fill(places == 0, -100)}
+
+
+def stock(encoder: Any, embedding: torch.nn.Module) -> Any:
+    """An encoder as transformers makes it, with the weights of ours."""
+    made = AutoModel.from_config(encoder.config).double().eval()
+    made.load_state_dict(encoder.state_dict(), strict=False)
+    made.set_input_embeddings(embedding)
+    return made
+
+
+@pytest.mark.parametrize("suffix", [[], [4, 2, 7, 1]], ids=["empty", "suffix"])
+@pytest.mark.parametrize("kind", KINDS)
+@torch.no_grad()
+def test_the_heads_are_eq_1(kind: str, suffix: list[int]):
+    """B is a stock decoder that reads the end token and then the suffix from its end; the head is one MLP on both."""
+    made, prefix = models.model(kind), models.tokens(1, 6)
+    embedding, head = made.get_input_embeddings(), made.text_head
+    read = [stock(encoder, embedding) for encoder in (made.model.forward_encoder, made.model.backward_encoder)]
+    f = read[0](prefix).last_hidden_state[0, -1]
+    b = read[1](torch.tensor([[END, *reversed(suffix)]])).last_hidden_state[0, -1]
+    states = torch.cat([head.prefix.weight, head.suffix.weight], 1) @ torch.cat([f, b]) + head.prefix.bias
+    states = (head.hidden[0].weight @ states.relu() + head.hidden[0].bias).relu()
+    logits = [layer.weight @ states + layer.bias for layer in (head.next, head.prev)]
+    for found, wanted in zip(paper.heads(made, prefix[0].tolist(), suffix), logits, strict=True):
+        assert_close(found, wanted.log_softmax(-1))
 
 
 LAYOUTS: dict[str, Any] = {
