@@ -1,4 +1,4 @@
-"""Every Python block of the READMEs and guides runs as printed: in order, one process a file, in an empty folder, with a Hub."""
+"""Every Python block of the READMEs and guides runs: in order, one process a file, in an empty folder, with a Hub."""
 
 from __future__ import annotations
 
