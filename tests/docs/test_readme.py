@@ -1,4 +1,4 @@
-"""Every Python block of the READMEs runs as printed: in order, one process a file, in an empty folder, with a Hub."""
+"""Every Python block of the READMEs and guides runs: in order, one process a file, in an empty folder, with a Hub."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ READMES = sorted(
         *ROOT.glob("README.md"),
         *ROOT.glob("hf_mech/models/*/README.md"),
         *ROOT.glob("hf_mech/*/README.md"),
+        *(guide for guide in ROOT.glob("docs/*.md") if "```python" in guide.read_text(encoding="utf-8")),
     ]
 )
 
@@ -71,4 +72,4 @@ def test_line_numbers_stay() -> None:
 
 
 def test_there_is_a_readme_to_run() -> None:
-    assert ROOT / "README.md" in READMES
+    assert {ROOT / "README.md", ROOT / "docs" / "belief_states.md"} <= set(READMES)
