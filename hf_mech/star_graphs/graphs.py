@@ -15,6 +15,8 @@ from hf_mech.star_graphs.own_graphs import check_star
 
 SEPARATORS = ("|", "=", "/", "$")
 END, PAD = "<eos>", "<pad>"
+MOST_NODES = 100_000
+"""The most names: each graph takes a number for every name."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +33,7 @@ class StarGraph:
         num_nodes: N, the number of names that nodes are drawn from.
 
     Raises:
-        StarGraphError: numbers below 1 (length: 2), or more nodes than names.
+        StarGraphError: numbers below 1 (length: 2), more nodes than names, or more than `MOST_NODES` names.
 
     Example:
 
@@ -50,6 +52,8 @@ class StarGraph:
     def __post_init__(self) -> None:
         for name, least in (("degree", 1), ("length", 2), ("num_nodes", 1)):
             check_whole(name, getattr(self, name), least)
+        if self.num_nodes > MOST_NODES:
+            raise StarGraphError(f"num_nodes must be at most {MOST_NODES:,}, got {self.num_nodes}.")
         if self.nodes > self.num_nodes:
             raise StarGraphError(
                 f"G({self.degree},{self.length}) has {self.nodes} nodes, more than the {self.num_nodes} names; give "
@@ -128,7 +132,7 @@ class StarGraph:
         rows = np.empty((len(edges), self.row_length), np.int64)
         rows[:, : self.prompt_length - 3] = np.pad(
             edges, ((0, 0), (0, 0), (0, 1)), constant_values=self.num_nodes
-        ).reshape(len(edges), -1)
+        ).reshape(len(edges), self.prompt_length - 3)
         # The slash takes the place of the last bar.
         rows[:, self.prompt_length - 4 : self.prompt_length] = self._question(paths[:, 0], paths[:, -1])
         rows[:, self.prompt_length : -1] = paths

@@ -22,6 +22,7 @@ from hf_mech.star_graphs.parity import parity_graph, parity_rows
 from hf_mech.star_graphs.splits import Split, check_split, in_split, share_of
 
 _STREAM = zlib.crc32(b"star_graph")
+_NUMBERS = 2**26  # in memory for one draw: one for each graph and name
 _VAIN_DRAWS = 100  # as many draws without a graph of the split, and the split has none
 
 
@@ -127,7 +128,8 @@ class StarGraphSettings:
         kept: list[NDArray[np.int64]] = []
         missing, vain = count, 0
         while missing > 0:
-            rows = self._any(min(missing * parts // part + parts, ROWS_AT_A_TIME), dice)
+            most = min(ROWS_AT_A_TIME, max(1, _NUMBERS // self.num_nodes))
+            rows = self._any(min(missing * parts // part + parts, most), dice)
             kept.append(rows[in_split(self.graph, rows, split)][:missing])
             missing -= len(kept[-1])
             vain = 0 if len(kept[-1]) else vain + 1

@@ -55,8 +55,8 @@ def compare(
         JudgeError: the numbers of stories differ, a story is blank, or `answers` holds another comparison.
         LanguageModelError: the judge cannot be reached, or refuses; the answers before that are kept in `answers`.
     """
-    if repeats < 1:
-        raise StorySettingsError(f"repeats must be 1 or more, got {repeats}.")
+    if not isinstance(repeats, int) or repeats < 1:
+        raise StorySettingsError(f"repeats must be a whole number, 1 or more, got {repeats!r}.")
     if len(first) != len(second) or not first:
         raise JudgeError(
             f"Each story needs one of the other model to the same prompt, got {len(first)} and {len(second)} stories."
@@ -122,7 +122,7 @@ def _known(path: Path | None, keys: Sequence[str]) -> list[str]:
     """The answers in the file. A last line without its end, left by a kill, is removed."""
     if path is None or not path.exists():
         return []
-    text = path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8", errors="replace")  # another kind of file is refused as its first line
     whole = text[: text.rfind("\n") + 1]
     if whole != text:
         write_text_atomically(path, whole)
@@ -131,6 +131,8 @@ def _known(path: Path | None, keys: Sequence[str]) -> list[str]:
         try:
             entry = json.loads(line)
             place, key, answer = entry["number"], entry["key"], entry["answer"]
+            if not isinstance(answer, str):
+                raise TypeError(f"an answer is a text, got {answer!r}")
         except (ValueError, LookupError, TypeError) as error:
             raise JudgeError(f"Line {number + 1} of {path} is not an answer of a judge. Name another file.") from error
         if number >= len(keys) or (place, key) != (number, keys[number]):
@@ -138,7 +140,7 @@ def _known(path: Path | None, keys: Sequence[str]) -> list[str]:
                 f"{path} holds the answers of another comparison: other stories, repeats or settings of the judge, "
                 f"from line {number + 1} on. Name another file, or delete it to begin anew."
             )
-        known.append(str(answer))
+        known.append(answer)
     return known
 
 

@@ -73,3 +73,8 @@ def test_the_readme_prints_what_it_says():
         names: dict[str, object] = {}
         exec("\n".join(lines), names)
         assert repr(eval(last, names)) == printed
+
+
+def test_no_path_has_no_accuracy():
+    with pytest.raises(ValueError, match="needs a path at least, got none"):
+        load("path_accuracy").compute(predictions=[], references=[])

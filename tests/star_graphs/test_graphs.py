@@ -46,3 +46,12 @@ def test_a_row_is_a_star_and_its_path(degree: int, length: int, seed: int):
 def test_numbers_that_make_no_graph(numbers: tuple[int, int, int], says: str):
     with pytest.raises(StarGraphError, match=says):
         StarGraph(*numbers)
+
+
+def test_more_names_than_memory_holds_are_refused():
+    with pytest.raises(StarGraphError, match="num_nodes must be at most 100,000, got 1000000000"):
+        StarGraph(1, 1_000_000, num_nodes=10**9)
+
+
+def test_no_graph_is_a_row_of_none():
+    assert StarGraph().draw(0, np.random.default_rng(0)).shape == (0, 33)

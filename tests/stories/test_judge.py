@@ -138,9 +138,11 @@ def test_a_run_that_broke_off_goes_on_and_pays_for_no_answer_twice(server, judge
             arguments = {"first": [GOOD, BAD], "second": [BAD, GOOD], "answers": path, **other}
             with pytest.raises(JudgeError, match="answers of another comparison"):
                 compare(one_by_one, **arguments)
-    path.write_text("no JSON\n")
-    with pytest.raises(JudgeError, match=r"Line 1 of .*answers.jsonl is not an answer"):
-        compare(judge, [GOOD], [BAD], answers=path)
+    entry = json.dumps({"number": 0, "key": "", "answer": None})
+    for other in (b"no JSON\n", b"\xff\xfe\n", entry.encode() + b"\n"):
+        path.write_bytes(other)
+        with pytest.raises(JudgeError, match=r"Line 1 of .*answers.jsonl is not an answer"):
+            compare(judge, [GOOD], [BAD], answers=path)
 
 
 def ok(request):
@@ -214,8 +216,9 @@ def test_the_interval_solves_its_equation():
 def test_stories_that_cannot_be_compared(server, judge, arguments, error, said):
     with pytest.raises(error, match=said):
         compare(judge, *arguments)
-    with pytest.raises(StorySettingsError, match="repeats must be 1 or more, got 0"):
-        compare(judge, [GOOD], [BAD], repeats=0)
+    for repeats in (0, 1.5, "3"):
+        with pytest.raises(StorySettingsError, match=f"repeats must be a whole number, 1 or more, got {repeats!r}"):
+            compare(judge, [GOOD], [BAD], repeats=repeats)
     assert server.requests == []
     with pytest.raises(StorySettingsError, match=r"criterion must be one of grammar, .*, verdict, got 'length'"):
         Comparison(("a", "b"), (), {}).win_rate("length")

@@ -172,8 +172,8 @@ class Run(Settings):
         if trained > MOST_SEEN * self.final.graphs:
             raise SettingsError(
                 f"There are {self.final.graphs:,} graphs {self.graph} with --num_nodes {self.num_nodes}, and "
-                f"{trained:,} are trained: more than {MOST_SEEN:.0%} of the test would be training graphs. Give more names, or "
-                "fewer steps."
+                f"{trained:,} are trained: more than {MOST_SEEN:.0%} of the test would be training graphs. Give more "
+                "names, or fewer steps."
             )
 
     @property

@@ -44,6 +44,8 @@ class PathAccuracy(evaluate.Metric):
 
     def _compute(self, predictions: list[list[int]], references: list[list[int]]) -> dict[str, float]:
         pairs = list(zip(predictions, references, strict=True))
+        if not pairs:
+            raise ValueError("Path accuracy needs a path at least, got none; add predictions and references.")
         for number, (_, reference) in enumerate(pairs):
             _check(reference, number)
         nodes = sum(len(reference) for reference in references)
