@@ -352,7 +352,8 @@ class BeliefStateForCausalLM(BeliefStatePreTrainedModel, BeliefStateGeneration, 
         )
         states = outputs.last_hidden_state
         other = suffix_ids is not None or labels is not None
-        check_suffix_state(suffix_state, len(states), states.shape[2], self.config.use_backward, other)
+        reads = self.model.backward_encoder is not None
+        check_suffix_state(suffix_state, len(states), states.shape[2], reads, other)
         if output_prev_logits and self.text_head.prev is None:
             raise BeliefStateError("The model has no T_p (predict_previous=False); leave output_prev_logits out.")
         loss = None
