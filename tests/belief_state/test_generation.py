@@ -192,3 +192,10 @@ def test_misspelt_arguments_are_refused_by_name():
 
 def test_the_class_can_generate():
     assert BeliefStateForCausalLM.can_generate()
+
+
+def test_encoders_without_learned_positions_read_texts_of_any_length():
+    made = model("llama")
+    goal = tokens(1, made.config.n_positions + 5)
+    for how in ({}, {"num_rollouts": 2}):
+        assert made.generate(tokens(1, 4), suffix_ids=goal, **HOW, **how).shape[1] <= 10

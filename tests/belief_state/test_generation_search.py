@@ -210,8 +210,9 @@ def test_whether_texts_end_is_learned_with_gap_1():
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        ({"num_rollouts": 0}, "num_rollouts must be at least 1, got 0"),
-        ({"rollout_batch_size": 0}, "rollout_batch_size must be at least 1, got 0"),
+        ({"num_rollouts": 0}, "num_rollouts must be a whole number of at least 1, got 0"),
+        ({"num_rollouts": 2.5}, "num_rollouts must be a whole number of at least 1, got 2.5"),
+        ({"rollout_batch_size": 0}, "rollout_batch_size must be a whole number of at least 1, got 0"),
         ({"score_with": "both"}, "must be 'next' or 'previous', got 'both'"),
         ({"score_tokens": 0}, "score_tokens must be at least 1, got 0"),
         ({"suffix_ids": tokens(1, 3), "score_tokens": 2}, "leave score_tokens out"),

@@ -62,7 +62,7 @@ class BeliefStateGeneration(GenerationMixin):
         model: Any = self
         if suffix_ids is None:
             return model.model.empty_suffix(model.device)
-        check_suffix(model.config, suffix_ids, suffix_attention_mask)
+        check_suffix(model.config, suffix_ids, suffix_attention_mask, model.model.learned_positions[-1])
         sequences = suffixes_of(suffix_ids, suffix_attention_mask, model.config.end_token)
         first = (sequences.sequence >= 0).long().argmax(1)
         states = model.model.suffix_states(sequences)
@@ -187,8 +187,11 @@ class BeliefStateGeneration(GenerationMixin):
         return super().prepare_inputs_for_generation(input_ids, *args, inputs_embeds=inputs_embeds, **kwargs)
 
 
-def check_suffix(config: Any, suffix_ids: Tensor, mask: Tensor | None) -> None:
+def check_suffix(config: Any, suffix_ids: Tensor, mask: Tensor | None, limit: int | None) -> None:
     """Refuses suffixes that cannot be read.
+
+    Args:
+        limit: the number of positions that the backward encoder has learned; None without a limit.
 
     Raises:
         SuffixError: see [`BeliefStateGeneration.suffix_state`].
@@ -205,6 +208,5 @@ def check_suffix(config: Any, suffix_ids: Tensor, mask: Tensor | None) -> None:
     if suffix_ids.shape[1] == 0 or (mask is not None and not bool(mask.bool().any(1).all())):
         raise SuffixError("A suffix has no token; for the empty suffix give none, or the end token alone.")
     longest = suffix_ids.shape[1] if mask is None else int(mask.bool().sum(1).max())
-    limit = config.backward_encoder_config.max_position_embeddings
-    if longest + 1 > limit:  # with its end token
+    if limit is not None and longest + 1 > limit:  # with its end token
         raise SuffixError(f"The backward encoder reads {limit} tokens with the end token, got {longest}; shorten it.")

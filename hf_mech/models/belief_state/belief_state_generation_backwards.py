@@ -139,9 +139,10 @@ def _checked(model: Any, max_new_tokens: int, stop_at_end: bool | None) -> bool:
             "Sampling from a belief state needs B and T_p; this model lacks one (use_backward=False or "
             "predict_previous=False)."
         )
-    limit = model.config.backward_encoder_config.max_position_embeddings
-    if not 1 <= max_new_tokens < limit:
-        raise SearchError(f"max_new_tokens must be from 1 to {limit - 1}, got {max_new_tokens}.")
+    limit = model.model.learned_positions[-1]
+    if max_new_tokens < 1 or (limit is not None and max_new_tokens >= limit):
+        most = "" if limit is None else f" to {limit - 1}"
+        raise SearchError(f"max_new_tokens must be from 1{most}, got {max_new_tokens}.")
     return model.config.least_gap == 1 if stop_at_end is None else stop_at_end
 
 

@@ -198,8 +198,8 @@ class Setting:
             "rollout_batch_size": batch_size,
             "max_new_tokens": horizon,
         }.items():
-            if value < 1:
-                raise SearchError(f"{name} must be at least 1, got {value}.")
+            if not isinstance(value, int) or value < 1:
+                raise SearchError(f"{name} must be a whole number of at least 1, got {value!r}.")
         own = [type(one).__name__ for one in criteria if not isinstance(one, MaxLengthCriteria | EosTokenCriteria)]
         if own:
             raise SearchError(f"A search ends at max_new_tokens or the end token; leave out {own}.")

@@ -37,8 +37,8 @@ class Prompt:
         Raises:
             PrefixError: the whole text is longer than the forward encoder reads.
         """
-        limit = model.config.max_position_embeddings
-        if len(prefix) + horizon + len(goal) > limit:
+        limit = model.model.learned_positions[0]
+        if limit is not None and len(prefix) + horizon + len(goal) > limit:
             raise PrefixError(
                 f"The forward encoder reads {limit} tokens, got {len(prefix)} of the prefix, {horizon} new ones and "
                 f"{len(goal)} of the goal; shorten one of them."

@@ -112,7 +112,8 @@ class BeliefStateModel(BeliefStatePreTrainedModel):
         encoders = [encoder for encoder in (self.forward_encoder, self.backward_encoder) if encoder is not None]
         for encoder in encoders:
             encoder.set_input_embeddings(None)
-        self._limits = [learned_positions(encoder, encoder.config) for encoder in encoders]
+        #: The number of positions that each encoder has learned, None without a limit; F's first, B's last.
+        self.learned_positions = [learned_positions(encoder, encoder.config) for encoder in encoders]
         declare_targets(*(encoder.config.model_type for encoder in encoders))
         self.post_init()
 
@@ -132,7 +133,7 @@ class BeliefStateModel(BeliefStatePreTrainedModel):
         if self.backward_encoder is None:
             return None
         tokens, mask, positions = reversed_rows(sequences.tokens, sequences.sequence)
-        check_length(positions, tokens.shape[1], self._limits[-1], "suffix")
+        check_length(positions, tokens.shape[1], self.learned_positions[-1], "suffix")
         if mask is None:
             check_packing(self.backward_encoder.config, len(tokens))
         read = self.backward_encoder(
@@ -215,8 +216,8 @@ class BeliefStateModel(BeliefStatePreTrainedModel):
                 position_ids = position_ids.expand_as(real).masked_fill(~real, 0)
         elif position_ids is None and flat and attention_mask is not None:
             position_ids = (attention_mask.long().cumsum(1) - 1).clamp(min=0)[:, -embeds.shape[1] :]
-        if past is not None and (past == 0 or past + embeds.shape[1] > (self._limits[0] or 0)):
-            check_length(position_ids, past + embeds.shape[1], self._limits[0], "prefix")
+        if past is not None and (past == 0 or past + embeds.shape[1] > (self.learned_positions[0] or 0)):
+            check_length(position_ids, past + embeds.shape[1], self.learned_positions[0], "prefix")
         read = self.forward_encoder(
             inputs_embeds=embeds,
             attention_mask=attention_mask,
