@@ -13,8 +13,8 @@ Tokens = Sequence[int]
 
 def heads(model: Any, prefix: Tokens, suffix: Tokens) -> tuple[Tensor, Tensor | None]:
     """Logarithms of T_n and T_p given F(prefix) and B(suffix), each [vocabulary] (Eq. 1)."""
-    with_suffix = {"suffix_ids": torch.tensor([list(suffix)])} if suffix else {"output_prev_logits": model.config.predict_previous}
-    outputs = model(torch.tensor([list(prefix)]), **with_suffix)
+    empty = {"output_prev_logits": model.config.predict_previous}
+    outputs = model(torch.tensor([list(prefix)]), **({"suffix_ids": torch.tensor([list(suffix)])} if suffix else empty))
     before = outputs.prev_logits
     return outputs.logits[0, -1].log_softmax(-1), None if before is None else before[0, -1].log_softmax(-1)
 

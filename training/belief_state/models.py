@@ -35,7 +35,7 @@ def belief_state_model(run: Run) -> BeliefStateForCausalLM:
         use_backward=run.model != "bst_without_backward",
         **_tokens(run),
     )
-    return BeliefStateForCausalLM._from_config(config, attn_implementation=run.attention)
+    return BeliefStateForCausalLM(config)
 
 
 def gpt2_model(run: Run) -> GPT2LMHeadModel:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -36,6 +36,11 @@ class Together(Optimizer):
         for part in self.optimizers:
             part.step()
 
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Of each."""
+        for part in self.optimizers:
+            part.zero_grad(set_to_none)
+
     def state_dict(self) -> dict[str, Any]:
         """The states of the parts, in their order."""
         return {"parts": [part.state_dict() for part in self.optimizers]}
@@ -45,6 +50,40 @@ class Together(Optimizer):
         for part, state in zip(self.optimizers, state_dict["parts"], strict=True):
             part.load_state_dict(state)
         self._join()
+
+
+class MuonOfParts(Muon):
+    """Muon that orthogonalises the parts of a fused projection one by one, as if they were matrices of their own.
+
+    GPT-2 keeps queries, keys and values in one matrix; together they would share the directions of one step.
+
+    Args:
+        matrices: parameters, already on their device, and into how many equal parts of columns each is cut.
+        options: of `torch.optim.Muon`.
+    """
+
+    def __init__(self, matrices: Iterable[tuple[nn.Parameter, int]], **options: Any) -> None:
+        # The views share the parameters' memory, so a step of theirs changes the parameters.
+        self.views = [
+            (parameter, [nn.Parameter(part) for part in parameter.data.chunk(count, 1)])
+            for parameter, count in matrices
+        ]
+        super().__init__([part for _, parts in self.views for part in parts], **options)
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        """One step, from the gradients of the whole parameters."""
+        for parameter, parts in self.views:
+            if parameter.grad is not None:
+                for part, grad in zip(parts, parameter.grad.chunk(len(parts), 1), strict=True):
+                    part.grad = grad
+        super().step(closure)
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Also of the whole parameters."""
+        super().zero_grad(set_to_none)
+        for parameter, _ in self.views:
+            parameter.grad = None
 
 
 def make_optimizer(run: Run, model: nn.Module) -> Optimizer:
@@ -59,8 +98,8 @@ def make_optimizer(run: Run, model: nn.Module) -> Optimizer:
     if run.optimizer == "adamw":
         return AdamW(named.values(), **adamw)
     matrices = {name for name, parameter in named.items() if parameter.dim() == 2 and of_muon(name)}
-    muon = Muon(
-        [named[name] for name in named if name in matrices],
+    muon = MuonOfParts(
+        [(named[name], 3 if name.endswith("attn.c_attn.weight") else 1) for name in named if name in matrices],
         lr=run.muon_learning_rate,
         weight_decay=run.weight_decay,
         adjust_lr_fn="match_rms_adamw",

@@ -7,10 +7,10 @@ from copy import deepcopy
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.optim import SGD, AdamW
+from torch.optim import SGD, AdamW, Muon
 from torch.optim.lr_scheduler import LambdaLR
 
-from training.belief_state.optimizers import Together
+from training.belief_state.optimizers import MuonOfParts, Together
 
 
 def layers(seed: int = 0) -> nn.ModuleList:
@@ -63,3 +63,21 @@ def test_a_schedule_and_a_saved_state_reach_every_part() -> None:
 def test_a_closure_is_refused() -> None:
     with pytest.raises(ValueError, match=r"closure.*step\(\) without one"):
         optimizer_of(layers()).step(lambda: 0.0)
+
+
+def test_parts_of_a_matrix_take_the_steps_of_matrices_of_their_own() -> None:
+    torch.manual_seed(0)
+    whole, other = nn.Parameter(torch.randn(4, 12)), nn.Parameter(torch.randn(4, 3))
+    apart = [nn.Parameter(part.clone()) for part in (*whole.detach().chunk(3, 1), other.detach())]
+    options = {"lr": 0.1, "weight_decay": 0.01, "adjust_lr_fn": "match_rms_adamw"}
+    ours, theirs = MuonOfParts([(whole, 3), (other, 1)], **options), Muon(apart, **options)
+    inputs = torch.randn(4, 5, 4)
+    for given in inputs:
+        for matrices, optimizer in (([whole, other], ours), (apart, theirs)):
+            made = torch.cat([given @ matrix for matrix in matrices], 1)
+            made.sin().sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            assert all(matrix.grad is None for matrix in matrices)
+    assert torch.equal(whole, torch.cat(apart[:3], 1))
+    assert torch.equal(other, apart[3])
