@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 import torch
-from torch.optim import AdamW, Muon
+from torch.optim import AdamW
 from transformers import GPT2LMHeadModel
 
 from tests.training.belief_state.small import run_of, small
 from training.belief_state.models import forward_encoder, make_model, prompt_states
-from training.belief_state.optimizers import Together, make_optimizer
+from training.belief_state.optimizers import MuonOfParts, Together, make_optimizer
 from training.belief_state.settings import BASELINES, BELIEF_STATES
 
 
@@ -29,10 +29,13 @@ def test_baselines_are_stock(model: str) -> None:
     assert made.config.n_positions >= small(model).final.row_length
 
 
-def test_baselines_have_the_blocks_of_both_encoders() -> None:
-    """So a step of theirs costs at least as much as one of BST, whose backward encoder reads the path alone."""
+def test_the_blocks_of_baselines_take_as_much_computation() -> None:
+    """Blocks times tokens: BST's backward encoder reads the path alone, its forward encoder all of a row (App. C)."""
+    run = run_of("bst")
     bst, forward = (make_model(run_of(name)).config for name in ("bst", "forward_only"))
-    assert forward.n_layer == bst.encoder_config.n_layer + bst.backward_encoder_config.n_layer
+    ahead = bst.encoder_config.n_layer * run.final.row_length
+    back = bst.backward_encoder_config.n_layer * (run.final.length + 1)
+    assert forward.n_layer * run.final.row_length >= ahead + back
 
 
 @pytest.mark.parametrize("model", ["bst", "forward_only"])
@@ -58,15 +61,16 @@ def test_muon_has_the_matrices_of_the_blocks(model: str) -> None:
     optimizer = make_optimizer(small(model), made)
     assert isinstance(optimizer, Together)
     muon, adamw = optimizer.optimizers
-    assert isinstance(muon, Muon)
+    assert isinstance(muon, MuonOfParts)
     assert isinstance(adamw, AdamW)
     names = {id(parameter): name for name, parameter in made.named_parameters()}
-    of_muon = {names[id(parameter)] for group in muon.param_groups for parameter in group["params"]}
+    of_muon = {names[id(parameter)] for parameter, _ in muon.views}
     of_adamw = {names[id(parameter)] for group in adamw.param_groups for parameter in group["params"]}
     assert of_muon | of_adamw == set(names.values())
     assert not of_muon & of_adamw
     assert all(name.endswith("weight") and (".h." in name or "text_head" in name) for name in of_muon)
     assert not any("wte" in name or "wpe" in name or "embed" in name or "lm_head" in name for name in of_muon)
+    assert all(len(parts) == (3 if "c_attn" in names[id(matrix)] else 1) for matrix, parts in muon.views)
     assert len([name for name in of_muon if ".h." in name]) == 4 * (2 if model == "bst" else 1)
 
 
