@@ -55,7 +55,7 @@ def compare(
         JudgeError: the numbers of stories differ, a story is blank, or `answers` holds another comparison.
         LanguageModelError: the judge cannot be reached, or refuses; the answers before that are kept in `answers`.
     """
-    if not isinstance(repeats, int) or repeats < 1:
+    if type(repeats) is not int or repeats < 1:
         raise StorySettingsError(f"repeats must be a whole number, 1 or more, got {repeats!r}.")
     if len(first) != len(second) or not first:
         raise JudgeError(
