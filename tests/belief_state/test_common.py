@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 
 import torch
+from accelerate import Accelerator
 from torch.testing import assert_close
 from transformers import LlamaForCausalLM
 
@@ -46,3 +47,13 @@ def test_checkpointing_by_the_configuration_is_checkpointing():
         assert [*map(len, calls)] == [2, 3]  # once more in the backward pass; B reads the empty suffix besides
         for ours, theirs in zip(made.parameters(), plain.parameters(), strict=True):
             assert_close(ours.grad, theirs.grad)
+
+
+def test_a_model_that_accelerate_unwraps_generates():
+    """`unwrap_model(keep_fp32_wrapper=False)` leaves a forward without the decorators of its own."""
+    accelerator, tokens = Accelerator(mixed_precision="bf16", cpu=True), torch.tensor([[1, 2, 3]])
+    plain = model().float()
+    wanted = plain.generate(tokens, attention_mask=torch.ones_like(tokens), max_new_tokens=3, do_sample=False)
+    unwrapped = accelerator.unwrap_model(accelerator.prepare(plain), keep_fp32_wrapper=False)
+    found = unwrapped.generate(tokens, attention_mask=torch.ones_like(tokens), max_new_tokens=3, do_sample=False)
+    assert torch.equal(found, wanted)

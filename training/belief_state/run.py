@@ -100,7 +100,6 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
         return None
     began = time.perf_counter()
     trained = accelerator.unwrap_model(prepared, keep_fp32_wrapper=False).eval()
-    vars(trained).pop("forward", None)  # accelerate leaves one without the decorators of the class's own
     with accelerator.autocast():
         rows = held_out(run, run.eval_graphs)
         right = right_paths(run, trained, rows, job.options.eval_batch)

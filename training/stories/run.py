@@ -66,7 +66,6 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
         return None
     began = time.perf_counter()
     trained = accelerator.unwrap_model(model, keep_fp32_wrapper=False).eval()
-    vars(trained).pop("forward", None)  # accelerate leaves one without the decorators of the class's own
     with accelerator.autocast():
         loss = held_out_loss(run, trained, data, job.options.eval_batch)
         middles, rests = completions_of(run, trained, data, job.options.eval_batch)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor
 from transformers.generation import GenerationMixin
 
 from .belief_state_errors import PrefixError, SearchError, SuffixError
 from .belief_state_generation_backwards import BeliefSamples, sample_from_belief
 from .belief_state_rows import suffixes_of
-from .belief_state_search import SearchOutput, search, search_of_proposals
+from .belief_state_search import SearchOutput, search
 
 #: Ways of decoding that need another model, or layers with a head each, by the argument that asks for them.
 REFUSED = {
@@ -64,9 +63,7 @@ class BeliefStateGeneration(GenerationMixin):
             return model.model.empty_suffix(model.device)
         check_suffix(model.config, suffix_ids, suffix_attention_mask, model.model.learned_positions[-1])
         sequences = suffixes_of(suffix_ids, suffix_attention_mask, model.config.end_token)
-        first = (sequences.sequence >= 0).long().argmax(1)
-        states = model.model.suffix_states(sequences)
-        return states[torch.arange(len(states), device=states.device), first][:, None]
+        return sequences.first_of(model.model.suffix_states(sequences))
 
     def generate(
         self,
@@ -132,6 +129,7 @@ class BeliefStateGeneration(GenerationMixin):
             raise SearchError("do_sample=True needs proposals='sample'; the queue and the beams are greedy.")
         options = {
             "num_rollouts": num_rollouts,
+            "proposals": proposals,
             "score_with": score_with,
             "score_tokens": score_tokens,
             "stop_at_end": stop_at_end,
@@ -139,9 +137,7 @@ class BeliefStateGeneration(GenerationMixin):
         }
         # A call's own settings win over those of the checkpoint's generation_config.json.
         plainly = {"num_beams": 1, "num_return_sequences": 1, "do_sample": proposals == "sample"}
-        method = search if proposals == "queue" else search_of_proposals
-        options |= {} if proposals == "queue" else {"sample": proposals == "sample"}
-        return super().generate(inputs, *args, custom_generate=method, **{**kwargs, **plainly, **options})
+        return super().generate(inputs, *args, custom_generate=search, **{**kwargs, **plainly, **options})
 
     def sample_from_belief(self, states: Tensor, max_new_tokens: int, **options: Any) -> BeliefSamples:
         """Continuations of texts whose belief states alone are given (Theorem 2); see the function of this name.

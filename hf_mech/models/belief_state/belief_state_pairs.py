@@ -35,6 +35,11 @@ class Sequences:
         trained = self.trained.any(0)
         return max(int(trained.long().argmax()) - 1, 0)
 
+    def first_of(self, states: Tensor) -> Tensor:
+        """Of states [batch, length, size], those of each row's first token, [batch, 1, size]."""
+        first = (self.sequence >= 0).long().argmax(1)
+        return states[torch.arange(len(states), device=states.device), first][:, None]
+
     def after(self, begin: int) -> Sequences:
         """The columns from `begin` on. A suffix's state depends on none before it."""
         return Sequences(self.tokens[:, begin:], self.trained[:, begin:], self.sequence[:, begin:], self.end_token)

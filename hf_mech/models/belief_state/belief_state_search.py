@@ -98,6 +98,7 @@ def search(
     stopping_criteria: Any,
     generation_config: Any,
     num_rollouts: int = 120,
+    proposals: str = "queue",
     score_with: str | None = None,
     score_tokens: int | None = None,
     stop_at_end: bool | None = None,
@@ -106,40 +107,12 @@ def search(
 ) -> Tensor | SearchOutput:
     """Algorithm 1 as a decoding method of transformers: `generate(..., custom_generate=search)`.
 
-    `generate(..., num_rollouts=n)` calls it; see there for the arguments.
+    With other `proposals` than "queue", the candidates are those of beam search (Algorithm 2) or of sampling (Section
+    5.3). `generate(..., num_rollouts=n)` calls it; see there for the arguments.
 
     Raises:
         SearchError: fewer than one rollout, no room for new tokens, stopping criteria of the caller's own.
     """
-    setting = Setting.of(model, input_ids, generation_config, stopping_criteria, num_rollouts, rollout_batch_size)
-    stop = model.config.least_gap == 1 if stop_at_end is None else stop_at_end
-    found = []
-    for prefix, goal, state in rows_of(model, input_ids, model_kwargs):
-        prompt = Prompt.read(model, prefix, goal, state, setting.horizon)
-        score = Score.of(model, goal, score_with, score_tokens, setting.horizon)
-        end = model.config.end_token if stop else None
-        rollouts = Rollouts(model, prompt, setting.horizon, logits_processor, end, num_rollouts - 1)
-        done = priority_queue(rollouts, num_rollouts, rollout_batch_size)
-        priorities = torch.tensor([priority for priority, _ in done], dtype=torch.float64, device=prefix.device)
-        found.append(setting.scored(model, prompt, [tokens for _, tokens in done], priorities, score))
-    return setting.output(input_ids, found)
-
-
-def search_of_proposals(
-    model: Any,
-    input_ids: Tensor,
-    logits_processor: LogitsProcessorList,
-    stopping_criteria: Any,
-    generation_config: Any,
-    num_rollouts: int = 120,
-    score_with: str | None = None,
-    score_tokens: int | None = None,
-    stop_at_end: bool | None = None,
-    rollout_batch_size: int = 32,
-    sample: bool = False,
-    **model_kwargs: Any,
-) -> Tensor | SearchOutput:
-    """The same with the candidates of beam search (Algorithm 2) or of sampling in place of the queue (Section 5.3)."""
     setting = Setting.of(model, input_ids, generation_config, stopping_criteria, num_rollouts, rollout_batch_size)
     stop = model.config.least_gap == 1 if stop_at_end is None else stop_at_end
     end = model.config.end_token if stop else None
@@ -147,22 +120,37 @@ def search_of_proposals(
     for prefix, goal, state in rows_of(model, input_ids, model_kwargs):
         prompt = Prompt.read(model, prefix, goal, state, setting.horizon)
         score = Score.of(model, goal, score_with, score_tokens, setting.horizon)
-        said = GenerationMixin.generate(
-            model,
-            prefix[None],
-            attention_mask=torch.ones_like(prefix[None]),
-            suffix_state=state,
-            max_new_tokens=setting.horizon,
-            num_return_sequences=num_rollouts,
-            do_sample=sample,
-            num_beams=1 if sample else num_rollouts,
-            logits_processor=logits_processor,
-            eos_token_id=end,
-            pad_token_id=model.config.end_token,
-        )[:, len(prefix) :].tolist()
-        texts = [line[: line.index(end)] if end in line else line for line in said]
-        found.append(setting.scored(model, prompt, texts, None, score))
+        priorities = None
+        if proposals == "queue":
+            rollouts = Rollouts(model, prompt, setting.horizon, logits_processor, end, num_rollouts - 1)
+            done = priority_queue(rollouts, num_rollouts, rollout_batch_size)
+            texts = [tokens for _, tokens in done]
+            priorities = torch.tensor([priority for priority, _ in done], dtype=torch.float64, device=prefix.device)
+        else:
+            texts = decoded(model, prompt, setting, logits_processor, end, sample=proposals == "sample")
+        found.append(setting.scored(model, prompt, texts, priorities, score))
     return setting.output(input_ids, found)
+
+
+def decoded(
+    model: Any, prompt: Prompt, setting: Setting, logits_processor: LogitsProcessorList, end: int | None, sample: bool
+) -> list[list[int]]:
+    """Continuations by transformers' own decoding: samples, or as many beams (Algorithm 2)."""
+    prefix = prompt.prefix[None]
+    said = GenerationMixin.generate(
+        model,
+        prefix,
+        attention_mask=torch.ones_like(prefix),
+        suffix_state=prompt.suffix_state,
+        max_new_tokens=setting.horizon,
+        num_return_sequences=setting.rollouts,
+        do_sample=sample,
+        num_beams=1 if sample else setting.rollouts,
+        logits_processor=logits_processor,
+        eos_token_id=end,
+        pad_token_id=model.config.end_token,
+    )[:, prefix.shape[1] :].tolist()
+    return [line[: line.index(end)] if end in line else line for line in said]
 
 
 def rows_of(model: Any, input_ids: Tensor, kwargs: dict[str, Any]) -> Any:

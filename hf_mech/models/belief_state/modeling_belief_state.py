@@ -180,6 +180,7 @@ class BeliefStateModel(BeliefStatePreTrainedModel):
         use_cache: bool | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
+        return_dict: bool | None = None,
     ) -> BeliefStateModelOutput:
         """States of prefixes, and of suffixes if there are any.
 
@@ -317,6 +318,7 @@ class BeliefStateForCausalLM(BeliefStatePreTrainedModel, BeliefStateGeneration, 
         suffix_state: Tensor | None = None,  # [batch or 1, 1, hidden]
         logits_to_keep: int | Tensor = 0,
         num_items_in_batch: int | Tensor | None = None,
+        return_dict: bool | None = None,
     ) -> BeliefStateCausalLMOutput:
         """The logits of the next token, with a suffix also of the token before it, and the loss over all pairs.
 
@@ -331,6 +333,8 @@ class BeliefStateForCausalLM(BeliefStatePreTrainedModel, BeliefStateGeneration, 
             output_prev_logits: `prev_logits` without `suffix_ids` too, of the token before the empty suffix.
             logits_to_keep: compute logits for this many last tokens, or for these indices; 0 for all tokens.
             num_items_in_batch: the number of trained tokens of a batch whose gradients are accumulated.
+            return_dict: as in transformers. `can_return_tuple` reads it; it is named because accelerate's
+                `unwrap_model(keep_fp32_wrapper=False)` takes the decorators away, and `generate()` gives it.
 
         Raises:
             PairError: labels without any pair of a prefix and a suffix, or that do not fit the inputs; or
@@ -368,12 +372,8 @@ class BeliefStateForCausalLM(BeliefStatePreTrainedModel, BeliefStateGeneration, 
         suffix = outputs.suffix_hidden_state
         if suffix is None or suffix_ids is None:
             suffix = self.model.empty_suffix(states.device) if suffix_state is None else suffix_state
-        elif suffix_attention_mask is None:
-            suffix = suffix[:, :1]
-        else:  # the first token of each suffix; the added end token of an empty one
-            ids = suffixes_of(suffix_ids, suffix_attention_mask, self.config.end_token)
-            first = (ids.sequence >= 0).long().argmax(1)
-            suffix = suffix[torch.arange(len(states), device=states.device), first][:, None]
+        else:
+            suffix = suffixes_of(suffix_ids, suffix_attention_mask, self.config.end_token).first_of(suffix)
         kept = slice(-logits_to_keep, None) if isinstance(logits_to_keep, int) else logits_to_keep
         logits, before = self.text_head(states[:, kept], suffix, previous=suffix_ids is not None or output_prev_logits)
         return BeliefStateCausalLMOutput(
