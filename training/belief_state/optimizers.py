@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -9,7 +11,7 @@ import torch
 from torch import nn
 from torch.optim import AdamW, Muon, Optimizer
 
-from .settings import Run
+from .settings import BELIEF_STATES, Run
 
 
 class Together(Optimizer):
@@ -58,17 +60,19 @@ class MuonOfParts(Muon):
     GPT-2 keeps queries, keys and values in one matrix; together they would share the directions of one step.
 
     Args:
-        matrices: parameters, already on their device, and into how many equal parts of columns each is cut.
+        matrices: parameters, already on their device, into how many equal parts of columns each is cut, and the
+            learning rate of its parts.
         options: of `torch.optim.Muon`.
     """
 
-    def __init__(self, matrices: Iterable[tuple[nn.Parameter, int]], **options: Any) -> None:
-        # The views share the parameters' memory, so a step of theirs changes the parameters.
-        self.views = [
-            (parameter, [nn.Parameter(part) for part in parameter.data.chunk(count, 1)])
-            for parameter, count in matrices
-        ]
-        super().__init__([part for _, parts in self.views for part in parts], **options)
+    def __init__(self, matrices: Iterable[tuple[nn.Parameter, int, float]], **options: Any) -> None:
+        self.views, groups = [], defaultdict[float, list[nn.Parameter]](list)
+        for parameter, count, rate in matrices:
+            # The views share the parameters' memory, so a step of theirs changes the parameters.
+            parts = [nn.Parameter(part) for part in parameter.data.chunk(count, 1)]
+            self.views.append((parameter, parts))
+            groups[rate] += parts
+        super().__init__([{"params": parts, "lr": rate} for rate, parts in groups.items()], **options)
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
@@ -99,12 +103,25 @@ def make_optimizer(run: Run, model: nn.Module) -> Optimizer:
         return AdamW(named.values(), **adamw)
     matrices = {name for name, parameter in named.items() if parameter.dim() == 2 and of_muon(name)}
     muon = MuonOfParts(
-        [(named[name], 3 if name.endswith("attn.c_attn.weight") else 1) for name in named if name in matrices],
-        lr=run.muon_learning_rate,
+        (
+            (named[name], 3 if name.endswith("attn.c_attn.weight") else 1, run.muon_learning_rate * share(run, name))
+            for name in named
+            if name in matrices
+        ),
         weight_decay=run.weight_decay,
         adjust_lr_fn="match_rms_adamw",
     )
     return Together(muon, AdamW([named[name] for name in named if name not in matrices], **adamw))
+
+
+def share(run: Run, name: str) -> float:
+    """The share of Muon's learning rate that a matrix of this name has: less in later blocks of what reads the prompt.
+
+    Each block can find one more node of a path. If an early node is found in a late block, none is left for the next.
+    """
+    block = re.search(r"(?:forward_encoder|transformer)\.h\.(\d+)\.", name)
+    last = (run.layers if run.model in BELIEF_STATES else run.baseline_layers) - 1
+    return 1 - run.depth_decay * int(block[1]) / last if block and last else 1.0
 
 
 def of_muon(name: str) -> bool:

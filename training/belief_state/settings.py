@@ -40,14 +40,16 @@ _RECIPE: dict[str, Any] = {  # fixed in trials with other graphs than those of t
     "decay": 0.8,
 }
 _ONE_CORE: dict[str, Any] = _RECIPE | {
-    "layers": 6,  # with 5, some seeds never learn the last step of the chain
+    "layers": 8,  # with 5 or 6, some seeds never learn the last step of the chain
     "backward_layers": 2,
-    "baseline_layers": 7,  # more computation than both encoders, as B reads the path alone
-    "hidden": 128,
-    "heads": 4,
+    "baseline_layers": 9,  # more computation than both encoders, as B reads the path alone
+    "hidden": 96,
+    "heads": 3,
     "head_width": 256,
+    "depth_decay": 0.5,
     "batch_size": 64,
-    "decay": 0.35,  # the chain is learned before the rates fall, or never
+    "muon_learning_rate": 9e-3,
+    "decay": 0.3,  # the chain is learned before the rates fall, or never
 }
 
 
@@ -94,16 +96,18 @@ class Run(Settings):
             "eval_steps": 250,
             "mixed_precision": "bf16",
         },
-        "cpu": _ONE_CORE | {"steps": 2_700, "eval_steps": 150},
+        "cpu": _ONE_CORE | {"steps": 3_400, "eval_steps": 200},
         "cpu-long": _ONE_CORE
         | {  # hours of one core; the task grows over the first part of the training
+            "hidden": 128,  # tokens and positions are more than 96
+            "heads": 4,
             "steps": _of_graph({"g-2-5": 6_000, "g-5-5": 30_000, "g-2-20": 27_000}),
             "eval_steps": 500,
             "growth": _of_graph({"g-2-5": 0.0, "g-5-5": 0.4, "g-2-20": 0.5}),
             "first_degree": _of_graph({"g-2-5": 2, "g-5-5": 2, "g-2-20": 2}),
             "first_length": 5,
         },
-        "probes": _ONE_CORE | {"steps": 2_700, "eval_steps": 225, "probes": 12},
+        "probes": _ONE_CORE | {"steps": 3_400, "eval_steps": 200, "probes": 10},
     }
 
     graph: str = axis("the graphs G(d,l)", GRAPHS, default=["g-2-5"])
@@ -127,6 +131,12 @@ class Run(Settings):
     optimizer: str = option("muon: Muon for the blocks' matrices, AdamW for the rest", known=("adamw", "muon"))
     learning_rate: float = option("AdamW's learning rate", least=0)
     muon_learning_rate: float = option("Muon's learning rate", default=7e-3, least=0)
+    depth_decay: float = option(
+        "how much lower Muon's learning rate is in the last block than in the first, of what reads the prompt",
+        default=0.0,
+        least=0,
+        most=1,
+    )
     beta2: float = option("AdamW's second beta; the first is 0.9", least=0, most=1)
     weight_decay: float = option("weight decay of both", least=0)
     warmup_steps: int = option("steps over which the learning rates rise", least=0)

@@ -8,7 +8,7 @@ from torch.optim import AdamW
 from transformers import GPT2LMHeadModel
 
 from tests.training.belief_state.small import run_of, small
-from training.belief_state.models import forward_encoder, make_model, prompt_states
+from training.belief_state.models import SHARPER, forward_encoder, make_model, prompt_states
 from training.belief_state.optimizers import MuonOfParts, Together, make_optimizer
 from training.belief_state.settings import BASELINES, BELIEF_STATES
 
@@ -42,7 +42,7 @@ def test_the_blocks_of_baselines_take_as_much_computation() -> None:
 def test_tokens_and_positions_begin_orthogonal(model: str) -> None:
     torch.manual_seed(0)
     made = make_model(run_of(model))
-    rows = torch.cat([made.get_input_embeddings().weight, forward_encoder(made).wpe.weight])
+    rows = torch.cat([made.get_input_embeddings().weight, forward_encoder(made).wpe.weight / SHARPER])
     size = rows.shape[1]
     assert len(rows) < size
     torch.testing.assert_close(rows @ rows.T / size, torch.eye(len(rows)), atol=1e-5, rtol=0)
@@ -51,7 +51,7 @@ def test_tokens_and_positions_begin_orthogonal(model: str) -> None:
 def test_more_rows_than_the_width_has() -> None:
     made = make_model(run_of(graph="g-2-20"))
     tokens, positions = made.get_input_embeddings().weight, forward_encoder(made).wpe.weight
-    rows = torch.cat([tokens, positions])[: tokens.shape[1]]
+    rows = torch.cat([tokens, positions / SHARPER])[: tokens.shape[1]]
     torch.testing.assert_close(rows @ rows.T / rows.shape[1], torch.eye(rows.shape[1]), atol=1e-5, rtol=0)
 
 
@@ -72,6 +72,22 @@ def test_muon_has_the_matrices_of_the_blocks(model: str) -> None:
     assert not any("wte" in name or "wpe" in name or "embed" in name or "lm_head" in name for name in of_muon)
     assert all(len(parts) == (3 if "c_attn" in names[id(matrix)] else 1) for matrix, parts in muon.views)
     assert len([name for name in of_muon if ".h." in name]) == 4 * (2 if model == "bst" else 1)
+
+
+@pytest.mark.parametrize("model", ["bst", "forward_only"])
+def test_later_blocks_learn_slower(model: str) -> None:
+    run = small(model, layers=3, baseline_layers=3, depth_decay=0.5, muon_learning_rate=0.1)
+    made = make_model(run)
+    optimizer = make_optimizer(run, made)
+    assert isinstance(optimizer, Together)
+    muon = optimizer.optimizers[0]
+    assert isinstance(muon, MuonOfParts)
+    names = {id(parameter): name for name, parameter in made.named_parameters()}
+    rates = {id(part): group["lr"] for group in muon.param_groups for part in group["params"]}
+    for matrix, parts in muon.views:
+        name = names[id(matrix)]
+        block = int(name.split(".h.")[1][0]) if ".h." in name and "backward" not in name else 0
+        assert [rates[id(part)] for part in parts] == pytest.approx([(0.1, 0.075, 0.05)[block]] * len(parts))
 
 
 @pytest.mark.parametrize("model", ["bst", "forward_only"])

@@ -69,8 +69,9 @@ def test_parts_of_a_matrix_take_the_steps_of_matrices_of_their_own() -> None:
     torch.manual_seed(0)
     whole, other = nn.Parameter(torch.randn(4, 12)), nn.Parameter(torch.randn(4, 3))
     apart = [nn.Parameter(part.clone()) for part in (*whole.detach().chunk(3, 1), other.detach())]
-    options = {"lr": 0.1, "weight_decay": 0.01, "adjust_lr_fn": "match_rms_adamw"}
-    ours, theirs = MuonOfParts([(whole, 3), (other, 1)], **options), Muon(apart, **options)
+    options = {"weight_decay": 0.01, "adjust_lr_fn": "match_rms_adamw"}
+    ours = MuonOfParts([(whole, 3, 0.1), (other, 1, 0.2)], **options)
+    theirs = Muon([{"params": apart[:3], "lr": 0.1}, {"params": apart[3:], "lr": 0.2}], **options)
     inputs = torch.randn(4, 5, 4)
     for given in inputs:
         for matrices, optimizer in (([whole, other], ours), (apart, theirs)):
