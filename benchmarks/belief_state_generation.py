@@ -93,8 +93,11 @@ def searches(device: str, setting: dict[str, Any], runs: int) -> list[Measuremen
     made = model_of(SMALL, device)
     sides = {str(size): partial(search_of, made, ROLLOUTS, size) for size in ROLLOUT_BATCHES}
     found = {name: side() for name, side in sides.items()}
+    expected = found["1"].candidates
     for name, output in found.items():
-        if not torch.equal(output.candidates, found["1"].candidates):
+        assert output.candidates is not None
+        assert expected is not None
+        if not torch.equal(output.candidates, expected):
             raise AssertionError(f"The candidates of batches of {name} are not the listing's; nothing is timed.")
     seconds = take_turns(sides, runs)
     measured = []
