@@ -22,7 +22,7 @@ def make_model(run: Run, tokenizer: PreTrainedTokenizerFast) -> PreTrainedModel:
         longest = run.max_tokens + 4  # the sentinels
         return GPT2LMHeadModel(GPT2Config(n_positions=longest, loss_type="ForCausalLM", **sizes, **dropout))
     encoder = GPT2Config(n_positions=run.max_tokens + 1, **sizes, **dropout)
-    head = {"head_width": run.head_width, "least_gap": 1}
+    head = {"head_width": run.head_width, "least_gap": 1, "pairs_per_sequence": run.pairs_per_sequence or None}
     return BeliefStateForCausalLM(
         BeliefStateConfig(encoder_config=encoder, n_positions=run.max_tokens + 1, **sizes, **head)
     )

@@ -58,12 +58,13 @@ class Run(Settings):
             "heads": 4,
             "inner": 384,
             "head_width": 48,
-            "batch_size": 4,
-            "steps": _by_model(600, 2_400),
+            "batch_size": 8,
+            "steps": _by_model(2_000, 4_000),  # about the same time
             "learning_rate": 2e-3,
             "warmup_steps": 50,
             "scheduler": "cosine",
             "mixed_precision": "no",
+            "pairs_per_sequence": 1_024,  # of up to 33,000
         },
     }
 
@@ -76,6 +77,7 @@ class Run(Settings):
     inner: int = option("width of the feed-forward layers", least=1)
     head_width: int = option("width of the text head (bst)", least=1)
     batch_size: int = option("stories a step", least=1)
+    pairs_per_sequence: int = option("random pairs of each story in the loss (bst); 0: all", default=0, least=0)
     steps: int = option("training steps", least=1)
     learning_rate: float = option("AdamW's learning rate; the paper gives none for stories", least=0)
     weight_decay: float = option("AdamW's weight decay", default=0.1, least=0)

@@ -53,6 +53,14 @@ def test_the_papers_sizes(model: str, millions: int) -> None:
     assert made.num_parameters() / 1e6 == pytest.approx(millions, rel=0.025)
 
 
+def test_random_pairs_where_all_are_too_many() -> None:
+    """The paper takes all pairs; the preset for a laptop some of each story."""
+    for preset, pairs in (("paper", None), ("cpu", 1_024)):
+        with torch.device("meta"):
+            made = make_model(Run.of(preset, {}, model="bst", seed=0), Tokens())
+        assert made.config.pairs_per_sequence == pairs
+
+
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory):
     return load_stories(small(tmp_path_factory.mktemp("stories"), "bst"))
