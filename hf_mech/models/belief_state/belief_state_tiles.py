@@ -14,7 +14,7 @@ from .belief_state_ends import Ends
 from .belief_state_pairs import PairWeights, Sequences
 
 SIDE = 8  # of a tile; the larger, the fewer reads of a state, but the more empty places on the diagonal
-CPU_PAIRS = 2048  # the most pairs of a block on a CPU; larger blocks leave its cache
+CPU_PAIRS = 1024  # the most pairs of a block on a CPU; larger blocks leave its cache
 FULL = 0.75  # empty places of tiles are computed too if no more than a quarter of them is empty
 FAR = 2**60  # further than any key
 
