@@ -57,4 +57,5 @@ def style(axes: Axes, *, grid: Literal["x", "y", "both"] = "y", ticks: Literal["
     """
     axes.tick_params(labelsize=7.5, which=ticks)
     axes.grid(axis=grid, color=GRID, linewidth=0.6)
+    axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
