@@ -74,7 +74,7 @@ class BeliefStateGeneration(GenerationMixin):
         score_with: str | None = None,
         score_tokens: int | None = None,
         stop_at_end: bool | None = None,
-        rollout_batch_size: int = 32,
+        rollout_batch_size: int = 8,
         **kwargs: Any,
     ) -> Tensor | SearchOutput | Any:
         """transformers' `generate()` with two additions: a suffix, and Algorithm 1.

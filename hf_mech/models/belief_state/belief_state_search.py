@@ -102,7 +102,7 @@ def search(
     score_with: str | None = None,
     score_tokens: int | None = None,
     stop_at_end: bool | None = None,
-    rollout_batch_size: int = 32,
+    rollout_batch_size: int = 8,
     **model_kwargs: Any,
 ) -> Tensor | SearchOutput:
     """Algorithm 1 as a decoding method of transformers: `generate(..., custom_generate=search)`.
