@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from torch import nn
+from torch.optim import AdamW, Optimizer
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedModel, PreTrainedTokenizerFast
 
 from hf_mech.models.belief_state.configuration_belief_state import BeliefStateConfig
 from hf_mech.models.belief_state.modeling_belief_state import BeliefStateForCausalLM
 
+from ..engine.optimizers import in_a_block, muon_and_adamw
 from .settings import Run
 
 CLASSES: dict[str, type[PreTrainedModel]] = {"bst": BeliefStateForCausalLM, "fim": GPT2LMHeadModel}
@@ -26,3 +31,13 @@ def make_model(run: Run, tokenizer: PreTrainedTokenizerFast) -> PreTrainedModel:
     return BeliefStateForCausalLM(
         BeliefStateConfig(encoder_config=encoder, n_positions=run.max_tokens + 1, **sizes, **head)
     )
+
+
+def make_optimizer(run: Run, model: nn.Module) -> Optimizer:
+    """The run's optimizer for a model's parameters."""
+    named = dict(model.named_parameters())
+    adamw: dict[str, Any] = {"lr": run.learning_rate, "weight_decay": run.weight_decay}
+    if run.optimizer == "adamw":
+        return AdamW(named.values(), **adamw)
+    rates = {name: run.muon_learning_rate for name, parameter in named.items() if in_a_block(name, parameter)}
+    return muon_and_adamw(named, rates, **adamw)

@@ -19,7 +19,7 @@ from ..engine import Job, Outcome
 from ..engine.loop import Training
 from .completions import complete
 from .data import StoryBatches, StoryData, batch_of, layout_of, load_stories
-from .models import make_model
+from .models import make_model, make_optimizer
 from .settings import Run
 
 HELD_OUT_STORIES = 200
@@ -58,7 +58,7 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
     accelerator = Accelerator(mixed_precision=run.mixed_precision)
     set_seed(run.seed)
     model = accelerator.prepare(make_model(run, data.tokenizer)).train()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=run.learning_rate, weight_decay=run.weight_decay)
+    optimizer = make_optimizer(run, model)
     scheduler = get_scheduler(run.scheduler, optimizer, num_warmup_steps=run.warmup_steps, num_training_steps=run.steps)
     batches = StoryBatches(run, data)
     training = Training(accelerator, model, optimizer, scheduler, batches, run.steps, run.max_grad_norm or float("inf"))

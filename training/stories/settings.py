@@ -80,7 +80,11 @@ class Run(Settings):
     pairs_per_sequence: int = option("random pairs of each story in the loss (bst); 0: all", default=0, least=0)
     steps: int = option("training steps", least=1)
     learning_rate: float = option("AdamW's learning rate; the paper gives none for stories", least=0)
-    weight_decay: float = option("AdamW's weight decay", default=0.1, least=0)
+    optimizer: str = option(
+        "muon: Muon for the blocks' matrices, AdamW for the rest", default="adamw", known=("adamw", "muon")
+    )
+    muon_learning_rate: float = option("Muon's learning rate", default=7e-3, least=0)
+    weight_decay: float = option("weight decay of both", default=0.1, least=0)
     warmup_steps: int = option("steps over which the learning rate rises", least=0)
     scheduler: str = option("the schedule of the learning rate", known=SCHEDULERS)
     max_grad_norm: float = option("gradients are clipped to this norm", default=1.0, least=0)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.optim import SGD, AdamW, Muon
 from torch.optim.lr_scheduler import LambdaLR
 
-from training.belief_state.optimizers import MuonOfParts, Together
+from training.engine.optimizers import MuonOfParts, Together
 
 
 def layers(seed: int = 0) -> nn.ModuleList:
