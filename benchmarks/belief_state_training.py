@@ -5,7 +5,7 @@
 
 The shape of TinyStories: 256 tokens, all trained, a vocabulary of 1,000, states of 768, 8 heads; the text head has 3
 layers of 512. Two encoders of 6 layers stand against one of 12. Forward and backward pass and AdamW's step. `all pairs`
-is the paper's objective, `8192 pairs` a random quarter of it, and `32 pairs` shows the encoders alone. Sides take turns;
+is the paper's objective, `8192 pairs` a random quarter of it, and `32 pairs` the encoders alone. Sides take turns;
 ratios are turn by turn. Memory is the peak that a step adds to its process, parameters, gradients and AdamW's averages
 included. One thread on a CPU.
 """
