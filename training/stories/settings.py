@@ -60,7 +60,9 @@ class Run(Settings):
             "head_width": 48,
             "batch_size": 8,
             "steps": _by_model(2_000, 4_000),  # about the same time
+            "optimizer": "muon",  # learns as much as AdamW in less than half of the steps
             "learning_rate": 2e-3,
+            "muon_learning_rate": 1e-2,
             "warmup_steps": 50,
             "scheduler": "cosine",
             "mixed_precision": "no",
