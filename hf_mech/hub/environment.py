@@ -3,6 +3,7 @@
 import importlib.metadata
 import os
 import platform
+import re
 import shlex
 import subprocess
 import sys
@@ -110,6 +111,15 @@ def code_version(package_folder: str | os.PathLike[str] | None = None) -> str:
 def running_command() -> str:
     """The command line of this process, to be copied and run again, without secrets; the interpreter is `python`."""
     return shlex.join(["python", *redact_command(sys.orig_argv[1:])])
+
+
+def without_folders(command: str) -> str:
+    """The command as it is published: of an absolute path only the last name stays, as its folders are this machine's.
+
+    >>> without_folders("python train.py --output_dir=/home/me/runs --steps 5")
+    'python train.py --output_dir=runs --steps 5'
+    """
+    return re.sub(r"""(?<![^\s='"])/(?:[^\s'"/]+/)*([^\s'"/]+)""", r"\1", command)
 
 
 def _device(gpu: str | int | None) -> str:

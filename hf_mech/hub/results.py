@@ -20,7 +20,7 @@ from typing import Any
 
 from ..disk.files import write_text_atomically
 from ..redaction import redact
-from .environment import code_version, describe_machine, package_versions, running_command
+from .environment import code_version, describe_machine, package_versions, running_command, without_folders
 from .errors import ResultsError
 from .measurements import Measurement, PaperFigure
 from .validation import check_measurements, check_origin
@@ -32,7 +32,7 @@ class Results:
 
     Attributes:
         name: the checkpoint's or benchmark's name, that of its folder under `model_cards/`.
-        command: the command that ran.
+        command: the command that ran, without the folders of absolute paths.
         commit: the code's commit, see [`~hf_mech.hub.environment.code_version`].
         machine: `{"cpu": str, "gpu": str or None, "cores": int}`.
         versions: package to version, at least python, torch and transformers.
@@ -47,6 +47,10 @@ class Results:
     versions: dict[str, str]
     seconds: float
     results: list[Measurement] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.command, str):
+            self.command = without_folders(self.command)
 
     @classmethod
     def collect(

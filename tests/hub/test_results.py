@@ -37,6 +37,16 @@ def test_collect_fills_in_where_the_run_was_made() -> None:
     assert got.machine["cores"] >= 1
 
 
+def test_a_command_names_no_folders_of_this_machine(tmp_path: Path) -> None:
+    command = "python /opt/me/train.py --output_dir=/home/me/runs --data runs/rows --url https://a/b && python /b/c.py"
+    kept = "python train.py --output_dir=runs --data runs/rows --url https://a/b && python c.py"
+    got = Results.collect(
+        "toy", seconds=1.5, command=command, results=[measurement("task", None, {}, "accuracy", [1.0])]
+    )
+    assert got.command == kept
+    assert json.loads(got.save(tmp_path / "results.json").read_text())["command"] == kept
+
+
 def _changed(**changes: Any) -> Callable[[Results], Results]:
     return lambda results: dataclasses.replace(results, **changes)
 
