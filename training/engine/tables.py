@@ -54,10 +54,19 @@ def percent(figure: object, *, spread: bool = True) -> str:
         figure: a [`Measurement`] or a [`PaperFigure`].
         spread: whether a figure of one value also has its standard deviation.
     """
+    return _written(figure, 100, spread)
+
+
+def number(figure: object, *, spread: bool = True) -> str:
+    """The same for a figure that is not a share."""
+    return _written(figure, 1, spread)
+
+
+def _written(figure: object, scale: float, spread: bool) -> str:
     mean, std = getattr(figure, "mean", None), getattr(figure, "std", None)
     if mean is None:
         return ""
-    return f"{100 * mean:.1f}" + (f" ± {100 * (std or 0):.1f}" if spread else "")
+    return f"{scale * mean:.1f}" + (f" ± {scale * (std or 0):.1f}" if spread else "")
 
 
 def steps_in_words(steps: Iterable[int]) -> str:

@@ -16,14 +16,20 @@ from hf_mech.viz.split_scores import losses_figure
 
 from ..engine.card import Card, Checkpoint
 from ..engine.loop import POINTS
-from ..engine.tables import Table, percent
+from ..engine.tables import Table, number, percent
 from .models import CLASSES
 from .run import RunOutcome
 from .settings import MODELS
 
 DATASET = "hf_mech/stories"
 NAME = "belief-state-stories"
-MEASURES = {"joined": "joins, goal known", "continued": "agrees, goal unknown", "exact_match": "the story's own words"}
+SHARES = {
+    "joined": "joins, goal known",
+    "grammatical": "grammatical, goal known",
+    "continued": "agrees, goal unknown",
+    "exact_match": "the story's own words",
+}
+CONTRADICTIONS = "contradictions"
 _SHOWN = ("layers", "hidden", "heads", "inner", "batch_size", "steps", "learning_rate", "vocabulary", "eval_stories")
 
 
@@ -53,7 +59,7 @@ def _of_group(members: Sequence[RunOutcome]) -> list[Measurement]:
         "seeds": [outcome.settings.seed for outcome in members],
     }
     values: dict[str, list[Any]] = {
-        name: [getattr(one, name) for one in members] for name in (*MEASURES, "read", "held_out_loss", "seconds")
+        name: [getattr(one, name) for one in members] for name in (*SHARES, CONTRADICTIONS, "held_out_loss", "seconds")
     }
     return [measurement(DATASET, run.corpus, setting, name, of) for name, of in values.items() if None not in of]
 
@@ -64,15 +70,17 @@ def table(finished: Iterable[RunOutcome]) -> Table:
 
 
 def measures_table(measured: Iterable[Measurement]) -> Table:
-    """A row for each model: the measures of its completions in per cent."""
+    """A row for each model: the measures of its completions."""
     rows: dict[str, dict[str, Measurement]] = {}
     for entry in measured:
         rows.setdefault(json.dumps(entry.setting, sort_keys=True), {})[entry.metric] = entry
-    shown = Table(["model", "departures", *(f">{head}" for head in MEASURES.values()), ">parameters", ">seeds"])
+    heads = [*SHARES.values(), "contradictions a story", "parameters", "seeds"]
+    shown = Table(["model", "departures", *(f">{head}" for head in heads)])
     for cells in rows.values():
         own = next(iter(cells.values()))
         departures = ", ".join(f"{name} {value}" for name, value in own.setting["departures"].items())
-        figures = [percent(cells.get(name), spread=own.n > 1) for name in MEASURES]
+        figures = [percent(cells.get(name), spread=own.n > 1) for name in SHARES]
+        figures.append(number(cells.get(CONTRADICTIONS), spread=own.n > 1))
         shown.rows.append([own.setting["model"], departures, *figures, f"{own.setting['parameters']:,}", str(own.n)])
     return shown
 

@@ -37,7 +37,8 @@ class RunOutcome(Outcome[Run]):
     losses: list[float]  # training loss, the mean of each hundredth of the run's steps
     held_out_loss: float  # of the model's own objective, nats a token: the two models' do not compare
     joined: float | None  # goal known: stories of the grammar whose parts agree; None for other corpora
-    read: float | None  # goal known: the mean share of a story up to the first character outside the grammar
+    grammatical: float | None  # goal known: stories of the grammar, also with contradictions
+    contradictions: float | None  # goal known: the mean number in a story
     continued: float | None  # goal unknown: stories of the grammar whose parts agree
     exact_match: float  # goal known: completions with the words of the story
     completions: list[str]  # goal known
@@ -114,13 +115,15 @@ def outcome_of(run: Run, data: StoryData, middles: list[list[int]], rests: list[
     whole = [decode([*a, *b, *c]) for a, b, c in zip(rows["prefix_ids"], middles, rows["suffix_ids"], strict=True)]
     open_ended = [decode([*a, *b]) for a, b in zip(rows["prefix_ids"], rests, strict=True)]
     ours = run.corpus == "grammar"
+    known, unknown = (joins(whole), joins(open_ended)) if ours else (None, None)
     completions = [decode(ids) for ids in middles]
     return {
         "training_stories": len(data.train),
         "dropped": data.dropped,
-        "joined": joins(whole).joined if ours else None,
-        "read": joins(whole).read if ours else None,
-        "continued": joins(open_ended).joined if ours else None,
+        "joined": known and known.joined,
+        "grammatical": known and known.grammatical,
+        "contradictions": known and known.contradictions,
+        "continued": unknown and unknown.joined,
         "exact_match": exact_match(completions, [decode(ids) for ids in rows["middle_ids"]]),
         "completions": completions,
         "continuations": [decode(ids) for ids in rests],

@@ -57,16 +57,16 @@ class Run(Settings):
             "hidden": 96,
             "heads": 4,
             "inner": 384,
-            "head_width": 48,
+            "head_width": 96,
             "batch_size": 8,
-            "steps": _by_model(2_000, 4_000),  # about the same time
+            "steps": _by_model(4_000, 8_000),  # about the same time
             "optimizer": "muon",  # learns as much as AdamW in less than half of the steps
             "learning_rate": 2e-3,
             "muon_learning_rate": 1e-2,
             "warmup_steps": 50,
             "scheduler": "cosine",
             "mixed_precision": "no",
-            "pairs_per_sequence": 1_024,  # of up to 33,000
+            "pairs_per_sequence": 512,  # of up to 33,000
         },
     }
 
