@@ -25,7 +25,9 @@ def make_model(run: Run, tokenizer: PreTrainedTokenizerFast) -> PreTrainedModel:
     sizes |= {"vocab_size": len(tokenizer), **special}
     if run.model == "fim":
         longest = run.max_tokens + 4  # the sentinels
-        return GPT2LMHeadModel(GPT2Config(n_positions=longest, loss_type="ForCausalLM", **sizes, **dropout))
+        model = GPT2LMHeadModel(GPT2Config(n_positions=longest, **sizes, **dropout))
+        model.loss_type = "ForCausalLM"  # transformers finds it by a class's name, but not for this one
+        return model
     encoder = GPT2Config(n_positions=run.max_tokens + 1, **sizes, **dropout)
     head = {"head_width": run.head_width, "least_gap": 1, "pairs_per_sequence": run.pairs_per_sequence or None}
     return BeliefStateForCausalLM(
