@@ -1,4 +1,4 @@
-"""The whole pipeline: two models are trained and complete held-out stories, and a judge at an endpoint compares them."""
+"""The whole pipeline: two models are trained and complete held-out stories; a judge at an endpoint compares them."""
 
 from __future__ import annotations
 
