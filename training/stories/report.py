@@ -29,7 +29,10 @@ SHARES = {
     "continued": "agrees, goal unknown",
     "exact_match": "the story's own words",
 }
-CONTRADICTIONS = "contradictions"
+COUNTS = {
+    "contradictions": "contradictions a story, goal known",
+    "contradictions_unknown": "contradictions, goal unknown",
+}
 _SHOWN = ("layers", "hidden", "heads", "inner", "batch_size", "steps", "learning_rate", "vocabulary", "eval_stories")
 
 
@@ -59,7 +62,7 @@ def _of_group(members: Sequence[RunOutcome]) -> list[Measurement]:
         "seeds": [outcome.settings.seed for outcome in members],
     }
     values: dict[str, list[Any]] = {
-        name: [getattr(one, name) for one in members] for name in (*SHARES, CONTRADICTIONS, "held_out_loss", "seconds")
+        name: [getattr(one, name) for one in members] for name in (*SHARES, *COUNTS, "held_out_loss", "seconds")
     }
     return [measurement(DATASET, run.corpus, setting, name, of) for name, of in values.items() if None not in of]
 
@@ -74,13 +77,13 @@ def measures_table(measured: Iterable[Measurement]) -> Table:
     rows: dict[str, dict[str, Measurement]] = {}
     for entry in measured:
         rows.setdefault(json.dumps(entry.setting, sort_keys=True), {})[entry.metric] = entry
-    heads = [*SHARES.values(), "contradictions a story", "parameters", "seeds"]
+    heads = [*SHARES.values(), *COUNTS.values(), "parameters", "seeds"]
     shown = Table(["model", "departures", *(f">{head}" for head in heads)])
     for cells in rows.values():
         own = next(iter(cells.values()))
         departures = ", ".join(f"{name} {value}" for name, value in own.setting["departures"].items())
         figures = [percent(cells.get(name), spread=own.n > 1) for name in SHARES]
-        figures.append(number(cells.get(CONTRADICTIONS), spread=own.n > 1))
+        figures += [number(cells.get(name), spread=own.n > 1) for name in COUNTS]
         shown.rows.append([own.setting["model"], departures, *figures, f"{own.setting['parameters']:,}", str(own.n)])
     return shown
 

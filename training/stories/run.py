@@ -39,6 +39,7 @@ class RunOutcome(Outcome[Run]):
     joined: float | None  # goal known: stories of the grammar whose parts agree; None for other corpora
     grammatical: float | None  # goal known: stories of the grammar, also with contradictions
     contradictions: float | None  # goal known: the mean number in a story
+    contradictions_unknown: float | None  # goal unknown: the same
     continued: float | None  # goal unknown: stories of the grammar whose parts agree
     exact_match: float  # goal known: completions with the words of the story
     completions: list[str]  # goal known
@@ -123,6 +124,7 @@ def outcome_of(run: Run, data: StoryData, middles: list[list[int]], rests: list[
         "joined": known and known.joined,
         "grammatical": known and known.grammatical,
         "contradictions": known and known.contradictions,
+        "contradictions_unknown": unknown and unknown.contradictions,
         "continued": unknown and unknown.joined,
         "exact_match": exact_match(completions, [decode(ids) for ids in rows["middle_ids"]]),
         "completions": completions,

@@ -119,7 +119,7 @@ def test_the_baseline_runs_and_says_what_it_wrote(tmp_path: Path) -> None:
     assert outcome is not None
     assert len(outcome.completions) == len(outcome.continuations) == run.eval_stories
     assert 0 <= outcome.joined <= outcome.grammatical <= 1
-    assert outcome.contradictions >= 0
+    assert min(outcome.contradictions, outcome.contradictions_unknown) >= 0
     assert outcome.held_out_loss == pytest.approx(6.9, abs=0.3)  # a model that knows nothing: ln 1,000
     assert json.loads((tmp_path / run.name / "outcome.json").read_text())["exact_match"] == outcome.exact_match
     assert "fim" in EXPERIMENT.report.table([outcome]).markdown()
