@@ -75,6 +75,7 @@ def record(
     seed: int = 0,
     *,
     split: Split = "train",
+    max_steps: int = MAX_STEPS,
     num_proc: int | None = None,
     cache_dir: str | None = None,
     **options: Any,
@@ -90,6 +91,7 @@ def record(
         num_episodes: 1 or more.
         seed: of the recording, 0 or more.
         split: of the seeds; episodes of two splits never have the same seed.
+        max_steps: the most steps to wait for the end of an episode.
         num_proc: processes that play. Each of them has an environment of its own.
         cache_dir: the folder of the data, as in `load_dataset`.
         options: of `make_environment`.
@@ -99,14 +101,14 @@ def record(
 
     Raises:
         TrajectorySettingsError: a number of episodes out of its range.
-        EpisodeWithoutEndError: an episode of more than `MAX_STEPS` steps.
+        EpisodeWithoutEndError: an episode of more than `max_steps` steps.
         EnvironmentIdError, SpaceError, PolicyError, SeedError: see `make_environment`, `make_policy`, `episode_seed`.
     """
     check_whole("num_episodes", num_episodes, 1, MOST_EPISODES, TrajectorySettingsError)
     policy = make_policy(policy) if isinstance(policy, str) else policy
     episode_seed(seed, split, 0)  # wrong ones are refused before work starts
     features = environment_features(environment, options)
-    recording = Recording(environment, options, policy, seed, split, features.arrow_schema)
+    recording = Recording(environment, options, policy, seed, split, features.arrow_schema, max_steps)
     return built(recording.tables, list(range(num_episodes)), features, split, num_proc, cache_dir)
 
 
@@ -119,6 +121,7 @@ class Recording:
         policy: decides.
         seed, split: for [`episode_seed`].
         schema: of the rows.
+        max_steps: the most steps to wait for the end of an episode.
     """
 
     environment: str
@@ -127,12 +130,14 @@ class Recording:
     seed: int
     split: Split
     schema: pa.Schema
+    max_steps: int = MAX_STEPS
 
     def tables(self, numbers: Iterable[int]) -> Iterator[pa.Table]:
         """The rows of these episodes, one table an episode, all played in one environment."""
         with closing(make_environment(self.environment, **self.options)) as environment:
             for number in numbers:
-                episode = record_episode(environment, self.policy, episode_seed(self.seed, self.split, number))
+                seed = episode_seed(self.seed, self.split, number)
+                episode = record_episode(environment, self.policy, seed, self.max_steps)
                 yield table_of(episode, number, self.schema)
 
 
@@ -172,10 +177,8 @@ def built(
     )
     try:
         builder.download_and_prepare(num_proc=min(num_proc, len(items)) if num_proc else None)
-    except datasets.exceptions.DatasetGenerationError as error:
-        if isinstance(error.__cause__, ControlError):
-            raise error.__cause__ from None
-        raise
+    except _Failed as error:
+        raise error.args[0] from None
     return builder.as_dataset(split=split)
 
 
@@ -197,8 +200,15 @@ class _Builder(datasets.ArrowBasedBuilder):
         return [datasets.SplitGenerator(name=self.config.of, gen_kwargs={"items": self.config.items})]
 
     def _generate_tables(self, items: list[Any]) -> Iterator[tuple[Any, pa.Table]]:
-        for index, table in enumerate(self.config.tables(items)):
-            yield Key(0, index), table
+        try:
+            for index, table in enumerate(self.config.tables(items)):
+                yield Key(0, index), table
+        except ControlError as error:
+            raise _Failed(error) from error
+
+
+class _Failed(datasets.exceptions.DatasetGenerationError):
+    """Brings an error of ours out of `datasets`, which replaces all errors but its own, and out of a process."""
 
 
 __all__ = ["MAX_STEPS", "Recording", "built", "environment_features", "record", "record_episode"]
