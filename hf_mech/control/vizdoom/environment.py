@@ -60,6 +60,7 @@ class ViZDoomEnvironment(gymnasium.Env[NDArray[np.uint8], NDArray[np.int64]]):
         self._game: vizdoom.DoomGame | None = None
         self._drawn: NDArray[np.uint8] | None = None
         self._over, self._success = True, False
+        self.last_action: tuple[int, ...] = ()
 
     @property
     def game(self) -> vizdoom.DoomGame:
@@ -84,12 +85,14 @@ class ViZDoomEnvironment(gymnasium.Env[NDArray[np.uint8], NDArray[np.int64]]):
         self._game.set_seed(seed)
         self._engine_call(self._game.new_episode)
         self._over = self._success = False
+        self.last_action = (0,) * len(self.scenario.components)
         return self._observe(), {"is_success": False}
 
     def step(self, action: NDArray[np.int64]) -> tuple[NDArray[np.uint8], float, bool, bool, dict[str, Any]]:
         """One decision, kept for `frame_skip` steps of the engine."""
         if self._over:
             raise EpisodeError("The episode is over, or none has begun; call reset() first.")
+        self.last_action = tuple(int(choice) for choice in action)
         buttons = [press for row, choice in zip(self._presses, action, strict=True) for press in row[choice]]
         reward = self._engine_call(self.game.make_action, buttons, self.frame_skip)
         # The engine may pay for the goal one step before it ends the episode.

@@ -17,11 +17,12 @@ _FIELD = re.compile(r"(\w+)\s*=\s*([^;]+);")
 
 
 @cache
-def walls(scenario: str) -> NDArray[np.float64]:
+def walls(scenario: str, opaque: bool = False) -> NDArray[np.float64]:
     """The lines that stop a player.
 
     Args:
         scenario: its name in the vizdoom package.
+        opaque: only those that stop looks and bullets too.
 
     Returns:
         [walls, 2, 2]: the two ends of each, (x, y) in map units.
@@ -33,7 +34,7 @@ def walls(scenario: str) -> NDArray[np.float64]:
     blocks = [(kind, dict(_FIELD.findall(body))) for kind, body in _BLOCK.findall(text)]
     vertices = np.array([[float(v["x"]), float(v["y"])] for kind, v in blocks if kind == "vertex"])
     lines = [line for kind, line in blocks if kind == "linedef"]
-    solid = [line for line in lines if "sideback" not in line or line.get("blocking") == "true"]
+    solid = [line for line in lines if "sideback" not in line or (line.get("blocking") == "true" and not opaque)]
     return vertices[[[int(line["v1"]), int(line["v2"])] for line in solid]]
 
 

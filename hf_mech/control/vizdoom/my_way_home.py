@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from hf_mech.control.vizdoom.maps import walls
 from hf_mech.control.vizdoom.navigation import Navigator
-from hf_mech.control.vizdoom.pose import angle_to, pose
+from hf_mech.control.vizdoom.player import player
+from hf_mech.control.vizdoom.turning import LEFT, RIGHT, STILL
 
 if TYPE_CHECKING:
     import vizdoom
@@ -33,9 +34,9 @@ class MyWayHomeExpert:
 
     def __call__(self, observation: NDArray[Any], info: dict[str, Any]) -> NDArray[np.int64]:
         """(turn, walk)."""
-        here = pose(self._game)
-        off = angle_to(here, self._way.target(here.x, here.y))
-        turn = 0 if abs(off) < AIMED_WITHIN else 1 if off > 0 else 2
+        me = player(self._game)
+        off = me.angle_to(self._way.target(me.x, me.y))
+        turn = STILL if abs(off) < AIMED_WITHIN else LEFT if off > 0 else RIGHT
         return np.array([turn, int(abs(off) < WALK_WITHIN)])
 
 
