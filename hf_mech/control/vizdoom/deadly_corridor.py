@@ -12,10 +12,11 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from hf_mech.control.geometry.navigation import steer
+from hf_mech.control.geometry.sight import clear, exposed
 from hf_mech.control.vizdoom.maps import walls
 from hf_mech.control.vizdoom.player import Player, player
-from hf_mech.control.vizdoom.sight import clear, exposed
-from hf_mech.control.vizdoom.turning import LEFT, RIGHT, STILL, next_turn
+from hf_mech.control.vizdoom.turning import STILL, next_turn
 
 if TYPE_CHECKING:
     from hf_mech.control.vizdoom.environment import ViZDoomEnvironment
@@ -24,11 +25,12 @@ DANGER = {"ChaingunGuy": 2, "ShotgunGuy": 1, "Zombieman": 0}
 """The foes by their engine names, the most dangerous with the greatest number. Dead ones have other names."""
 RADIUS = 20.0  # half the width of a foe's box
 
-STAND, FORWARD, BACKWARD = 0, 1, 2
+STAND, BACKWARD = 0, 2
 FIRST_FIGHT = 100.0
 """The foes of the first fight see the player from the start; the expert backs up while it is west of here."""
 BEHIND = 40.0  # a foe so far behind the player is left alone
 MARGIN = 0.2  # degrees between the aim and the border of what shows
+AIMED_WITHIN, WALK_WITHIN = 5.0, 60.0  # degrees off the corridor's direction
 PATIENCE = 9  # decisions that aiming may take; the expert walks on if a foe needs more
 GLIDE = 4.0
 """The engine's steps from a decision to fire to the bullet; the player glides on meanwhile."""
@@ -82,8 +84,7 @@ class DeadlyCorridorExpert:
 
 def _along_corridor(me: Player) -> tuple[int, int]:
     """The turn and the walk towards the end of the corridor, in its middle."""
-    off = me.angle_to((me.x + 100, 0.0))
-    return STILL if abs(off) < 5 else LEFT if off > 0 else RIGHT, FORWARD if abs(off) < 60 else STAND
+    return steer(me.angle_to((me.x + 100, 0.0)), AIMED_WITHIN, WALK_WITHIN)
 
 
 __all__ = ["DeadlyCorridorExpert"]

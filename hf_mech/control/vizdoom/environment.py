@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import gymnasium
 import numpy as np
+import vizdoom
 from gymnasium.spaces import Box, MultiDiscrete
 from numpy.typing import NDArray
 
 from hf_mech.control.errors import EngineError, EnvironmentOptionError, EpisodeError, check_whole
 from hf_mech.control.policies import Policy
-from hf_mech.control.vizdoom.engine import start_engine
+from hf_mech.control.vizdoom.engine import FAILURES, start_engine
 from hf_mech.control.vizdoom.frames import NearestNeighbour
 from hf_mech.control.vizdoom.scenarios import SCENARIOS, Scenario
-
-if TYPE_CHECKING:
-    import vizdoom
 
 RENDERED = (120, 160)  # height and width of what the engine draws
 _MOST_SEED = 2**32
@@ -127,19 +125,15 @@ class ViZDoomEnvironment(gymnasium.Env[NDArray[np.uint8], NDArray[np.int64]]):
 
     def _engine_call(self, call: Any, *arguments: Any) -> Any:
         """Calls the engine, and says so if it is gone."""
-        import vizdoom
-
         try:
             return call(*arguments)
-        except (vizdoom.ViZDoomIsNotRunningException, vizdoom.ViZDoomUnexpectedExitException) as error:
+        except FAILURES as error:
             self.close()
             raise EngineError(
                 "The game engine ended by itself or was killed; the next reset() starts another one."
             ) from error
 
     def _settings(self) -> dict[str, Any]:
-        import vizdoom
-
         return {
             "available_buttons": [getattr(vizdoom.Button, button) for button in self.scenario.buttons],
             "screen_resolution": vizdoom.ScreenResolution.RES_160X120,

@@ -9,15 +9,17 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
+from hf_mech.control.geometry.navigation import Navigator, steer
 from hf_mech.control.vizdoom.maps import walls
-from hf_mech.control.vizdoom.navigation import Navigator
 from hf_mech.control.vizdoom.player import player
-from hf_mech.control.vizdoom.turning import LEFT, RIGHT, STILL
 
 if TYPE_CHECKING:
     import vizdoom
 
 VEST = (1040.0, -352.0)
+CLEARANCE = 20.0
+"""Map units between the way and the walls; the player's box is 16 to each side."""
+CELL = 8.0
 WALK_WITHIN = 40.0
 """Degrees: the expert walks while it turns if its target is no further to the side."""
 AIMED_WITHIN = 5.0
@@ -36,14 +38,13 @@ class MyWayHomeExpert:
         """(turn, walk)."""
         me = player(self._game)
         off = me.angle_to(self._way.target(me.x, me.y))
-        turn = STILL if abs(off) < AIMED_WITHIN else LEFT if off > 0 else RIGHT
-        return np.array([turn, int(abs(off) < WALK_WITHIN)])
+        return np.array(steer(off, AIMED_WITHIN, WALK_WITHIN))
 
 
 @cache
 def _navigator() -> Navigator:
     """One for all episodes of the process: what it finds out holds for all of them."""
-    return Navigator(walls("my_way_home"), VEST)
+    return Navigator(walls("my_way_home"), VEST, CLEARANCE, CELL)
 
 
 __all__ = ["MyWayHomeExpert"]

@@ -8,6 +8,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from hf_mech.control.geometry.sight import distances_to_walls
+
 Cell = tuple[int, int]
 _STEPS = [(i, j, math.hypot(i, j)) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]
 
@@ -25,9 +27,7 @@ class Navigator:
         cell: the width of a cell of the grid.
     """
 
-    def __init__(
-        self, walls: NDArray[np.float64], goal: tuple[float, float], clearance: float = 20.0, cell: float = 8.0
-    ) -> None:
+    def __init__(self, walls: NDArray[np.float64], goal: tuple[float, float], clearance: float, cell: float) -> None:
         self._cell = cell
         self._corner = walls.min((0, 1))
         shape = tuple(np.ceil((walls.max((0, 1)) - self._corner) / cell).astype(int) + 1)
@@ -92,22 +92,19 @@ class Navigator:
         return int(i), int(j)
 
 
-def distances_to_walls(points: NDArray[np.float64], walls: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The distance of each point to its nearest wall.
+def steer(off: float, aimed_within: float, walk_within: float) -> tuple[int, int]:
+    """The turn and the walk towards a target.
 
     Args:
-        points: [..., 2].
-        walls: [walls, 2, 2].
+        off: the degrees to turn to the left to face the target, -180 to 180.
+        aimed_within: no turn if it is off by less.
+        walk_within: walk, also while turning, if it is off by less.
 
     Returns:
-        [...].
+        The turn, 0 none, 1 left, 2 right, and the walk, 0 none, 1 forward.
     """
-    nearest = np.full(points.shape[:-1], np.inf)
-    for start, end in walls:
-        along = end - start
-        share = np.clip((points - start) @ along / (along @ along), 0, 1)
-        nearest = np.minimum(nearest, np.linalg.norm(points - start - share[..., None] * along, axis=-1))
-    return nearest
+    turn = 0 if abs(off) < aimed_within else 1 if off > 0 else 2
+    return turn, int(abs(off) < walk_within)
 
 
-__all__ = ["Navigator", "distances_to_walls"]
+__all__ = ["Navigator", "steer"]
