@@ -25,6 +25,12 @@ def register_environments() -> None:
             entry_point="hf_mech.control.vizdoom.environment:ViZDoomEnvironment",
             kwargs={"scenario": scenario},
         )
+    gymnasium.register(
+        f"{NAMESPACE}/Rooms-v0",
+        entry_point="hf_mech.control.rooms.environment:RoomsEnvironment",
+        max_episode_steps=200,
+    )
+    gymnasium.register(f"{NAMESPACE}/Doorway-v0", entry_point="hf_mech.control.doorway:DoorwayEnvironment")
 
 
 def make_environment(id: str, **options: Any) -> Environment:

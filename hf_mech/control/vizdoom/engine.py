@@ -11,15 +11,18 @@ import weakref
 from pathlib import Path
 from typing import Any
 
-from hf_mech.control.errors import EngineError, MissingExtraError
+import vizdoom
+
+from hf_mech.control.errors import EngineError
 from hf_mech.control.vizdoom import engine_guard
 
-try:
-    import vizdoom
-except ModuleNotFoundError as _error:
-    raise MissingExtraError("vizdoom", "vizdoom") from _error
-
 SCENARIO_FOLDER = Path(vizdoom.scenarios_path)
+FAILURES = (
+    vizdoom.ViZDoomErrorException,
+    vizdoom.ViZDoomIsNotRunningException,
+    vizdoom.ViZDoomUnexpectedExitException,
+)
+"""What the engine's library raises when the engine is gone."""
 _ENGINE = Path(vizdoom.__file__).with_name("vizdoom")
 
 
@@ -50,7 +53,7 @@ def start_engine(owner: object, name: str, settings: dict[str, Any]) -> vizdoom.
         if os.name == "posix":
             game.set_vizdoom_path(_guarded(folder))
         game.init()
-    except vizdoom.ViZDoomErrorException as error:
+    except FAILURES as error:
         finalizer()
         raise EngineError(f"The engine of {name} does not start: {error}") from error
     except BaseException:
@@ -78,4 +81,4 @@ def _guarded(folder: str) -> str:
     return str(program)
 
 
-__all__ = ["SCENARIO_FOLDER", "start_engine"]
+__all__ = ["FAILURES", "SCENARIO_FOLDER", "start_engine"]

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import importlib
+from typing import Any
 
 import gymnasium
 import numpy as np
+import vizdoom
 from gymnasium.spaces import Box, MultiDiscrete
 from numpy.typing import NDArray
 
 from hf_mech.control.errors import EngineError, EnvironmentOptionError, EpisodeError, check_whole
-from hf_mech.control.vizdoom.engine import start_engine
+from hf_mech.control.policies import Policy
+from hf_mech.control.vizdoom.engine import FAILURES, start_engine
 from hf_mech.control.vizdoom.frames import NearestNeighbour
 from hf_mech.control.vizdoom.scenarios import SCENARIOS, Scenario
-
-if TYPE_CHECKING:
-    import vizdoom
 
 RENDERED = (120, 160)  # height and width of what the engine draws
 _MOST_SEED = 2**32
@@ -57,7 +57,8 @@ class ViZDoomEnvironment(gymnasium.Env[NDArray[np.uint8], NDArray[np.int64]]):
         self._presses = _presses(self.scenario)
         self._game: vizdoom.DoomGame | None = None
         self._drawn: NDArray[np.uint8] | None = None
-        self._over = True
+        self._over, self._success = True, False
+        self.last_action: tuple[int, ...] = ()
 
     @property
     def game(self) -> vizdoom.DoomGame:
@@ -81,30 +82,33 @@ class ViZDoomEnvironment(gymnasium.Env[NDArray[np.uint8], NDArray[np.int64]]):
             seed = int(self.np_random.integers(_MOST_SEED))
         self._game.set_seed(seed)
         self._engine_call(self._game.new_episode)
-        self._over = False
+        self._over = self._success = False
+        self.last_action = (0,) * len(self.scenario.components)
         return self._observe(), {"is_success": False}
 
     def step(self, action: NDArray[np.int64]) -> tuple[NDArray[np.uint8], float, bool, bool, dict[str, Any]]:
         """One decision, kept for `frame_skip` steps of the engine."""
         if self._over:
             raise EpisodeError("The episode is over, or none has begun; call reset() first.")
+        self.last_action = tuple(int(choice) for choice in action)
         buttons = [press for row, choice in zip(self._presses, action, strict=True) for press in row[choice]]
         reward = self._engine_call(self.game.make_action, buttons, self.frame_skip)
-        truncated = self.game.is_episode_timeout_reached()
+        # The engine may pay for the goal one step before it ends the episode.
+        self._success = self._success or reward > self.scenario.goal_reward / 2
         self._over = self.game.is_episode_finished()
-        success = self._over and reward > self.scenario.goal_reward / 2
-        truncated = truncated and not success
-        return (
-            self._observe(),
-            reward * self.scenario.reward_scale,
-            self._over and not truncated,
-            truncated,
-            {"is_success": success},
-        )
+        truncated = self._over and not self._success and self.game.is_episode_timeout_reached()
+        scaled = reward * self.scenario.reward_scale
+        return self._observe(), scaled, self._over and not truncated, truncated, {"is_success": self._success}
 
     def render(self) -> NDArray[np.uint8] | None:
         """The last drawn frame [120, 160, 3], if `render_mode` is "rgb_array"."""
         return self._drawn if self.render_mode == "rgb_array" else None
+
+    def expert(self) -> Policy:
+        """The scripted expert of the scenario; it knows the map and where everything is."""
+        module, name = self.scenario.expert.split(":")
+        expert: Policy = getattr(importlib.import_module(module), name)()
+        return expert
 
     def close(self) -> None:
         """Ends the engine; more than once does no harm."""
@@ -121,19 +125,15 @@ class ViZDoomEnvironment(gymnasium.Env[NDArray[np.uint8], NDArray[np.int64]]):
 
     def _engine_call(self, call: Any, *arguments: Any) -> Any:
         """Calls the engine, and says so if it is gone."""
-        import vizdoom
-
         try:
             return call(*arguments)
-        except (vizdoom.ViZDoomIsNotRunningException, vizdoom.ViZDoomUnexpectedExitException) as error:
+        except FAILURES as error:
             self.close()
             raise EngineError(
                 "The game engine ended by itself or was killed; the next reset() starts another one."
             ) from error
 
     def _settings(self) -> dict[str, Any]:
-        import vizdoom
-
         return {
             "available_buttons": [getattr(vizdoom.Button, button) for button in self.scenario.buttons],
             "screen_resolution": vizdoom.ScreenResolution.RES_160X120,

@@ -8,6 +8,7 @@ TURN = ("TURN_LEFT", "TURN_RIGHT")
 WALK = ("MOVE_FORWARD", "MOVE_BACKWARD")
 STRAFE = ("MOVE_LEFT", "MOVE_RIGHT")
 ATTACK = ("ATTACK",)
+_HERE = __name__.rpartition(".")[0]
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,7 @@ class Scenario:
         reward_scale: what the engine's rewards are multiplied by.
         goal_reward: what the engine pays for the goal, before scaling.
         shows_objects: whether the engine reports where all objects are; costs a quarter of the speed.
+        expert: its class, "module:name".
     """
 
     name: str
@@ -27,6 +29,7 @@ class Scenario:
     reward_scale: float
     goal_reward: float
     shows_objects: bool
+    expert: str
 
     @property
     def action_sizes(self) -> tuple[int, ...]:
@@ -42,8 +45,22 @@ class Scenario:
 SCENARIOS = {
     scenario.name: scenario
     for scenario in (
-        Scenario("my_way_home", (TURN, WALK), 1.0, 1.0, shows_objects=False),
-        Scenario("deadly_corridor", (TURN, WALK, STRAFE, ATTACK), 0.01, 1000.0, shows_objects=True),
+        Scenario(
+            name="my_way_home",
+            components=(TURN, WALK),
+            reward_scale=1.0,
+            goal_reward=1.0,
+            shows_objects=False,
+            expert=f"{_HERE}.my_way_home:MyWayHomeExpert",
+        ),
+        Scenario(
+            name="deadly_corridor",
+            components=(TURN, WALK, STRAFE, ATTACK),
+            reward_scale=0.01,
+            goal_reward=1000.0,
+            shows_objects=True,
+            expert=f"{_HERE}.deadly_corridor:DeadlyCorridorExpert",
+        ),
     )
 }
 
