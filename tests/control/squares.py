@@ -17,19 +17,19 @@ class Squares(gymnasium.Env):
     """A row of squares of random colours, one of them bright, seen by a walker in the upper row.
 
     Args:
-        width: the number of squares.
+        width, height: of a frame; each column is a square.
         seconds: of a step, to make the environment slow.
         endless: whether the goal does not end the episode.
     """
 
-    def __init__(self, width: int = 12, seconds: float = 0.0, endless: bool = False) -> None:
-        self.width, self.seconds, self.endless = width, seconds, endless
-        self.observation_space = Box(0, 255, (8, width, 3), np.uint8)
+    def __init__(self, width: int = 12, height: int = 8, seconds: float = 0.0, endless: bool = False) -> None:
+        self.width, self.height, self.seconds, self.endless = width, height, seconds, endless
+        self.observation_space = Box(0, 255, (height, width, 3), np.uint8)
         self.action_space = MultiDiscrete([3, 2])
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict]:
         super().reset(seed=seed)
-        self.colours = self.np_random.integers(0, 200, (8, self.width, 3), np.uint8)
+        self.colours = self.np_random.integers(0, 200, (self.height, self.width, 3), np.uint8)
         self.place, self.goal = self.np_random.integers(self.width, size=2).tolist()
         self.colours[4:, self.goal] = 255
         return self.frame(), {}

@@ -60,7 +60,7 @@ def write_minari(
     with closing(make_environment(environment, **options)) as opened:
         # Beneath the wrapper that makes the actions MultiDiscrete.
         inner: Any = opened.env  # type: ignore[attr-defined]
-        observations, actions, specification = opened.observation_space, inner.action_space, inner.spec
+        observations, actions, specification = opened.observation_space, inner.action_space, _specification(inner)
     about = {"dataset_id": dataset_id, "minari_version": minari.__version__, **(metadata or {})}
     for name in ("author", "author_email"):
         if isinstance(about.get(name), str):
@@ -91,6 +91,14 @@ def _buffer(episode: Episode, space: gymnasium.Space[Any]) -> Any:
         "infos": {SUCCESS[0]: np.concatenate([[False], episode.success])},
     }
     return EpisodeBuffer(seed=None if episode.seed == UNKNOWN_SEED else int(episode.seed), **arrays)
+
+
+def _specification(environment: gymnasium.Env[Any, Any]) -> Any:
+    """What Minari makes the environment again with; None if a file cannot hold it, as when it was given as a class."""
+    try:
+        return environment.spec if environment.spec and environment.spec.to_json() else None
+    except (TypeError, ValueError):
+        return None
 
 
 def _new_folder(dataset_id: str) -> Path:

@@ -13,8 +13,8 @@ from typing import Any
 
 from hf_mech.control.data_errors import ShardError
 from hf_mech.control.errors import ControlError, MissingExtraError
-from hf_mech.control.parquet_shards import shard_bytes, shards_of, write_shard
-from hf_mech.control.trajectories import TrajectorySettings
+from hf_mech.control.generation.parquet_shards import shard_bytes, shards_of, write_shard
+from hf_mech.control.generation.trajectories import TrajectorySettings
 
 RETRIES = 10  # of a shard whose machine or process is lost; not for ever, since a shard may be what kills it
 

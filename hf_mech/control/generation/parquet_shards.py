@@ -12,8 +12,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet
 
+from hf_mech.control.generation.trajectories import TrajectorySettings
 from hf_mech.control.seeds import Split
-from hf_mech.control.trajectories import TrajectorySettings
 from hf_mech.disk.files import replacing
 from hf_mech.shards import SHARDS
 
