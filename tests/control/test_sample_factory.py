@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,7 @@ import pytest
 from hf_mech.control import make_environment
 from hf_mech.control.errors import PolicyError
 from hf_mech.control.sample_factory import SampleFactoryPolicy, policy
-from hf_mech.control.sample_factory.train import main, python_of, training_command
+from hf_mech.control.sample_factory.train import main, python_of, run, training_command
 from tests.control.environments import play
 
 SERVER = """
@@ -83,6 +85,17 @@ def test_the_training_command_names_the_environment_and_the_folder(tmp_path: Pat
     command = training_command(tmp_path, "deadly_corridor", 1000, 2, ["--device=cpu"])
     assert command[0] == str(python_of(tmp_path))
     assert {"--env=doom_deadly_corridor", "--train_for_env_steps=1000", "--device=cpu"} < set(command)
+
+
+def test_what_the_training_leaves_behind_is_ended(tmp_path: Path) -> None:
+    left = tmp_path / "left"
+    os.mkfifo(left)
+    code = f"import subprocess, sys; subprocess.Popen(['sleep', '600'], stdout=open({str(left)!r}, 'w')); sys.exit(3)"
+    with ThreadPoolExecutor() as threads:
+        # The pipe ends when the last process that could write into it has ended.
+        reading = threads.submit(left.read_text)
+        assert run([sys.executable, "-c", code]) == 3
+        assert reading.result(timeout=30) == ""
 
 
 def test_another_scenario_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,9 @@ continues the training. Options after `--` go to Sample Factory.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
+import signal
 import subprocess
 import sys
 import venv
@@ -50,6 +53,24 @@ def training_command(folder: Path, scenario: str, steps: int, workers: int, more
     ]
 
 
+def run(command: list[str]) -> int:
+    """Runs a command to its end, and ends all that it started: Sample Factory may leave engines behind.
+
+    Returns:
+        The command's exit status.
+    """
+    training = subprocess.Popen(command, start_new_session=True)
+    try:
+        return training.wait()
+    except KeyboardInterrupt:
+        training.send_signal(signal.SIGINT)  # it saves a checkpoint
+        return training.wait()
+    finally:
+        if os.name == "posix":
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(training.pid, signal.SIGKILL)
+
+
 def main(arguments: list[str] | None = None) -> None:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m hf_mech.control.sample_factory.train", description=__doc__)
@@ -62,7 +83,7 @@ def main(arguments: list[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     set_up(options.folder)
     command = training_command(options.folder, options.scenario, options.steps, options.workers, options.more)
-    raise SystemExit(subprocess.run(command).returncode)
+    raise SystemExit(run(command))
 
 
 if __name__ == "__main__":
