@@ -18,7 +18,7 @@ from tests.contract.case import ContractCase, Formula
 from .reference import tokens_reference
 
 SIZES = [3, 2, 4]
-FRAME = (1, 36, 36)
+FRAME = (3, 36, 36)
 
 
 def config(**changes: Any) -> MSATDecisionTransformerConfig:

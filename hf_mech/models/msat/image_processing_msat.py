@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from transformers.image_processing_utils import BaseImageProcessor, BatchFeature
 
+from .configuration_msat import MSATDecisionTransformerConfig
 from .msat_errors import FrameError
 
 CHANNELS = 3
@@ -18,8 +19,8 @@ class MSATImageProcessor(BaseImageProcessor):
 
     Args:
         size (`dict`, *optional*, defaults to `{"height": 72, "width": 128}`): height and width of the result.
-        do_resize (`bool`, *optional*, defaults to `True`): resize by nearest neighbour: the pixel whose centre is
-            nearest, as Pillow does. Without it, frames of another size are refused.
+        do_resize (`bool`, *optional*, defaults to `True`): resize by nearest neighbour, as Pillow does. Without it,
+            frames of another size are refused.
 
     Raises:
         FrameError: a size that is none.
@@ -44,6 +45,18 @@ class MSATImageProcessor(BaseImageProcessor):
         super().__init__(**kwargs)
         self.size = _size({"height": 72, "width": 128} if size is None else size)
         self.do_resize = do_resize
+
+    @classmethod
+    def of_config(cls, config: MSATDecisionTransformerConfig) -> MSATImageProcessor:
+        """The processor that makes a model's frames.
+
+        Raises:
+            FrameError: a model of vectors, or of frames that are not RGB.
+        """
+        if not config.reads_frames or config.state_shape[0] != CHANNELS:
+            raise FrameError(f"The model reads states {list(config.state_shape)}; the processor makes RGB frames.")
+        _, height, width = config.state_shape
+        return cls(size={"height": height, "width": width})
 
     def preprocess(
         self,
@@ -82,14 +95,17 @@ class MSATImageProcessor(BaseImageProcessor):
 
 
 def nearest(frame: np.ndarray, height: int, width: int) -> np.ndarray:
-    """A frame [height, width, ...] of another size; each pixel is the one whose centre is nearest, as in Pillow."""
+    """A frame [height, width, ...] of another size: each pixel is the one that its centre falls into, as in Pillow.
+
+    A centre that falls on an edge takes the later pixel; Pillow's rounding there depends on the size.
+    """
     rows, columns = (
-        ((np.arange(new) + 0.5) * old / new).astype(int) for new, old in zip((height, width), frame.shape, strict=False)
+        (2 * np.arange(new) + 1) * old // (2 * new) for new, old in zip((height, width), frame.shape, strict=False)
     )
     return frame[rows[:, None], columns]
 
 
-def _size(size: Mapping[str, int]) -> dict[str, int]:
+def _size(size: Any) -> dict[str, int]:
     if not isinstance(size, Mapping) or not {"height", "width"} <= set(size):
         raise FrameError(f'size must be {{"height": ..., "width": ...}}, got {size!r}.')
     found = {name: size[name] for name in ("height", "width")}

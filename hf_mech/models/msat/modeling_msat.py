@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from transformers import initialization as init
 from transformers.modeling_utils import PreTrainedModel
 from transformers.models.gpt2.modeling_gpt2 import GPT2Block, GPT2Model
-from transformers.utils import ModelOutput, can_return_tuple
+from transformers.utils import IMAGE_PROCESSOR_NAME, ModelOutput, can_return_tuple
 
 from .checkpoints import SafeCheckpoints
 from .configuration_msat import MSATDecisionTransformerConfig
+from .image_processing_msat import CHANNELS, MSATImageProcessor
 from .msat_acting import Acts
 from .msat_errors import CheckpointError
 from .msat_inputs import check_mask, check_states, real_actions, real_labels, real_returns, real_timesteps
@@ -188,6 +192,16 @@ class MSATDecisionTransformer(Acts, SafeCheckpoints, PreTrainedModel):
             labels = real_labels(labels, real, sizes, num_items_in_batch is not None)
             loss = component_loss(logits, labels, self.config.component_loss, num_items_in_batch)
         return MSATOutput(loss=loss, logits=logits, hidden_states=decoded.hidden_states, attentions=decoded.attentions)
+
+    def save_pretrained(
+        self, save_directory: str | os.PathLike[str], is_main_process: bool = True, *args: Any, **kwargs: Any
+    ) -> None:
+        """As in transformers; a model of RGB frames also saves their image processor, unless the folder has one."""
+        folder, config = Path(save_directory), self.config
+        wanted = config.reads_frames and config.state_shape[0] == CHANNELS
+        if is_main_process and wanted and not folder.is_file() and not (folder / IMAGE_PROCESSOR_NAME).exists():
+            MSATImageProcessor.of_config(config).save_pretrained(folder)
+        super().save_pretrained(save_directory, is_main_process, *args, **kwargs)
 
 
 __all__ = ["MSATDecisionTransformer", "MSATOutput"]
