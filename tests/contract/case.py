@@ -46,6 +46,7 @@ class ContractCase:
             it has any.
         padding: the value of padding in each of them.
         length_dim: the dimension of length in the inputs; 2 if they are [batch, choices, length, ...].
+        tokens_per_position: how many tokens the model makes of a position; attentions are between tokens.
         columns: the inputs that hold numbers of positions, as the labels of question answering do.
         position_outputs: the output's fields that are [batch, length, ...].
         row_outputs: the output's fields that are [batch, ...], one for a whole row.
@@ -70,6 +71,7 @@ class ContractCase:
     position_outputs: tuple[str, ...]
     row_outputs: tuple[str, ...] = ()
     length_dim: int = 1
+    tokens_per_position: int = 1
     columns: tuple[str, ...] = ()
     learning_rate: float = 1e-2
     bf16_tolerance: float = 0.05
@@ -131,8 +133,8 @@ class ContractCase:
         batches = [self.questions(1, length, seed) for seed, length in enumerate((5, 3, 7))]
         for batch in batches:
             batch.pop("attention_mask", None)
-            positions = torch.arange(batch["input_ids"].shape[self.length_dim]) + self.first_position
-            batch["position_ids"] = positions.expand_as(batch["input_ids"])
+            shape = batch[self.model_class.main_input_name].shape[: self.length_dim + 1]
+            batch["position_ids"] = (torch.arange(shape[-1]) + self.first_position).expand(shape)
         return batches
 
     def packed(self, sequences: list[Batch]) -> Batch:

@@ -29,7 +29,8 @@ def test_hidden_states_are_those_of_every_layer(case: ContractCase):
 def test_attentions_are_those_of_every_layer(case: ContractCase):
     found = outputs(case, output_attentions=True).attentions
     assert len(found) == getattr(case.config(), "num_hidden_layers", 1)
-    assert all(weights.shape[-1] == weights.shape[-2] == 5 for weights in found)
+    tokens = 5 * case.tokens_per_position
+    assert all(weights.shape[-1] == weights.shape[-2] == tokens for weights in found)
 
 
 @pytest.mark.feature("`return_dict=False`")

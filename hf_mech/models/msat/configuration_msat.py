@@ -1,0 +1,285 @@
+"""Configuration of the M-SAT Decision Transformer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from transformers.activations import ACT2FN
+from transformers.configuration_utils import PreTrainedConfig
+
+from .configs import strict_config
+from .msat_errors import ConfigurationError, SpaceError
+
+Activation = Literal["tanh", "relu", "gelu", "silu", "linear"]
+
+#: The published base's convolutions: channels, width of the kernel, stride.
+CONVOLUTIONS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
+#: The largest component and the most components: their sum is the width of a layer.
+LARGEST_COMPONENT, MOST_COMPONENTS = 100_000, 1_000
+#: The most numbers in one state.
+LARGEST_STATE = 10**8
+
+
+@strict_config(
+    ConfigurationError,
+    context_length=(1, 1_000_000),
+    max_timestep=(0, 100_000_000),
+    n_layer=(1, 1_000),
+    n_head=(1, 100_000),
+    n_embd=(1, 1_000_000),
+    n_inner=(1, 10_000_000),
+    state_layers=(1, 100),
+    action_layers=(1, 100),
+    embd_pdrop=(0, 1),
+    resid_pdrop=(0, 1),
+    attn_pdrop=(0, 1),
+    layer_norm_epsilon=(0, 1),
+    initializer_range=(0, 1000),
+    state_scale=(1e-30, 1e30),
+    return_scale=(1e-30, 1e30),
+)
+class MSATDecisionTransformerConfig(PreTrainedConfig):
+    r"""Sizes of an [`MSATDecisionTransformer`], how it makes tokens, and the environment it was made for.
+
+    Args:
+        action_tokenization (`str`, *optional*, defaults to `"multi_state"`): the tokens of a step's action.
+            `"single"`: one token of all components, the paper's baseline (Section 5.1.1). `"multi"`: one token a
+            component, MAT (Section 5.2.2). `"multi_state"`: one token a component, made from the component and the
+            step's state embedding, M-SAT (Sections 4.1 and 5.1.2, Appendix 7.1).
+        action_sizes (`list[int]`, *optional*, defaults to `[3, 3, 3, 2]`): the number of values of each component, as
+            gymnasium's `MultiDiscrete.nvec`. The default is Deadly Corridor's; My Way Home has `[3, 3]`.
+        state_shape (`list[int]`, *optional*, defaults to `[3, 72, 128]`): `[channels, height, width]` of frames, at
+            least 36 x 36, or `[features]` of vectors.
+        context_length (`int`, *optional*, defaults to 30): the most steps that the model sees at once. A step is
+            `tokens_per_step` tokens. The paper has 30 for My Way Home and 60 for Deadly Corridor.
+        positional_encoding (`bool`, *optional*, defaults to `True`): add an embedding of the episode's timestep to
+            every token of the step. Without it there is no encoding of positions at all (Section 5.2.1, "No PE").
+        max_timestep (`int`, *optional*, defaults to 1023): the last timestep of an episode that has an embedding. Not
+            read without `positional_encoding`. The base takes the longest episode of its data; both scenarios of the
+            paper end after 525 decisions.
+        component_prediction (`str`, *optional*, defaults to `"independent"`): `"independent"`, the paper's: all
+            components are predicted from the state's token, so they are independent given the context.
+            `"autoregressive"`: component i is predicted from the token of component i - 1, the first one from the
+            state's token, so any joint distribution can be expressed. Needs one token a component.
+        one_hot (`str`, *optional*, defaults to `"disjoint"`): the one-hot vector of a component (Appendix 7.1, whose
+            widths are lost). `"disjoint"`: as wide as all components together, and each component has columns of its
+            own, so a shared MLP knows which component it reads. `"overlapping"`: as wide as the largest component,
+            all begin at column 0; an MLP that is shared cannot tell components apart then. `"single"` always
+            concatenates the components' vectors.
+        action_mlp (`str`, *optional*, defaults to `"shared"`): one MLP for all components, as Appendix 7.1 speaks of
+            "the State-Action embedding MLP", or `"per_component"`.
+        action_layers (`int`, *optional*, defaults to 2): the linear layers of that MLP; the inner ones are `n_embd`
+            wide. The paper says MLP and no more. With one layer, state and action only add up before the activation.
+        action_activation (`str`, *optional*, defaults to `"tanh"`): follows each of these layers, the last too, as
+            Tanh follows every embedding of the base.
+        return_activation (`str`, *optional*, defaults to `"tanh"`): follows the linear embedding of the return-to-go,
+            as in the base; `"linear"` for none.
+        state_layers (`int`, *optional*, defaults to 2): the linear layers of the MLP that reads vectors, with ReLU
+            between them and Tanh at the end, as at the end of the base's CNN. Not read for frames.
+        state_scale (`float`, *optional*): states are multiplied by it. Defaults to 1/255 for frames, which must then
+            be integers from 0 to 255, and to 1 for vectors.
+        return_scale (`float`, *optional*, defaults to 1.0): returns-to-go are multiplied by it. Give the model the
+            environment's returns in training and in play, and scale here.
+        component_loss (`str`, *optional*, defaults to `"mean"`): the cross-entropies of a step's components are
+            averaged, so that the loss of any action space is about as large, or, with `"sum"`, added: the negative
+            log-likelihood of the step's action.
+        n_layer (`int`, *optional*, defaults to 8), n_head (`int`, *optional*, defaults to 8), n_embd (`int`,
+            *optional*, defaults to 128), n_inner (`int`, *optional*), activation_function (`str`, *optional*,
+            defaults to `"gelu"`), layer_norm_epsilon (`float`, *optional*, defaults to 1e-5), initializer_range
+            (`float`, *optional*, defaults to 0.02): the decoder, as in GPT-2. Layers and heads are the paper's
+            (Tables 4 and 5), the width is the base's.
+        embd_pdrop (`float`, *optional*, defaults to 0.1), resid_pdrop (`float`, *optional*, defaults to 0.1),
+            attn_pdrop (`float`, *optional*, defaults to 0.1): dropout, as in GPT-2. The paper has 0.1, 0.01, 0.1 for
+            My Way Home and 0.1, 0.1, 0.3 for Deadly Corridor.
+
+    Raises:
+        ConfigurationError: a value of a wrong type or outside its range, or values that contradict each other.
+
+    Example:
+
+    ```python
+    >>> from hf_mech.models.msat import MSATDecisionTransformerConfig
+
+    >>> config = MSATDecisionTransformerConfig(action_sizes=[3, 3], context_length=30)
+    >>> config.tokens_per_step, config.token_names([17])
+    (4, ['r17', 's17', 'a1_17', 'a2_17'])
+
+    ```
+    """
+
+    model_type = "msat_decision_transformer"
+    _auto_class = "AutoConfig"  # a saved checkpoint carries this code and loads without the package
+    attribute_map = {"hidden_size": "n_embd", "num_attention_heads": "n_head", "num_hidden_layers": "n_layer"}
+
+    # What transformers' GPT-2 blocks read besides, as in GPT-2.
+    scale_attn_weights = True
+    scale_attn_by_inverse_layer_idx = False
+    reorder_and_upcast_attn = False
+    add_cross_attention = False
+
+    action_tokenization: Literal["single", "multi", "multi_state"] = "multi_state"
+    action_sizes: list[int] | tuple[int, ...] = (3, 3, 3, 2)
+    state_shape: list[int] | tuple[int, ...] = (3, 72, 128)
+    context_length: int = 30
+    positional_encoding: bool = True
+    max_timestep: int = 1023
+    component_prediction: Literal["independent", "autoregressive"] = "independent"
+    one_hot: Literal["disjoint", "overlapping"] = "disjoint"
+    action_mlp: Literal["shared", "per_component"] = "shared"
+    action_layers: int = 2
+    action_activation: Activation = "tanh"
+    return_activation: Activation = "tanh"
+    state_layers: int = 2
+    state_scale: float | int | None = None
+    return_scale: float | int = 1.0
+    component_loss: Literal["mean", "sum"] = "mean"
+    n_layer: int = 8
+    n_head: int = 8
+    n_embd: int = 128
+    n_inner: int | None = None
+    activation_function: str = "gelu"
+    layer_norm_epsilon: float | int = 1e-5
+    initializer_range: float | int = 0.02
+    embd_pdrop: float | int = 0.1
+    resid_pdrop: float | int = 0.1
+    attn_pdrop: float | int = 0.1
+
+    def __post_init__(self, **kwargs: Any) -> None:
+        self.action_sizes, self.state_shape = list(self.action_sizes), list(self.state_shape)
+        super().__post_init__(**kwargs)
+
+    def validate_architecture(self) -> None:
+        """Refuses invalid values before any work starts."""
+        sizes, shape = self.action_sizes, self.state_shape
+        if not 1 <= len(sizes) <= MOST_COMPONENTS or not all(1 <= size <= LARGEST_COMPONENT for size in sizes):
+            raise ConfigurationError(
+                f"action_sizes must be 1 to {MOST_COMPONENTS} numbers from 1 to {LARGEST_COMPONENT}, one a component, "
+                f"got {_shortened(sizes)}."
+            )
+        if len(shape) not in (1, 3) or not all(number >= 1 for number in shape):
+            raise ConfigurationError(
+                "state_shape must be (channels, height, width) of frames or (features,) of vectors, all at least 1, "
+                f"got {_shortened(shape)}."
+            )
+        numbers = 1
+        for number in shape:
+            numbers *= number
+        if numbers > LARGEST_STATE:
+            raise ConfigurationError(f"state_shape {_shortened(shape)} has more than {LARGEST_STATE:,} numbers.")
+        if self.reads_frames and min(convolved(size) for size in shape[1:]) < 1:
+            raise ConfigurationError(
+                f"state_shape {list(shape)}: frames must be at least 36 x 36 for the three convolutions; resize them, "
+                "or give them as vectors."
+            )
+        if self.n_embd % self.n_head:
+            raise ConfigurationError(f"n_embd must be a multiple of n_head, got {self.n_embd} and {self.n_head}.")
+        if self.activation_function not in ACT2FN:
+            raise ConfigurationError(
+                f"activation_function must be one of transformers' activations, such as 'gelu' or 'relu', got "
+                f"{self.activation_function!r}."
+            )
+        if self.component_prediction == "autoregressive" and self.action_tokenization == "single":
+            raise ConfigurationError(
+                "component_prediction='autoregressive' needs a token for each component; set action_tokenization to "
+                "'multi' or 'multi_state', got 'single'."
+            )
+
+    # ---------------------------------------------------------------------------------------------- what follows
+
+    @property
+    def num_components(self) -> int:
+        """The components of an action, n."""
+        return len(self.action_sizes)
+
+    @property
+    def action_tokens(self) -> int:
+        """The tokens of a step's action: n, or 1 with `"single"`."""
+        return 1 if self.action_tokenization == "single" else self.num_components
+
+    @property
+    def tokens_per_step(self) -> int:
+        """The tokens of a step: its return-to-go, its state, its action."""
+        return 2 + self.action_tokens
+
+    @property
+    def reads_frames(self) -> bool:
+        """Whether states are frames, not vectors."""
+        return len(self.state_shape) == 3
+
+    @property
+    def scale_of_states(self) -> float:
+        """`state_scale`, or its default."""
+        if self.state_scale is None:
+            return 1 / 255 if self.reads_frames else 1.0
+        return float(self.state_scale)
+
+    def token_names(self, timesteps: Sequence[int]) -> list[str]:
+        """The names of the tokens of steps, in order, as in Appendix 7.6: r17, s17, a1_17, a2_17, ...
+
+        Args:
+            timesteps: of the steps in their episode.
+        """
+        actions = ["a"] if self.action_tokens == 1 else [f"a{i + 1}_" for i in range(self.action_tokens)]
+        return [f"{kind}{timestep}" for timestep in timesteps for kind in ("r", "s", *actions)]
+
+    # ------------------------------------------------------------------------------------------- the environment
+
+    def check_action_sizes(self, sizes: Sequence[int]) -> None:
+        """Raises SpaceError unless an environment's actions have these components and sizes."""
+        found = [int(size) for size in sizes]
+        if found != list(self.action_sizes):
+            raise SpaceError(
+                f"The environment's actions have the component sizes {found}, the model's {list(self.action_sizes)}: "
+                "the model was made for another scenario. Take the checkpoint of this scenario, or train one."
+            )
+
+    def check_state_shape(self, shape: Sequence[int]) -> None:
+        """Raises SpaceError unless an environment's observations fit `state_shape`.
+
+        Args:
+            shape: `[height, width, channels]` of frames, as environments give them, or `[features]`.
+        """
+        found = [int(size) for size in shape]
+        expected = list(self.state_shape)
+        if self.reads_frames:
+            expected = [*expected[1:], expected[0]]
+        if found != expected:
+            raise SpaceError(
+                f"The environment's observations have the shape {found}, the model's {expected} (height, width, "
+                "channels of frames). Take the checkpoint of this scenario, or make the environment with the frame "
+                "size that the model was trained on."
+            )
+
+    def check_spaces(self, observation_space: Any, action_space: Any) -> None:
+        """Raises SpaceError unless an environment's gymnasium spaces fit the model.
+
+        Args:
+            observation_space: a `Box` of frames [height, width, channels] or of vectors.
+            action_space: a `MultiDiscrete` or a `Discrete`.
+        """
+        sizes = getattr(action_space, "nvec", None)
+        if sizes is None and hasattr(action_space, "n"):
+            sizes = [action_space.n]
+        if sizes is None or getattr(observation_space, "shape", None) is None:
+            raise SpaceError(
+                "The model acts in environments with a Box of observations and MultiDiscrete or Discrete actions, got "
+                f"{observation_space} and {action_space}."
+            )
+        self.check_action_sizes(sizes)
+        self.check_state_shape(observation_space.shape)
+
+
+def convolved(size: int) -> int:
+    """The height or width of a frame after the three convolutions."""
+    for _, kernel, stride in CONVOLUTIONS:
+        size = (size - kernel) // stride + 1
+    return size
+
+
+def _shortened(numbers: Sequence[int]) -> str:
+    said = ", ".join(map(str, numbers[:8]))
+    return f"[{said}{', ...' if len(numbers) > 8 else ''}]"
+
+
+__all__ = ["MSATDecisionTransformerConfig"]

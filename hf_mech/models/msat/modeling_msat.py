@@ -1,0 +1,207 @@
+"""The M-SAT Decision Transformer: a Decision Transformer for multi-discrete actions, on transformers' GPT-2."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import initialization as init
+from transformers.modeling_utils import PreTrainedModel
+from transformers.models.gpt2.modeling_gpt2 import GPT2Block, GPT2Model
+from transformers.utils import IMAGE_PROCESSOR_NAME, ModelOutput, can_return_tuple
+
+from .checkpoints import SafeCheckpoints
+from .configuration_msat import MSATDecisionTransformerConfig
+from .image_processing_msat import CHANNELS, MSATImageProcessor
+from .msat_acting import Acts
+from .msat_errors import CheckpointError
+from .msat_inputs import check_mask, check_states, real_actions, real_labels, real_returns, real_timesteps
+from .msat_loss import component_loss, padded_logits
+from .msat_tokens import StepTokenizer
+
+
+@dataclass
+class MSATOutput(ModelOutput):
+    """The output of [`MSATDecisionTransformer`].
+
+    Args:
+        loss (`Tensor` of shape `()`, when `labels` are given): cross-entropy over components and real steps.
+        logits (`Tensor` of shape `[batch, steps, components, values]`): of each component's values, -inf at values
+            that a component does not have; `logits.argmax(-1)` are actions.
+        hidden_states (`tuple` of `Tensor` of shape `[batch, tokens, hidden]`, with `output_hidden_states=True`): the
+            tokens, and the output of every layer, the last one after the final layer norm.
+        attentions (`tuple` of `Tensor` of shape `[batch, heads, tokens, tokens]`, with `output_attentions=True` and
+            `attn_implementation="eager"`): of every layer; `config.token_names` names the tokens.
+    """
+
+    loss: Tensor | None = None
+    logits: Tensor | None = None
+    hidden_states: tuple[Tensor, ...] | None = None
+    attentions: tuple[Tensor, ...] | None = None
+
+
+class NoPositions(nn.Module):
+    """Stands for GPT-2's position embedding: adds nothing."""
+
+    def forward(self, position_ids: Tensor) -> Tensor:
+        """A zero of no dimensions."""
+        return torch.zeros((), device=position_ids.device)
+
+
+class MSATDecoder(GPT2Model):
+    """transformers' GPT-2 without embeddings of tokens and of positions: it reads `inputs_embeds`."""
+
+    config_class = MSATDecisionTransformerConfig
+
+    def __init__(self, config: MSATDecisionTransformerConfig) -> None:
+        super(GPT2Model, self).__init__(config)  # not GPT2Model's, which would make the embeddings
+        self.wpe = NoPositions()
+        self.drop = nn.Dropout(config.embd_pdrop)
+        self.h = nn.ModuleList([GPT2Block(config, layer_idx=i) for i in range(config.n_layer)])
+        self.ln_f = nn.LayerNorm(config.n_embd, eps=config.layer_norm_epsilon)
+        self.gradient_checkpointing = False
+        self.post_init()
+
+
+class MSATDecisionTransformer(Acts, SafeCheckpoints, PreTrainedModel):
+    r"""Predicts the action of every step from the returns-to-go, states and actions so far (Sections 3.2 and 4.1).
+
+    A step is the tokens return-to-go, state, and one for each component of its action (one for all of them with
+    `action_tokenization="single"`). `forward` trains on windows of episodes; `act` decides in environments.
+
+    Example:
+
+    ```python
+    >>> import torch
+    >>> from hf_mech.models.msat import MSATDecisionTransformer, MSATDecisionTransformerConfig
+
+    >>> sizes = {"action_sizes": [3, 2], "state_shape": [4], "n_embd": 16, "n_layer": 1, "n_head": 2}
+    >>> model = MSATDecisionTransformer(MSATDecisionTransformerConfig(**sizes, context_length=5)).eval()
+    >>> context = model.start_context(batch_size=2)  # two environments
+    >>> actions = model.act(torch.zeros(2, 4), context, returns_to_go=[1.8, 0.9])
+    >>> actions.shape, context.steps.tolist()
+    (torch.Size([2, 2]), [1, 1])
+
+    ```
+    """
+
+    config_class = MSATDecisionTransformerConfig
+    config: MSATDecisionTransformerConfig
+    base_model_prefix = "msat"
+    main_input_name = "states"
+    _auto_class = "AutoModel"  # a saved checkpoint carries this code and loads without the package
+    supports_gradient_checkpointing = True
+    accepts_loss_kwargs = True  # `Trainer` passes num_items_in_batch
+    _supports_sdpa = True
+    _supports_attention_backend = True
+    _no_split_modules = ["GPT2Block"]
+    _checkpoint_error = CheckpointError
+
+    def __init__(self, config: MSATDecisionTransformerConfig) -> None:
+        super().__init__(config)
+        self.tokenizer = StepTokenizer(config)
+        self.decoder = MSATDecoder(config)
+        self.heads = nn.ModuleList(nn.Linear(config.n_embd, size, bias=False) for size in config.action_sizes)
+        self.post_init()
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        """The decoder draws its own as GPT-2 does; heads, returns and timesteps begin small, as in the base.
+
+        Convolutions and MLPs keep the variance of what they read, so that tokens of all kinds differ from the start.
+        """
+        if isinstance(module, nn.Conv2d | nn.Linear):
+            small = any(module is part for part in (self.tokenizer.embed_return, *self.heads))
+            fan_in = module.weight[0].numel()
+            gain = 2.0 if isinstance(module, nn.Conv2d) else 1.0
+            init.normal_(module.weight, std=self.config.initializer_range if small else math.sqrt(gain / fan_in))
+            if module.bias is not None:
+                init.zeros_(module.bias)
+        elif isinstance(module, nn.Embedding):
+            init.normal_(module.weight, std=self.config.initializer_range)
+
+    def get_input_embeddings(self) -> nn.Module:
+        """The state encoder: adapters under gradient checkpointing let gradients begin there."""
+        return self.tokenizer.state_encoder
+
+    @can_return_tuple
+    def forward(
+        self,
+        states: Tensor,  # [batch, steps, *state_shape]
+        actions: Tensor,  # [batch, steps, components]
+        returns_to_go: Tensor,  # [batch, steps]
+        timesteps: Tensor | None = None,  # [batch, steps]
+        attention_mask: Tensor | None = None,  # [batch, steps]
+        labels: Tensor | None = None,  # [batch, steps, components]
+        num_items_in_batch: int | Tensor | None = None,
+        output_attentions: bool | None = None,
+        output_hidden_states: bool | None = None,
+        return_dict: bool | None = None,
+    ) -> MSATOutput:
+        """Predicts the action of every step; a step's own action is not seen by its prediction.
+
+        Args:
+            states: frames as integers from 0 to 255, or vectors; the model scales them.
+            actions: the number of each component's value. With `"autoregressive"`, a component is predicted from the
+                components before it.
+            returns_to_go: real numbers in the environment's units; the model scales them.
+            timesteps: the number of each step in its episode, wherever the window begins. Needed with positional
+                encoding.
+            attention_mask: 0 at padding, on either side.
+            labels: the actions to learn; -100 at components that are not trained. Padding is never trained.
+            num_items_in_batch: the labelled components of a batch whose gradients are accumulated.
+            output_attentions, output_hidden_states: as in transformers.
+            return_dict: as in transformers; `can_return_tuple` reads it.
+
+        Raises:
+            StateError, ActionError, ReturnError, TimestepError: inputs of another shape, type or range.
+            LengthError: more steps than `context_length`, or a mask that does not fit.
+        """
+        check_states(states, self.config, "batch, steps")
+        shape = (states.shape[0], states.shape[1])
+        check_mask(attention_mask, *shape, self.config.context_length)
+        real = None if attention_mask is None else attention_mask.bool()
+        sizes = list(self.config.action_sizes)
+        actions = real_actions(actions, shape, real, sizes)
+        returns_to_go = real_returns(returns_to_go, shape, real)
+        timesteps = real_timesteps(timesteps, shape, real, self.config)
+        if real is not None and states.is_floating_point():  # NaN would pass through any attention mask
+            states = states.masked_fill(~real.view(*shape, *[1] * len(self.config.state_shape)), 0)
+
+        per_step = self.config.tokens_per_step
+        decoded = self.decoder(
+            inputs_embeds=self.tokenizer(states, actions, returns_to_go, timesteps),
+            attention_mask=None if real is None else real.long().repeat_interleave(per_step, 1),
+            use_cache=False,
+            output_attentions=self.config.output_attentions if output_attentions is None else output_attentions,
+            output_hidden_states=(
+                self.config.output_hidden_states if output_hidden_states is None else output_hidden_states
+            ),
+        )
+        hidden = decoded.last_hidden_state.unflatten(1, (-1, per_step))
+        # The state is token 1 of a step; component i's token is 2 + i, so its predecessor's is 1 + i.
+        step = 1 if self.config.component_prediction == "autoregressive" else 0
+        logits = padded_logits([head(hidden[:, :, 1 + i * step]) for i, head in enumerate(self.heads)])
+        loss = None
+        if labels is not None:
+            labels = real_labels(labels, real, sizes, num_items_in_batch is not None)
+            loss = component_loss(logits, labels, self.config.component_loss, num_items_in_batch)
+        return MSATOutput(loss=loss, logits=logits, hidden_states=decoded.hidden_states, attentions=decoded.attentions)
+
+    def save_pretrained(
+        self, save_directory: str | os.PathLike[str], is_main_process: bool = True, *args: Any, **kwargs: Any
+    ) -> None:
+        """As in transformers; a model of RGB frames also saves their image processor, unless the folder has one."""
+        folder, config = Path(save_directory), self.config
+        wanted = config.reads_frames and config.state_shape[0] == CHANNELS
+        if is_main_process and wanted and not folder.is_file() and not (folder / IMAGE_PROCESSOR_NAME).exists():
+            MSATImageProcessor.of_config(config).save_pretrained(folder)
+        super().save_pretrained(save_directory, is_main_process, *args, **kwargs)
+
+
+__all__ = ["MSATDecisionTransformer", "MSATOutput"]

@@ -1,0 +1,171 @@
+"""Bad input is refused before work starts, by an error that says what was expected, what came, and what to do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+import torch
+
+from hf_mech.models.msat import (
+    ActionError,
+    ContextError,
+    LengthError,
+    MSATError,
+    ReturnError,
+    SpaceError,
+    StateError,
+    TimestepError,
+)
+
+from .contract import inputs
+from .models import FEATURES, model, steps
+
+FRAMES = {"state_shape": [3, 36, 36]}
+
+
+def refused(error: type[MSATError], match: str, changes: dict[str, Any], **options: Any) -> None:
+    """Every changed input, in forward."""
+    with pytest.raises(error, match=match):
+        model(**options)(**{**steps(2, 4), **changes})
+
+
+def test_another_number_of_components():
+    refused(
+        ActionError,
+        r"must have 3 components.*\[2, 4, 3\], got \[2, 4, 2\]",
+        {"actions": steps(2, 4)["actions"][..., :2]},
+    )
+    refused(ActionError, r"labels must have 3 components", {"labels": torch.zeros(2, 4, 1, dtype=torch.long)})
+
+
+@pytest.mark.parametrize("name", ["actions", "labels"])
+def test_a_value_that_a_component_does_not_have(name: str):
+    for value in (2, -1):
+        actions = steps(2, 4)["actions"]
+        actions[1, 3, 1] = value
+        said = rf"{name} hold {value} for component 1 at row 1, step 3; expected 0 to 1"
+        refused(ActionError, said, {name: actions})
+
+
+def test_actions_that_are_no_integers():
+    refused(ActionError, "must be integers.*float64", {"actions": steps(2, 4)["actions"].double()})
+
+
+def test_frames_of_another_size_or_kind():
+    batch = {name: tensor for name, tensor in inputs(2, 4, 0).items() if name != "labels"}
+    frames = batch.pop("states")
+    read = model(**FRAMES).float()
+    for wrong, said in (
+        (frames[..., :35], r"\[batch, steps, 3, 36, 36\], got \[2, 4, 3, 36, 35\].*image processor resizes"),
+        (frames.movedim(2, -1), "channels last; the image processor puts them first"),
+        (frames.float() / 255, "integers from 0 to 255, got torch.float32: the model scales them itself"),
+        (frames.int() * 2, "values from 0 to"),
+        (frames[:, 0], r"got \[2, 3, 36, 36\]"),
+    ):
+        with pytest.raises(StateError, match=said):
+            read(wrong, **batch)
+    assert read(frames.long(), **batch).logits.equal(read(frames, **batch).logits)
+
+
+def test_vectors_of_another_size():
+    refused(StateError, r"\[batch, steps, 5\], got \[2, 4, 4\]", {"states": torch.zeros(2, 4, 4)})
+
+
+def test_more_steps_than_a_context():
+    with pytest.raises(LengthError, match=r"7 steps.*context_length = 6"):
+        model()(**steps(1, 7))
+    refused(LengthError, r"\[batch, steps\] = \[2, 4\], got \[2, 12\]", {"attention_mask": torch.ones(2, 12)})
+
+
+def test_timesteps_beyond_the_last():
+    said = r"from 38 to 41; .*max_timestep = 40"
+    refused(TimestepError, said, {"timesteps": steps(2, 4)["timesteps"] + 38})
+    refused(TimestepError, "from -1 to 2", {"timesteps": steps(2, 4)["timesteps"] - 1})
+    refused(TimestepError, "give timesteps", {"timesteps": None})
+    refused(TimestepError, "integers, one for each step", {"timesteps": torch.zeros(2, 4)})
+    free = model(positional_encoding=False)
+    batch = steps(2, 4)
+    far = {**batch, "timesteps": batch["timesteps"] + 10**6}
+    assert torch.equal(free(**far).logits, free(**{**batch, "timesteps": None}).logits)
+
+
+def test_an_episode_longer_than_max_timestep_in_play():
+    acting = model(max_timestep=2)
+    context = acting.start_context()
+    for _ in range(3):
+        acting.act(torch.zeros(1, FEATURES), context, 1.0)
+    with pytest.raises(TimestepError, match="max_timestep = 2"):
+        acting.act(torch.zeros(1, FEATURES), context, 1.0)
+    acting.act(torch.zeros(1, FEATURES), context, 1.0, begins=[True])
+    assert context.timesteps.tolist() == [1]
+
+
+def test_returns_that_do_not_fit():
+    refused(ReturnError, r"one number for each step, \[2, 4\], got \[2, 1\]", {"returns_to_go": torch.ones(2, 1)})
+    refused(ReturnError, "not finite", {"returns_to_go": torch.full((2, 4), torch.inf)})
+
+
+@pytest.mark.parametrize(
+    ("error", "said", "changes"),
+    [
+        (StateError, r"\[rows, 5\], got \[2, 4\]", {"states": torch.zeros(2, 4)}),
+        (ContextError, "one for each of the 2 rows", {"states": torch.zeros(3, FEATURES)}),
+        (ContextError, "begins must be one for each", {"begins": [True]}),
+        (ContextError, "different numbers from 0 to 1", {"rows": [0, 2]}),
+        (ContextError, "different numbers from 0 to 1", {"rows": [0, 0]}),
+        (ContextError, "temperature must be above 0", {"do_sample": True, "temperature": 0.0}),
+        (ReturnError, "not finite", {"returns_to_go": float("nan")}),
+        (TimestepError, "max_timestep", {"timesteps": [0, 41]}),
+        (ActionError, "3 components", {"actions": torch.zeros(2, 2, dtype=torch.long)}),
+        (ActionError, "hold 4 for component 2 at row 1;", {"actions": torch.tensor([[0, 0, 0], [0, 0, 4]])}),
+    ],
+)
+def test_a_refused_decision_changes_nothing(error: type[MSATError], said: str, changes: dict[str, Any]):
+    acting = model()
+    context = acting.start_context(2)
+    acting.act(torch.zeros(2, FEATURES), context, 1.0)
+    before = context.tokens.clone()
+    plain = {"states": torch.zeros(2, FEATURES), "returns_to_go": 1.0, "begins": [True, True]}
+    with pytest.raises(error, match=said):
+        acting.act(context=context, **{**plain, **changes})
+    assert context.steps.tolist() == context.timesteps.tolist() == [1, 1]
+    assert torch.equal(context.tokens, before)
+
+
+def test_a_context_that_cannot_be():
+    acting = model()
+    with pytest.raises(ContextError, match=r"stride must be from 1 to context_length = 6, got 7"):
+        acting.start_context(stride=7)
+    with pytest.raises(ContextError, match="at least 1, got 0"):
+        acting.start_context(0)
+    with pytest.raises(ContextError, match="another model"):
+        acting.act(torch.zeros(1, FEATURES), model(context_length=5).start_context(), 1.0)
+    with pytest.raises(ContextError, match=r"the model torch\.float32"):
+        model().float().act(torch.zeros(1, FEATURES), acting.start_context(), 1.0)
+
+
+def test_a_checkpoint_of_another_scenario():
+    config = model(action_sizes=[3, 3], **FRAMES).config
+    config.check_action_sizes([3, 3])
+    config.check_action_sizes(np.array([3, 3]))
+    with pytest.raises(SpaceError, match=r"sizes \[3, 3, 3, 2\], the model's \[3, 3\]: .*another scenario"):
+        config.check_action_sizes((3, 3, 3, 2))
+    with pytest.raises(SpaceError, match=r"\[72, 128, 3\], the model's \[36, 36, 3\]"):
+        config.check_state_shape((72, 128, 3))
+
+
+def test_the_spaces_of_an_environment():
+    frames = gymnasium.spaces.Box(0, 255, (36, 36, 3), np.uint8)
+    config = model(action_sizes=[3, 3], **FRAMES).config
+    config.check_spaces(frames, gymnasium.spaces.MultiDiscrete([3, 3]))
+    model(action_sizes=[4]).config.check_spaces(gymnasium.spaces.Box(-1, 1, (5,)), gymnasium.spaces.Discrete(4))
+    for observations, actions in (
+        (frames, gymnasium.spaces.MultiDiscrete([3, 3, 2])),
+        (frames, gymnasium.spaces.Box(-1, 1, (2,))),
+        (gymnasium.spaces.Box(-1, 1, (5,)), gymnasium.spaces.MultiDiscrete([3, 3])),
+    ):
+        with pytest.raises(SpaceError):
+            config.check_spaces(observations, actions)
