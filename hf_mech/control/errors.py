@@ -1,0 +1,73 @@
+"""Errors of environments and policies. Each message names the fault and its remedy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+class ControlError(ValueError):
+    """Base of all errors of environments, policies and their data."""
+
+
+class MissingExtraError(ControlError, ImportError):
+    """A package that an extra of hf-mech installs is missing."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(f"{package} is not installed. Run: pip install 'hf-mech[{extra}]'")
+
+
+class EnvironmentIdError(ControlError):
+    """No environment has that id, or its package is not imported."""
+
+
+class EnvironmentOptionError(ControlError):
+    """An option of an environment that does not exist or is out of its range."""
+
+
+class SpaceError(ControlError):
+    """An action or observation space that decision transformers of hf_mech cannot use."""
+
+
+class ActionError(ControlError):
+    """An action with the wrong number of components, or with a value out of its component's range."""
+
+
+class EpisodeError(ControlError):
+    """A step without an episode: before the first `reset`, or after the end of the episode."""
+
+
+class PolicyError(ControlError):
+    """No such policy, a policy that the environment does not have, or a setting out of its range."""
+
+
+class SeedError(ControlError):
+    """A seed, a split or the number of an episode out of its range."""
+
+
+class EngineError(ControlError):
+    """The game engine cannot be started, or it ended by itself."""
+
+
+def check_whole(name: str, value: Any, least: int, most: int | None, error: type[ControlError]) -> None:
+    """Raises the error if the value is not a whole number, or is not in `least` to `most`."""
+    expected = f"a whole number, {least} or more" if most is None else f"a whole number, {least} to {most}"
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value < least or (most is not None and value > most):
+        raise error(f"{name} must be {expected}, got {value!r}.")
+
+
+__all__ = [
+    "ActionError",
+    "ControlError",
+    "EngineError",
+    "EnvironmentIdError",
+    "EnvironmentOptionError",
+    "EpisodeError",
+    "MissingExtraError",
+    "PolicyError",
+    "SeedError",
+    "SpaceError",
+    "check_whole",
+]

@@ -1,0 +1,214 @@
+"""Recording episodes of any environment as a data set."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+
+import datasets
+import gymnasium
+import numpy as np
+import pyarrow as pa
+from datasets.builder import Key
+
+from hf_mech.control.data_errors import EpisodeWithoutEndError, TrajectorySettingsError
+from hf_mech.control.environments import make_environment
+from hf_mech.control.episodes import Episode
+from hf_mech.control.errors import ControlError, check_whole
+from hf_mech.control.policies import Policy, PolicyName, make_policy
+from hf_mech.control.rows import features_of, table_of
+from hf_mech.control.seeds import MOST_EPISODES, Split, episode_seed
+
+MAX_STEPS = 100_000
+_POLICY_STREAM = 1  # apart from the environment's own stream, which the seed alone begins
+
+
+def record_episode(
+    environment: gymnasium.Env[Any, Any], policy: Policy, seed: int, max_steps: int = MAX_STEPS
+) -> Episode:
+    """Plays one episode. It depends on nothing but the arguments.
+
+    Args:
+        environment: of [`make_environment`]; stays open.
+        policy: decides; its random numbers begin with the seed.
+        seed: of the episode, for `environment.reset` and the policy.
+        max_steps: the most steps to wait for the end.
+
+    Raises:
+        EpisodeWithoutEndError: the episode goes on for longer.
+    """
+    observation, info = environment.reset(seed=seed)
+    policy.reset(environment, np.random.default_rng([seed, _POLICY_STREAM]))
+    observations, actions, rewards, success = [], [], [], []
+    for _ in range(max_steps):
+        action = policy(observation, info)
+        # Environments may write the next observation into the same array.
+        observations.append(np.array(observation))
+        actions.append(np.array(action, np.int64))
+        observation, reward, terminated, truncated, info = environment.step(action)
+        rewards.append(reward)
+        success.append(info["is_success"])
+        if terminated or truncated:
+            return Episode(
+                observations=np.stack(observations),
+                actions=np.stack(actions),
+                rewards=np.array(rewards, np.float32),
+                success=np.array(success, bool),
+                terminated=bool(terminated),
+                truncated=bool(truncated),
+                seed=seed,
+                final_observation=np.array(observation),
+            )
+    raise EpisodeWithoutEndError(
+        f"The episode of seed {seed} has no end after {max_steps} steps. Give the environment a limit of time: "
+        "make_environment(id, max_episode_steps=...)."
+    )
+
+
+def record(
+    environment: str,
+    policy: Policy | PolicyName,
+    num_episodes: int,
+    seed: int = 0,
+    *,
+    split: Split = "train",
+    max_steps: int = MAX_STEPS,
+    num_proc: int | None = None,
+    cache_dir: str | None = None,
+    **options: Any,
+) -> datasets.Dataset:
+    """Plays episodes and keeps them as a data set on disk, one row a step (see `hf_mech.control.rows`).
+
+    Episode i has the seed `episode_seed(seed, split, i)`, so the rows do not depend on `num_proc`, and a longer
+    recording begins with a shorter one. Each call plays anew; `save_to_disk` or `push_to_hub` keeps a recording.
+
+    Args:
+        environment: the id of any environment that [`make_environment`] takes.
+        policy: an object with the methods of [`Policy`], or the name of one. Several processes get a copy each.
+        num_episodes: 1 or more.
+        seed: of the recording, 0 or more.
+        split: of the seeds; episodes of two splits never have the same seed.
+        max_steps: the most steps to wait for the end of an episode.
+        num_proc: processes that play. Each of them has an environment of its own.
+        cache_dir: the folder of the data, as in `load_dataset`.
+        options: of `make_environment`.
+
+    Returns:
+        The data set, memory-mapped.
+
+    Raises:
+        TrajectorySettingsError: a number of episodes out of its range.
+        EpisodeWithoutEndError: an episode of more than `max_steps` steps.
+        EnvironmentIdError, SpaceError, PolicyError, SeedError: see `make_environment`, `make_policy`, `episode_seed`.
+    """
+    check_whole("num_episodes", num_episodes, 1, MOST_EPISODES, TrajectorySettingsError)
+    policy = make_policy(policy) if isinstance(policy, str) else policy
+    episode_seed(seed, split, 0)  # wrong ones are refused before work starts
+    features = environment_features(environment, options)
+    recording = Recording(environment, options, policy, seed, split, features.arrow_schema, max_steps)
+    return built(recording.tables, list(range(num_episodes)), features, split, num_proc, cache_dir)
+
+
+@dataclass(frozen=True)
+class Recording:
+    """The episodes of a policy in an environment, by their numbers.
+
+    Args:
+        environment, options: for [`make_environment`].
+        policy: decides.
+        seed, split: for [`episode_seed`].
+        schema: of the rows.
+        max_steps: the most steps to wait for the end of an episode.
+    """
+
+    environment: str
+    options: dict[str, Any]
+    policy: Policy
+    seed: int
+    split: Split
+    schema: pa.Schema
+    max_steps: int = MAX_STEPS
+
+    def tables(self, numbers: Iterable[int]) -> Iterator[pa.Table]:
+        """The rows of these episodes, one table an episode, all played in one environment."""
+        with closing(make_environment(self.environment, **self.options)) as environment:
+            for number in numbers:
+                seed = episode_seed(self.seed, self.split, number)
+                episode = record_episode(environment, self.policy, seed, self.max_steps)
+                yield table_of(episode, number, self.schema)
+
+
+def environment_features(environment: str, options: dict[str, Any]) -> datasets.Features:
+    """The columns of an environment's episodes, and their types."""
+    with closing(make_environment(environment, **options)) as opened:
+        space: Any = opened.observation_space
+        sizes: Any = opened.action_space
+        return features_of(None if len(space.shape) == 3 else space.shape[0], sizes.nvec.tolist())
+
+
+def built(
+    tables: Any,
+    items: list[Any],
+    features: datasets.Features,
+    split: str = "train",
+    num_proc: int | None = None,
+    cache_dir: str | None = None,
+) -> datasets.Dataset:
+    """A data set on disk of the tables that a function yields for a list of items.
+
+    Args:
+        tables: called with a part of the items, in each process.
+        items: shared out between the processes, neighbours together.
+        features: of the rows.
+        split, num_proc, cache_dir: as in `load_dataset`.
+    """
+    # Every call has a folder of its own: what a policy or an environment does cannot be hashed.
+    builder = _Builder(
+        cache_dir=cache_dir,
+        dataset_name="trajectories",
+        config_id=uuid.uuid4().hex,
+        tables=tables,
+        items=items,
+        rows=features,
+        of=split,
+    )
+    try:
+        builder.download_and_prepare(num_proc=min(num_proc, len(items)) if num_proc else None)
+    except _Failed as error:
+        raise error.args[0] from None
+    return builder.as_dataset(split=split)
+
+
+@dataclass
+class _Config(datasets.BuilderConfig):
+    tables: Any = None
+    items: list[Any] = field(default_factory=list)
+    rows: datasets.Features | None = None
+    of: str = "train"
+
+
+class _Builder(datasets.ArrowBasedBuilder):
+    BUILDER_CONFIG_CLASS = _Config
+
+    def _info(self) -> datasets.DatasetInfo:
+        return datasets.DatasetInfo(features=self.config.rows)
+
+    def _split_generators(self, dl_manager: Any) -> list[datasets.SplitGenerator]:
+        return [datasets.SplitGenerator(name=self.config.of, gen_kwargs={"items": self.config.items})]
+
+    def _generate_tables(self, items: list[Any]) -> Iterator[tuple[Any, pa.Table]]:
+        try:
+            for index, table in enumerate(self.config.tables(items)):
+                yield Key(0, index), table
+        except ControlError as error:
+            raise _Failed(error) from error
+
+
+class _Failed(datasets.exceptions.DatasetGenerationError):
+    """Brings an error of ours out of `datasets`, which replaces all errors but its own, and out of a process."""
+
+
+__all__ = ["MAX_STEPS", "Recording", "built", "environment_features", "record", "record_episode"]

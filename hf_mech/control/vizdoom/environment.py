@@ -1,0 +1,164 @@
+"""A scenario of ViZDoom as a gymnasium environment with MultiDiscrete actions (Section 4 of M-SAT)."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import gymnasium
+import numpy as np
+import vizdoom
+from gymnasium.spaces import Box, MultiDiscrete
+from numpy.typing import NDArray
+
+from hf_mech.control.errors import EngineError, EnvironmentOptionError, EpisodeError, check_whole
+from hf_mech.control.policies import Policy
+from hf_mech.control.vizdoom.engine import FAILURES, start_engine
+from hf_mech.control.vizdoom.frames import NearestNeighbour
+from hf_mech.control.vizdoom.scenarios import SCENARIOS, Scenario
+
+RENDERED = (120, 160)  # height and width of what the engine draws
+_MOST_SEED = 2**32
+
+
+class ViZDoomEnvironment(gymnasium.Env[NDArray[np.uint8], NDArray[np.int64]]):
+    """A scenario of ViZDoom.
+
+    The engine starts with the first `reset`. A time-out truncates the episode and does not terminate it. The engine
+    draws nothing after the end of an episode, so the last observation is the frame before it.
+
+    Args:
+        scenario: "my_way_home" or "deadly_corridor".
+        frame_size: (height, width) of the observations.
+        frame_skip: the engine's steps that a decision is kept for; the engine makes 35 a second.
+        skill: the difficulty, 1 to 5.
+        render_mode: "rgb_array" to have `render` return what the engine drew, or None.
+
+    Raises:
+        EnvironmentOptionError: an option out of its range.
+    """
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 35 / 4}
+
+    def __init__(
+        self,
+        scenario: str,
+        frame_size: tuple[int, int] = (72, 128),
+        frame_skip: int = 4,
+        skill: int = 5,
+        render_mode: str | None = None,
+    ) -> None:
+        self.scenario = _checked(scenario, frame_size, frame_skip, skill)
+        self.frame_skip, self.skill, self.render_mode = frame_skip, skill, render_mode
+        self.metadata = {**self.metadata, "render_fps": 35 / frame_skip}
+        self.action_space = MultiDiscrete(list(self.scenario.action_sizes))
+        self.observation_space = Box(0, 255, (*frame_size, 3), np.uint8)
+        self._resize = NearestNeighbour(RENDERED, frame_size)
+        self._presses = _presses(self.scenario)
+        self._game: vizdoom.DoomGame | None = None
+        self._drawn: NDArray[np.uint8] | None = None
+        self._over, self._success = True, False
+        self.last_action: tuple[int, ...] = ()
+
+    @property
+    def game(self) -> vizdoom.DoomGame:
+        """The running engine.
+
+        Raises:
+            EpisodeError: before the first `reset`, or after `close`.
+        """
+        if self._game is None:
+            raise EpisodeError("The engine is not running; call reset() first.")
+        return self._game
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[NDArray[np.uint8], dict[str, Any]]:
+        """Begins an episode; the same seed begins the same one."""
+        super().reset(seed=seed)
+        if self._game is None:
+            self._game = start_engine(self, self.scenario.name, self._settings())
+        if seed is None or seed >= _MOST_SEED:
+            seed = int(self.np_random.integers(_MOST_SEED))
+        self._game.set_seed(seed)
+        self._engine_call(self._game.new_episode)
+        self._over = self._success = False
+        self.last_action = (0,) * len(self.scenario.components)
+        return self._observe(), {"is_success": False}
+
+    def step(self, action: NDArray[np.int64]) -> tuple[NDArray[np.uint8], float, bool, bool, dict[str, Any]]:
+        """One decision, kept for `frame_skip` steps of the engine."""
+        if self._over:
+            raise EpisodeError("The episode is over, or none has begun; call reset() first.")
+        self.last_action = tuple(int(choice) for choice in action)
+        buttons = [press for row, choice in zip(self._presses, action, strict=True) for press in row[choice]]
+        reward = self._engine_call(self.game.make_action, buttons, self.frame_skip)
+        # The engine may pay for the goal one step before it ends the episode.
+        self._success = self._success or reward > self.scenario.goal_reward / 2
+        self._over = self.game.is_episode_finished()
+        truncated = self._over and not self._success and self.game.is_episode_timeout_reached()
+        scaled = reward * self.scenario.reward_scale
+        return self._observe(), scaled, self._over and not truncated, truncated, {"is_success": self._success}
+
+    def render(self) -> NDArray[np.uint8] | None:
+        """The last drawn frame [120, 160, 3], if `render_mode` is "rgb_array"."""
+        return self._drawn if self.render_mode == "rgb_array" else None
+
+    def expert(self) -> Policy:
+        """The scripted expert of the scenario; it knows the map and where everything is."""
+        module, name = self.scenario.expert.split(":")
+        expert: Policy = getattr(importlib.import_module(module), name)()
+        return expert
+
+    def close(self) -> None:
+        """Ends the engine; more than once does no harm."""
+        game, self._game, self._over = self._game, None, True
+        if game is not None:
+            game.close()
+
+    def _observe(self) -> NDArray[np.uint8]:
+        state = self.game.get_state()
+        if state is not None:
+            self._drawn = state.screen_buffer
+        assert self._drawn is not None
+        return self._resize(self._drawn)
+
+    def _engine_call(self, call: Any, *arguments: Any) -> Any:
+        """Calls the engine, and says so if it is gone."""
+        try:
+            return call(*arguments)
+        except FAILURES as error:
+            self.close()
+            raise EngineError(
+                "The game engine ended by itself or was killed; the next reset() starts another one."
+            ) from error
+
+    def _settings(self) -> dict[str, Any]:
+        return {
+            "available_buttons": [getattr(vizdoom.Button, button) for button in self.scenario.buttons],
+            "screen_resolution": vizdoom.ScreenResolution.RES_160X120,
+            "screen_format": vizdoom.ScreenFormat.RGB24,
+            "doom_skill": self.skill,
+            "objects_info_enabled": self.scenario.shows_objects,
+        }
+
+
+def _presses(scenario: Scenario) -> list[list[list[bool]]]:
+    """Which buttons each choice presses, [components][choices][buttons of the component]."""
+    return [
+        [[choice == i + 1 for i in range(len(buttons))] for choice in range(len(buttons) + 1)]
+        for buttons in scenario.components
+    ]
+
+
+def _checked(scenario: str, frame_size: tuple[int, int], frame_skip: int, skill: int) -> Scenario:
+    if scenario not in SCENARIOS:
+        raise EnvironmentOptionError(f"scenario must be one of {', '.join(SCENARIOS)}, got {scenario!r}.")
+    for name, size, most in zip(("height", "width"), frame_size, RENDERED, strict=True):
+        check_whole(f"frame_size: the {name}", size, 1, most, EnvironmentOptionError)
+    check_whole("frame_skip", frame_skip, 1, None, EnvironmentOptionError)
+    check_whole("skill", skill, 1, 5, EnvironmentOptionError)
+    return SCENARIOS[scenario]
+
+
+__all__ = ["RENDERED", "ViZDoomEnvironment"]
