@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from ..engine import Experiment, StepOptions
@@ -27,6 +28,10 @@ class MSATExperiment(Experiment[Run, RunOutcome]):
     train = staticmethod(train_run)
     report = report
     seeds = 1
+
+    def shares_card(self, settings: Run, /) -> Hashable:
+        """A card is of one preset and scenario."""
+        return settings.preset, settings.scenario
 
 
 EXPERIMENT = MSATExperiment()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -11,7 +12,7 @@ from accelerate.utils import set_seed
 from transformers import get_scheduler
 from transformers.utils.logging import disable_progress_bar
 
-from hf_mech.control.play import Score, play
+from hf_mech.control.play import play
 from hf_mech.models.msat.modeling_msat import MSATDecisionTransformer
 
 from ..engine import Job, Outcome
@@ -76,7 +77,7 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
         """Plays some episodes when it is time; ends no training."""
         if progress.step in moments:
             began = time.perf_counter()
-            point = means_of(scores_of(run, model, job, range(CURVE, CURVE + run.curve_episodes)))
+            point = means(scores_of(run, model, job, range(CURVE, CURVE + run.curve_episodes)))
             progress.curve.append({"step": progress.step, **point})
             job.tracker.log({f"eval/{name}": value for name, value in point.items()}, progress.step)
             progress.seconds_of_play += time.perf_counter() - began
@@ -108,8 +109,8 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
         data_success=sum(data.success) / len(data.success),
         losses=progress.losses,
         curve=progress.curve,
-        argmax=[asdict(score) for score in scores_of(run, trained, job, episodes)],
-        sampled=[asdict(score) for score in scores_of(run, trained, job, episodes, do_sample=True)],
+        argmax=scores_of(run, trained, job, episodes),
+        sampled=scores_of(run, trained, job, episodes, do_sample=True),
         seconds=progress.seconds - progress.seconds_of_play,
         seconds_of_data=seconds_of_data,
         seconds_of_test=progress.seconds_of_play + time.perf_counter() - began,
@@ -126,8 +127,8 @@ def played_at(run: Run, steps: int, epoch: float) -> set[int]:
 
 def scores_of(
     run: Run, model: MSATDecisionTransformer, job: Job, episodes: range, *, do_sample: bool = False
-) -> list[Score]:
-    """Plays held-out episodes of the run's seed, in the weights' own precision."""
+) -> list[dict[str, Any]]:
+    """The `Score`s, as JSON has them, of held-out episodes of the run's seed, in the weights' own precision."""
     was_training = model.training
     model.eval()
     scores = play(
@@ -138,17 +139,14 @@ def scores_of(
         seed=run.seed,
         num_envs=job.options.eval_envs,
         do_sample=do_sample,
+        progress=job.position == 0,  # else it would draw over the bars of other runs
         **run.environment_options,
     )
     model.train(was_training)
-    return scores
+    return [asdict(score) for score in scores]
 
 
-def means_of(scores: list[Score]) -> dict[str, float]:
-    """Mean return, share of successes and mean length."""
-    count = len(scores)
-    return {
-        "return": sum(score.total_return for score in scores) / count,
-        "success": sum(score.success for score in scores) / count,
-        "length": sum(score.length for score in scores) / count,
-    }
+def means(scores: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """Mean return, share of successes and mean length of scores."""
+    names = {"return": "total_return", "success": "success", "length": "length"}
+    return {name: sum(score[own] for score in scores) / len(scores) for name, own in names.items()}
