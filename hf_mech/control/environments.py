@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete
 from numpy.typing import NDArray
 
-from hf_mech.control.errors import ActionError, EnvironmentIdError, SpaceError
+from hf_mech.control.errors import ActionError, EnvironmentIdError, EnvironmentOptionError, SpaceError
 
 NAMESPACE = "hf_mech"
 _SCENARIOS = {"MyWayHome": "my_way_home", "DeadlyCorridor": "deadly_corridor"}
@@ -48,6 +48,7 @@ def make_environment(id: str, **options: Any) -> Environment:
 
     Raises:
         EnvironmentIdError: no such environment.
+        EnvironmentOptionError: no such option, or one out of its range.
         SpaceError: actions or observations of another kind.
         MissingExtraError: the environment needs a package that is not installed.
 
@@ -68,6 +69,8 @@ def make_environment(id: str, **options: Any) -> Environment:
             f"No environment has the id {id!r}. Those of hf_mech are {ours}; for one of another package, import that "
             f"package first. ({error})"
         ) from error
+    except TypeError as error:
+        raise EnvironmentOptionError(f"{id} cannot be made with the options {options}: {error}") from error
     try:
         return MultiDiscreteEnvironment(environment)
     except BaseException:
@@ -154,7 +157,8 @@ def _observations(space: gymnasium.Space[Any], name: str) -> tuple[bool, Box]:
     if isinstance(space, Box) and len(space.shape) == 3 and space.shape[2] == 3 and space.dtype == np.uint8:
         return True, space
     if isinstance(space, Box) and len(space.shape) == 1:
-        return False, Box(space.low.astype(np.float32), space.high.astype(np.float32), dtype=np.float32)
+        with np.errstate(over="ignore"):  # bounds that float32 does not reach become infinite
+            return False, Box(space.low.astype(np.float32), space.high.astype(np.float32), dtype=np.float32)
     raise SpaceError(
         f"{name} must show uint8 frames [height, width, 3] or vectors [features], shows {space}; wrap it in one of "
         "gymnasium.wrappers, such as FlattenObservation or AddRenderObservation."

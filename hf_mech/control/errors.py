@@ -58,6 +58,17 @@ def check_whole(name: str, value: Any, least: int, most: int | None, error: type
         raise error(f"{name} must be {expected}, got {value!r}.")
 
 
+def check_frame_size(frame_size: Any, least: tuple[int, int], most: tuple[int, int]) -> None:
+    """Raises EnvironmentOptionError if the value is not (height, width) within these bounds."""
+    pair = isinstance(frame_size, tuple | list) and len(frame_size) == 2
+    if not pair or not all(
+        isinstance(size, int) and low <= size <= high for size, low, high in zip(frame_size, least, most, strict=True)
+    ):
+        raise EnvironmentOptionError(
+            f"frame_size must be (height, width), whole numbers from {least} to {most}, got {frame_size!r}."
+        )
+
+
 __all__ = [
     "ActionError",
     "ControlError",
@@ -69,5 +80,6 @@ __all__ = [
     "PolicyError",
     "SeedError",
     "SpaceError",
+    "check_frame_size",
     "check_whole",
 ]

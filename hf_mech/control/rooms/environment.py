@@ -11,13 +11,13 @@ import numpy as np
 from gymnasium.spaces import Box, MultiDiscrete
 from numpy.typing import NDArray
 
-from hf_mech.control.errors import EnvironmentOptionError, EpisodeError, check_whole
+from hf_mech.control.errors import EpisodeError, check_frame_size
 from hf_mech.control.geometry.navigation import Navigator, steer
 from hf_mech.control.geometry.sight import distances_to_walls
 from hf_mech.control.rooms.drawing import Painter
 from hf_mech.control.rooms.plan import BODY, GOAL, GOAL_RADIUS, SIZE, walls
 
-LEAST_SIZE, MOST_SIZE = 8, 512
+LEAST_SIZE, MOST_SIZE = (8, 8), (512, 512)
 TURN, STEP = 15.0, 0.25
 """Degrees and lengths of a decision."""
 COST = 0.001
@@ -40,8 +40,7 @@ class RoomsEnvironment(gymnasium.Env[NDArray[np.uint8], NDArray[np.int64]]):
     metadata = {"render_modes": ["rgb_array"], "render_fps": 10}
 
     def __init__(self, frame_size: tuple[int, int] = (36, 64), render_mode: str | None = None) -> None:
-        for name, size in zip(("height", "width"), frame_size, strict=True):
-            check_whole(f"frame_size: the {name}", size, LEAST_SIZE, MOST_SIZE, EnvironmentOptionError)
+        check_frame_size(frame_size, LEAST_SIZE, MOST_SIZE)
         self.render_mode = render_mode
         self.action_space = MultiDiscrete([3, 3])
         self.observation_space = Box(0, 255, (*frame_size, 3), np.uint8)

@@ -11,7 +11,7 @@ import vizdoom
 from gymnasium.spaces import Box, MultiDiscrete
 from numpy.typing import NDArray
 
-from hf_mech.control.errors import EngineError, EnvironmentOptionError, EpisodeError, check_whole
+from hf_mech.control.errors import EngineError, EnvironmentOptionError, EpisodeError, check_frame_size, check_whole
 from hf_mech.control.policies import Policy
 from hf_mech.control.vizdoom.engine import FAILURES, start_engine
 from hf_mech.control.vizdoom.frames import NearestNeighbour
@@ -154,8 +154,7 @@ def _presses(scenario: Scenario) -> list[list[list[bool]]]:
 def _checked(scenario: str, frame_size: tuple[int, int], frame_skip: int, skill: int) -> Scenario:
     if scenario not in SCENARIOS:
         raise EnvironmentOptionError(f"scenario must be one of {', '.join(SCENARIOS)}, got {scenario!r}.")
-    for name, size, most in zip(("height", "width"), frame_size, RENDERED, strict=True):
-        check_whole(f"frame_size: the {name}", size, 1, most, EnvironmentOptionError)
+    check_frame_size(frame_size, (1, 1), RENDERED)
     check_whole("frame_skip", frame_skip, 1, None, EnvironmentOptionError)
     check_whole("skill", skill, 1, 5, EnvironmentOptionError)
     return SCENARIOS[scenario]
