@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from hf_mech.control.data_errors import TrajectorySettingsError
 from hf_mech.control.generation.trajectories import TrajectorySettings
+from hf_mech.control.orphans import children_end_with_us
 from hf_mech.control.policies import PolicyName
 from hf_mech.control.rows import features_of
 from hf_mech.control.seeds import Split
@@ -107,6 +108,10 @@ class VizdoomTrajectories(ShardedBuilder):
         for policy in get_args(PolicyName)
     ]
     config: VizdoomTrajectoriesConfig
+
+    def _prepare_split(self, *args: Any, **kwargs: Any) -> None:
+        with children_end_with_us():
+            super()._prepare_split(*args, **kwargs)
 
     def describe(self) -> str:
         """The scenario, the policy, the actions and the frames."""

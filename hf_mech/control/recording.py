@@ -18,6 +18,7 @@ from hf_mech.control.data_errors import EpisodeWithoutEndError, TrajectorySettin
 from hf_mech.control.environments import make_environment
 from hf_mech.control.episodes import Episode
 from hf_mech.control.errors import ControlError, check_whole
+from hf_mech.control.orphans import children_end_with_us
 from hf_mech.control.policies import Policy, PolicyName, make_policy
 from hf_mech.control.rows import features_of, table_of
 from hf_mech.control.seeds import MOST_EPISODES, Split, episode_seed
@@ -176,7 +177,8 @@ def built(
         of=split,
     )
     try:
-        builder.download_and_prepare(num_proc=min(num_proc, len(items)) if num_proc else None)
+        with children_end_with_us():
+            builder.download_and_prepare(num_proc=min(num_proc, len(items)) if num_proc else None)
     except _Failed as error:
         raise error.args[0] from None
     return builder.as_dataset(split=split)

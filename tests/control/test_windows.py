@@ -1,5 +1,6 @@
 """Context windows: every one of them once, padded on the right, read from disk or from a stream."""
 
+import hashlib
 from collections import Counter
 
 import numpy as np
@@ -55,6 +56,11 @@ def assert_equal(one, other):
 
 def key(window) -> bytes:
     return b"".join(window[name].numpy().tobytes() for name in sorted(window))
+
+
+def digest(windows) -> str:
+    """One for the same windows in the same order."""
+    return hashlib.sha256(b"".join(map(key, windows))).hexdigest()
 
 
 @pytest.mark.parametrize("context", [1, CONTEXT, 100])

@@ -15,6 +15,7 @@ import pyarrow.parquet
 from hf_mech.control.generation.trajectories import TrajectorySettings
 from hf_mech.control.seeds import Split
 from hf_mech.disk.files import replacing
+from hf_mech.disk.full_disk import check_writable
 from hf_mech.shards import SHARDS
 
 ROWS_OF_A_GROUP = 1_000  # at least, but for the last: what a reader has in memory at once
@@ -30,6 +31,12 @@ def shard_path(folder: str | Path, split: Split, shard: int) -> Path:
     return Path(folder) / "data" / f"{split}-{shard:05d}-of-{SHARDS:05d}.parquet"
 
 
+def prepare(settings: TrajectorySettings, folder: str | Path) -> None:
+    """Makes the folder, before work starts. Raises ControlError for wrong settings, OutputError for a wrong folder."""
+    settings.check()
+    check_writable(shard_path(folder, "train", 0).parent)
+
+
 def shard_bytes(settings: TrajectorySettings, split: Split, shard: int) -> bytes:
     """The Parquet file of a shard. Raises what `TrajectorySettings.tables` raises."""
     sink = pa.BufferOutputStream()
@@ -42,7 +49,6 @@ def shard_bytes(settings: TrajectorySettings, split: Split, shard: int) -> bytes
 def write_shard(folder: str | Path, split: Split, shard: int, content: bytes) -> Path:
     """Writes the file of a shard. It is there whole or not at all."""
     path = shard_path(folder, split, shard)
-    path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary:
         temporary.write_bytes(content)
     return path
@@ -58,7 +64,7 @@ def write_shards(settings: TrajectorySettings, folder: str | Path) -> Path:
         ControlError: see `TrajectorySettings`.
         OutputError: the folder cannot be written.
     """
-    settings.check()
+    prepare(settings, folder)
     for split, shard in shards_of(settings):
         write_shard(folder, split, shard, shard_bytes(settings, split, shard))
     return Path(folder)
@@ -75,4 +81,4 @@ def _groups(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
         yield pa.concat_tables(waiting)
 
 
-__all__ = ["shard_bytes", "shard_path", "shards_of", "write_shard", "write_shards"]
+__all__ = ["prepare", "shard_bytes", "shard_path", "shards_of", "write_shard", "write_shards"]

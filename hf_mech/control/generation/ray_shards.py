@@ -13,7 +13,7 @@ from typing import Any
 
 from hf_mech.control.data_errors import ShardError
 from hf_mech.control.errors import ControlError, MissingExtraError
-from hf_mech.control.generation.parquet_shards import shard_bytes, shards_of, write_shard
+from hf_mech.control.generation.parquet_shards import prepare, shard_bytes, shards_of, write_shard
 from hf_mech.control.generation.trajectories import TrajectorySettings
 
 RETRIES = 10  # of a shard whose machine or process is lost; not for ever, since a shard may be what kills it
@@ -43,8 +43,8 @@ def generate_with_ray(
         ShardError: a shard failed, or its machine or process was lost too often. Whole shards stay.
         OutputError: the folder cannot be written.
     """
-    settings.check()
     ray = _ray()
+    prepare(settings, folder)
     connects = not ray.is_initialized()
     if connects:
         ray.init(address=address)

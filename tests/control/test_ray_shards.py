@@ -1,0 +1,79 @@
+"""Shards made by a Ray cluster of two machines: the bytes of one process, also if one of the machines is lost."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hf_mech.control import MissingExtraError
+from hf_mech.control.generation.parquet_shards import shard_bytes, shard_path, shards_of
+from hf_mech.control.generation.ray_shards import generate_with_ray
+from hf_mech.control.generation.trajectories import TrajectorySettings
+from tests.control.squares import ID
+
+ROOT = Path(__file__).parents[2]
+SETTINGS = TrajectorySettings(ID, "noisy", num_train=64, num_test=16, options={"seconds": 0.005})
+
+# In a process of its own: Ray starts many, and warns of much that is its own.
+PROGRAM = """
+import sys, threading, time
+from pathlib import Path
+import ray
+from ray.cluster_utils import Cluster
+from hf_mech.control.generation.ray_shards import generate_with_ray
+from hf_mech.control.generation.trajectories import TrajectorySettings
+from hf_mech.control.errors import PolicyError
+from tests.control.test_ray_shards import SETTINGS
+
+folder, lose = Path(sys.argv[1]), sys.argv[2] == "lose"
+cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+node = cluster.add_node(num_cpus=1)
+ray.init(address=cluster.address)
+
+def lose_node():
+    while not list(folder.glob("data/*.parquet")):
+        time.sleep(0.02)
+    cluster.remove_node(node, allow_graceful=False)
+    print("lost", len(list(folder.glob("data/*.parquet"))), flush=True)
+
+if lose:
+    threading.Thread(target=lose_node).start()
+generate_with_ray(SETTINGS, folder)
+if not lose:
+    try:
+        generate_with_ray(TrajectorySettings("CartPole-v1", "expert", num_train=1, num_test=1), folder / "wrong")
+    except PolicyError as error:
+        print("refused", type(error).__name__, flush=True)
+assert ray.is_initialized()  # it was open before
+ray.shutdown()
+cluster.shutdown()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("what", ["keep", "lose"])
+def test_two_machines_make_the_bytes_of_one_process(what, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(tmp_path / "shards"), what],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    if what == "lose":
+        (line,) = (line for line in done.stdout.splitlines() if line.startswith("lost"))
+        assert 0 < int(line.split()[1]) < 32
+    else:
+        assert "refused PolicyError" in done.stdout
+    for split, shard in shards_of(SETTINGS):
+        content = shard_path(tmp_path / "shards", split, shard).read_bytes()
+        assert content == shard_bytes(SETTINGS, split, shard)
+
+
+def test_without_ray_the_extra_is_named(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'hf-mech\[ray\]'"):
+        generate_with_ray(SETTINGS, tmp_path)
