@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from transformers.activations import ACT2FN
 from transformers.configuration_utils import PreTrainedConfig
 
 from .configs import strict_config
@@ -138,7 +137,7 @@ class MSATDecisionTransformerConfig(PreTrainedConfig):
     n_head: int = 8
     n_embd: int = 128
     n_inner: int | None = None
-    activation_function: str = "gelu"
+    activation_function: Literal["gelu", "gelu_new", "gelu_pytorch_tanh", "relu", "silu", "tanh"] = "gelu"
     layer_norm_epsilon: float | int = 1e-5
     initializer_range: float | int = 0.02
     embd_pdrop: float | int = 0.1
@@ -174,11 +173,6 @@ class MSATDecisionTransformerConfig(PreTrainedConfig):
             )
         if self.n_embd % self.n_head:
             raise ConfigurationError(f"n_embd must be a multiple of n_head, got {self.n_embd} and {self.n_head}.")
-        if self.activation_function not in ACT2FN:
-            raise ConfigurationError(
-                f"activation_function must be one of transformers' activations, such as 'gelu' or 'relu', got "
-                f"{self.activation_function!r}."
-            )
         if self.component_prediction == "autoregressive" and self.action_tokenization == "single":
             raise ConfigurationError(
                 "component_prediction='autoregressive' needs a token for each component; set action_tokenization to "

@@ -158,15 +158,17 @@ class Acts:
             group = [rows[place] for place in places]
             where = torch.tensor(group, device=context.device)[:, None]
             columns = torch.tensor(starts, device=context.device)[:, None] + torch.arange(new, device=context.device)
-            tokens, mask = context.tokens[where, columns], None
-            if context.cache is not None:
-                context.cache.places.choose(group, starts, new)
-                mask = context.cache.places.mask(tokens.dtype)
+            tokens, mask, cache = context.tokens[where, columns], None, context.cache
+            if not any(starts) and new > context.last_step and self.config.component_prediction == "independent":
+                cache = None  # the context is full now, so the next decision reads it afresh
+            if cache is not None:
+                cache.places.choose(group, starts, new)
+                mask = cache.places.mask(tokens.dtype)
             read = self.decoder(
                 inputs_embeds=tokens,
                 attention_mask=mask,
-                past_key_values=context.cache,
-                use_cache=context.cache is not None,
+                past_key_values=cache,
+                use_cache=cache is not None,
             ).last_hidden_state
             last[torch.tensor(places, device=context.device)] = read[:, -1]
         context.was_read(rows, until)

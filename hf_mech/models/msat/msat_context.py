@@ -68,6 +68,11 @@ class ActingContext:
         return self.tokens.device
 
     @property
+    def last_step(self) -> int:
+        """The number of the first token of a full context's last step."""
+        return (self.capacity - 1) * self.per_step
+
+    @property
     def steps(self) -> Tensor:
         """The steps in each row's context, [batch], on the CPU."""
         return torch.tensor(self._steps)
