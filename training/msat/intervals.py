@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from math import inf
 
 T_95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
 """The 97.5 % quantiles of Student's t with 1 to 9 degrees of freedom."""
@@ -23,12 +24,22 @@ def interval(values: Sequence[float]) -> tuple[float, float] | None:
     return mean - half, mean + half
 
 
-def in_words(values: Sequence[float], scale: float = 1.0, digits: int = 1) -> str:
+def in_words(
+    values: Sequence[float], scale: float = 1.0, digits: int = 1, limits: tuple[float, float] = (-inf, inf)
+) -> str:
     """The mean and its interval, such as `12.0 [10.5, 13.5]`.
+
+    Args:
+        values: one a seed.
+        scale: of what is written.
+        digits: behind the point.
+        limits: the least and the largest possible mean; the interval ends there.
 
     >>> in_words([0.1, 0.2, 0.3], 100)
     '20.0 [-4.8, 44.8]'
     """
-    mean, ends = scale * statistics.fmean(values), interval(values)
-    said = f"{mean:.{digits}f}"
-    return said if ends is None else f"{said} [{', '.join(f'{scale * end:.{digits}f}' for end in ends)}]"
+    said, ends = f"{scale * statistics.fmean(values):.{digits}f}", interval(values)
+    if ends is None:
+        return said
+    possible = (scale * min(max(end, limits[0]), limits[1]) for end in ends)
+    return f"{said} [{', '.join(f'{end:.{digits}f}' for end in possible)}]"

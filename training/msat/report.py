@@ -148,13 +148,20 @@ def intervals_table(measured: Iterable[Measurement]) -> Table:
         if first.n < 2 or first.setting["departures"]:
             continue
 
-        def said(metric: str, scale: float, digits: int, cells: Mapping[str, Measurement] = cells) -> str:
-            return in_words(cells[metric].values, scale, digits) if metric in cells else ""
-
         own = first.setting
-        cells_of_row = [SCENARIOS[own["scenario"]].title, own["model"], own["positions"], said("return_argmax", 1, 2)]
-        cells_of_row += [said("return_argmax_beyond_baseline", 1, 2), said("success_argmax", 100, 0)]
-        shown.rows.append([*cells_of_row, said("success_argmax_beyond_baseline", 100, 0), str(first.n)])
+        beyond = {name: cells.get(f"{name}_argmax_beyond_baseline") for name in METRICS[:2]}
+        shown.rows.append(
+            [
+                SCENARIOS[own["scenario"]].title,
+                own["model"],
+                own["positions"],
+                in_words(first.values, digits=2),
+                in_words(beyond["return"].values, digits=2) if beyond["return"] else "",
+                in_words(cells["success_argmax"].values, 100, digits=0, limits=(0, 1)),
+                in_words(beyond["success"].values, 100, digits=0) if beyond["success"] else "",
+                str(first.n),
+            ]
+        )
     if shown.rows:
         shown.notes.append(
             "By argmax. 95 % intervals of the mean by Student's t over the seeds. Differences are of runs of one seed, "

@@ -122,7 +122,7 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
 def played_at(run: Run, steps: int, epoch: float) -> set[int]:
     """The steps after which episodes are played: each epoch, or every `eval_steps`."""
     every = run.eval_steps or epoch
-    return {min(round(every * number), steps) for number in range(1, int(steps / every + 0.5) + 1)} - {0}
+    return {min(round(every * number), steps) for number in range(1, int((steps + 0.5) / every) + 1)} - {0}
 
 
 def scores_of(
