@@ -51,7 +51,7 @@ def load_data(run: Run) -> RunData:
 
 
 def _built(run: Run) -> datasets.Dataset:
-    policy: dict[str, Any] = {"noise": run.noise, "hold": run.hold} if run.policy == "noisy" else {}
+    taken = {"expert": (), "noisy": ("noise", "hold"), "random": ("hold",)}[run.policy]
     return datasets.load_dataset(
         "hf_mech/vizdoom_trajectories",
         f"{run.place.builder}-{run.policy}",
@@ -59,7 +59,7 @@ def _built(run: Run) -> datasets.Dataset:
         seed=run.seed,
         num_train=run.episodes,
         num_test=1,
-        **policy,
+        **{name: getattr(run, name) for name in taken},
         **run.environment_options,
     )
 

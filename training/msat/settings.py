@@ -16,22 +16,29 @@ MODELS: dict[str, Tokenization] = {"baseline": "single", "mat": "multi", "msat":
 POSITIONS = ("on", "off")
 
 
-def _of(my_way_home: Any, deadly_corridor: Any, *, rooms: Any = None, doorway: Any = None) -> Any:
-    """A value by scenario; those without an engine have My Way Home's unless they have their own."""
-    values = {"my_way_home": my_way_home, "deadly_corridor": deadly_corridor}
-    return by(
-        "scenario",
-        values
-        | ({"rooms": rooms} if rooms is not None else {})
-        | ({"doorway": doorway} if doorway is not None else {}),
-        other=my_way_home,
-    )
+def _of(my_way_home: Any, deadly_corridor: Any, **own: Any) -> Any:
+    """A preset's value by scenario; those without an engine have My Way Home's, unless they have their own."""
+    return by("scenario", {"deadly_corridor": deadly_corridor, **own}, other=my_way_home)
 
 
-def _rooms_is_small(value: int, rooms: int) -> Any:
-    return lambda axes: rooms if SCENARIOS[axes["scenario"]].builder is None else value
-
-
+_LARGE: dict[str, Any] = {  # the paper's sizes
+    "policy": "expert",
+    "height": 72,
+    "width": 128,
+    "layers": 8,
+    "heads": 8,
+    "context": _of(30, 60),
+    "resid_pdrop": _of(0.01, 0.1),
+    "attn_pdrop": _of(0.1, 0.3),
+    "batch_size": 128,
+    "epochs": 5,
+    "mixed_precision": "bf16",
+}
+_RETURNS: dict[str, Any] = {
+    "return_scale": _of(1.0, 0.05),
+    # What the experts get; a target that no episode of the data reached asks the model for what it never saw.
+    "target_return": _of(0.98, 22.8, doorway=1.0),
+}
 _SMALL: dict[str, Any] = {  # what fits two cores
     "height": 36,
     "width": 64,
@@ -44,9 +51,7 @@ _SMALL: dict[str, Any] = {  # what fits two cores
     "learning_rate": 1e-3,
     "warmup_steps": 100,
     "mixed_precision": "bf16",
-    "return_scale": _of(1.0, 0.05),
-    # What the experts get; a target that no episode of the data reached asks the model for what it never saw.
-    "target_return": _of(0.98, 22.8, doorway=1.0),
+    **_RETURNS,
 }
 
 
@@ -55,47 +60,26 @@ class Run(Settings):
     """A run: a scenario, a model with or without positions, and a seed; its data, its training, its play."""
 
     PRESETS = {
-        "paper": {
-            "policy": "expert",
-            "episodes": _of(7_400, 7_100),  # 500,000 steps
-            "height": 72,
-            "width": 128,
-            "layers": 8,
-            "heads": 8,
-            "context": _of(30, 60),
-            "resid_pdrop": _of(0.01, 0.1),
-            "attn_pdrop": _of(0.1, 0.3),
-            "batch_size": 128,
-            "epochs": 5,
+        "paper": _LARGE
+        | {
+            "episodes": _of(7_250, 7_050),  # 500,000 steps
             "learning_rate": 5e-3,
             # 10,240 and 2,000 labels, as the base counts them: 3 steps of 128 x 30, and a part of one of 128 x 60.
             "warmup_steps": _of(3, 1),
-            "mixed_precision": "bf16",
             "return_scale": 1.0,
             "target_return": _of(1.8, 29.0),
         },
-        "gpu-10min": {  # the paper's, with less data and the base's learning rate
-            "policy": "expert",
-            "episodes": _of(1_500, 1_400),  # 100,000 steps
-            "height": 72,
-            "width": 128,
-            "layers": 8,
-            "heads": 8,
-            "context": _of(30, 60),
-            "resid_pdrop": _of(0.01, 0.1),
-            "attn_pdrop": _of(0.1, 0.3),
-            "batch_size": 128,
-            "epochs": 5,
+        "gpu-10min": _LARGE
+        | {  # less data, the base's learning rate, and returns as in the presets for two cores
+            "episodes": _of(1_450, 1_400),  # 100,000 steps
             "learning_rate": 6e-4,
             "warmup_steps": 100,
-            "mixed_precision": "bf16",
-            "return_scale": _of(1.0, 0.05),
-            "target_return": _of(0.98, 22.8, doorway=1.0),
+            **_RETURNS,
         },
         "cpu": _SMALL
         | {
             "policy": "expert",
-            "episodes": _rooms_is_small(1_200, 400),
+            "episodes": _of(1_160, 700, rooms=300, doorway=150),  # 80,000 and 50,000 steps
             "steps": _of(4_000, 5_000, rooms=1_500, doorway=600),
             "eval_steps": 1_000,
         },
