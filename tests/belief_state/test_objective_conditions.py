@@ -214,11 +214,11 @@ def test_no_block_has_more_pairs_than_allowed(gap: int):
         assert sum(int((block.weights > 0).sum()) for block in blocks) == pairs
 
 
-def test_the_pairs_of_a_batch_of_star_graphs_are_one_block():
+def test_the_pairs_of_a_batch_of_star_graphs_are_two_blocks_of_equal_size():
     tokens = torch.randint(0, 50, (64, 33))
     trained = (torch.arange(33) >= 27).expand(64, -1)
-    (block,) = Tiles(Sequences(tokens, trained, torch.zeros_like(tokens), 55), 2, 4096)
-    assert block.weights.shape == (64 * 15, 1)
+    blocks = list(Tiles(Sequences(tokens, trained, torch.zeros_like(tokens), 55), 2, 4096))
+    assert [len(block.weights) for block in blocks] == [64 * 15 // 2] * 2
 
 
 def bytes_of(length: int) -> int:

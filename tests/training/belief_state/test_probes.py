@@ -65,5 +65,5 @@ def test_reading_states_changes_neither_the_model_nor_the_random_numbers(monkeyp
 
 
 def test_the_moments_are_evenly_spaced_and_end_with_the_training() -> None:
-    assert probed_at(run_of(preset="probes")) == set(range(275, 3_301, 275))
+    assert probed_at(run_of(preset="probes")) == set(range(340, 3_401, 340))
     assert probed_at(run_of()) == set()

@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from torch.optim import SGD, AdamW, Muon
 from torch.optim.lr_scheduler import LambdaLR
 
-from training.engine.optimizers import MuonOfParts, Together
+from training.engine.optimizers.muon import MuonOfParts
+from training.engine.optimizers.together import Together
 
 
 def layers(seed: int = 0) -> nn.ModuleList:
