@@ -32,6 +32,7 @@ class ViZDoomEnvironment(gymnasium.Env[NDArray[np.uint8], NDArray[np.int64]]):
         frame_size: (height, width) of the observations.
         frame_skip: the engine's steps that a decision is kept for; the engine makes 35 a second.
         skill: the difficulty, 1 to 5.
+        hud: whether the engine draws health and ammunition.
         render_mode: "rgb_array" to have `render` return what the engine drew, or None.
 
     Raises:
@@ -46,10 +47,11 @@ class ViZDoomEnvironment(gymnasium.Env[NDArray[np.uint8], NDArray[np.int64]]):
         frame_size: tuple[int, int] = (72, 128),
         frame_skip: int = 4,
         skill: int = 5,
+        hud: bool = False,
         render_mode: str | None = None,
     ) -> None:
         self.scenario = _checked(scenario, frame_size, frame_skip, skill)
-        self.frame_skip, self.skill, self.render_mode = frame_skip, skill, render_mode
+        self.frame_skip, self.skill, self.hud, self.render_mode = frame_skip, skill, hud, render_mode
         self.metadata = {**self.metadata, "render_fps": 35 / frame_skip}
         self.action_space = MultiDiscrete(list(self.scenario.action_sizes))
         self.observation_space = Box(0, 255, (*frame_size, 3), np.uint8)
@@ -139,6 +141,7 @@ class ViZDoomEnvironment(gymnasium.Env[NDArray[np.uint8], NDArray[np.int64]]):
             "screen_resolution": vizdoom.ScreenResolution.RES_160X120,
             "screen_format": vizdoom.ScreenFormat.RGB24,
             "doom_skill": self.skill,
+            "render_hud": self.hud,
             "objects_info_enabled": self.scenario.shows_objects,
         }
 

@@ -120,6 +120,15 @@ def test_rendering_shows_what_the_engine_drew() -> None:
         assert np.array_equal(np.asarray(environment.render()), observation)
 
 
+def test_the_engine_draws_health_and_ammunition_if_asked_to() -> None:
+    frames = []
+    for hud in (False, True):
+        with make_environment(CORRIDOR, hud=hud) as environment:
+            frames.append(environment.reset(seed=0)[0].astype(int))
+    changed = np.abs(frames[0] - frames[1]).sum(2) > 0
+    assert changed[-8:].mean() > 0.9
+
+
 def test_frames_are_resized_by_nearest_neighbour() -> None:
     frame = np.random.default_rng(0).integers(256, size=(120, 160, 3)).astype(np.uint8)
     half = NearestNeighbour((120, 160), (60, 80))(frame)
