@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any
@@ -135,11 +136,20 @@ class Recording:
 
     def tables(self, numbers: Iterable[int]) -> Iterator[pa.Table]:
         """The rows of these episodes, one table an episode, all played in one environment."""
-        with closing(make_environment(self.environment, **self.options)) as environment:
+        with (
+            closing(make_environment(self.environment, **self.options)) as environment,
+            ThreadPoolExecutor(1) as encoder,
+        ):
+            encoding: Future[pa.Table] | None = None
             for number in numbers:
                 seed = episode_seed(self.seed, self.split, number)
                 episode = record_episode(environment, self.policy, seed, self.max_steps)
-                yield table_of(episode, number, self.schema)
+                if encoding:
+                    yield encoding.result()
+                # While the next episode is played: to encode a frame takes as long as to play a step.
+                encoding = encoder.submit(table_of, episode, number, self.schema)
+            if encoding:
+                yield encoding.result()
 
 
 def environment_features(environment: str, options: dict[str, Any]) -> datasets.Features:

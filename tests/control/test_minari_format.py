@@ -127,6 +127,14 @@ def test_wrong_and_taken_names_are_refused(folder):
         write_minari(rows, "cart-v0", "CartPole-v1")
 
 
+def test_a_relative_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MINARI_DATASETS_PATH", "here")
+    rows = record("CartPole-v1", "random", 1)
+    write_minari(rows, "cart-v0", "CartPole-v1")
+    assert read_minari("cart-v0").to_list() == rows.to_list()
+
+
 def test_a_writing_that_fails_leaves_nothing(folder):
     rows = record("CartPole-v1", "random", 2)
     with pytest.raises(EpisodeWithoutEndError):

@@ -110,7 +110,7 @@ def _new_folder(dataset_id: str) -> Path:
     match = DATASET_ID_RE.fullmatch(dataset_id)
     if not match or match["version"] is None:
         raise MinariError(f"A Minari id must be [namespace/]name-v0, with any number behind -v, got {dataset_id!r}.")
-    folder = Path(get_dataset_path(dataset_id))
+    folder = Path(get_dataset_path(dataset_id)).absolute()  # a relative one confuses Minari
     if folder.exists():
         raise MinariError(
             f"There is a Minari data set {dataset_id!r} already, in {folder}. Take another version, or remove it: "
