@@ -3,7 +3,7 @@
 model_cards/<name>/
     card.yaml       title, model class, summary, ...: the text, see [`CardText`]
     results.json    the figures, written by the run
-    *.png           the figures' pictures, written by the run
+    *.png *.gif     the figures' pictures and films, written by the run
     README.md       the card, rendered from the above; never edited by hand
 
 The card's metadata, its `model-index`, holds ten figures at most, of the headline metrics; its table holds all figures.
@@ -30,6 +30,7 @@ TEMPLATE = Path(__file__).with_name("card_template.md")
 CARD_FILE = "README.md"
 TEXT_FILE = "card.yaml"
 RESULTS_FILE = "results.json"
+PICTURES = (".png", ".gif")
 
 _GENERATED = "# Generated from card.yaml and results.json by `hf-mech card`. Edit those, not this file."
 _MOST_IN_METADATA = 10
@@ -189,7 +190,7 @@ def check_folder(folder: str | os.PathLike[str]) -> None:
 
 def figures_of(folder: str | os.PathLike[str]) -> list[str]:
     """The file names of the pictures in a card folder, sorted."""
-    return sorted(path.name for path in Path(folder).glob("*.png"))
+    return sorted(path.name for path in Path(folder).iterdir() if path.suffix in PICTURES)
 
 
 def _rendering(folder: Path) -> str:

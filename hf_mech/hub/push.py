@@ -5,7 +5,7 @@ the repository after `push_checkpoint(model, "user/name", card_folder="model_car
     model.safetensors  SHA256SUMS
     configuration_*.py  modeling_*.py  ...      the code: it loads without hf_mech
     tokenizer.json  ...     if there is a tokenizer or processor
-    README.md  results.json  *.png              the card, and the run that its numbers come from
+    README.md  results.json  *.png  *.gif       the card, and the run that its numbers come from
 """
 
 import shutil

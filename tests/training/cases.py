@@ -17,13 +17,14 @@ from training.engine.arguments import parser_of, read
 from training.engine.settings import Settings
 from training.formal_languages.experiment import EXPERIMENT as FORMAL_LANGUAGES
 from training.language_models.experiment import EXPERIMENT as LANGUAGE_MODELS
+from training.msat.experiment import EXPERIMENT as MSAT
 from training.pargen.experiment import EXPERIMENT as PARGEN
 from training.stories.experiment import EXPERIMENT as STORIES
 from training.strips.experiment import EXPERIMENT as STRIPS
 from training.templatic.experiment import EXPERIMENT as TEMPLATIC
 
 ORIGIN = {"command": "python", "commit": "0" * 40, "machine": {}, "versions": {}}
-UNTIMED = {"seconds": 0, "seconds_of_test": 0, "cpu_seconds": 0, "origin": ORIGIN}
+UNTIMED = {"seconds": 0, "seconds_of_test": 0, "seconds_of_data": 0, "cpu_seconds": 0, "origin": ORIGIN}
 
 
 @dataclass(frozen=True)
@@ -138,6 +139,16 @@ CASES = {
                 "4",
             ),
             *("--eval_graphs", "20", "--curve_graphs", "10", "--generated", "3"),
+        ),
+        5,
+        8,
+    ),
+    "msat": Case(
+        MSAT,
+        (
+            *("--scenario", "doorway", "--seeds", "3", "--steps", "12", "--episodes", "6", "--batch_size", "4"),
+            *("--layers", "1", "--hidden", "16", "--heads", "2", "--context", "4", "--warmup_steps", "2"),
+            *("--eval_steps", "4", "--eval_episodes", "3", "--curve_episodes", "2"),
         ),
         5,
         8,

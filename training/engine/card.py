@@ -17,6 +17,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from hf_mech.bibliography import bibtex
 from hf_mech.disk.files import replacing, write_text_atomically
 from hf_mech.hub import CardError, Measurement, Results, push_checkpoint, render_folder
+from hf_mech.hub.card import figures_of
 from hf_mech.hub.checkpoint import save_checkpoint
 from hf_mech.redaction import redact
 
@@ -53,7 +54,7 @@ class Card:
         task: the Hub's name of the task.
         tags: the Hub's tags.
         headline: the metrics that stand in the card's metadata.
-        figures: picture's file name to picture and caption.
+        figures: picture's file name to picture, or the bytes of its file, and caption.
         files: further files of text, by name; they are pushed too.
         checkpoint: the model that goes with the card.
         seconds: what the runs took; by default the sum of their seconds.
@@ -68,7 +69,7 @@ class Card:
     task: str
     tags: Sequence[str] = ()
     headline: Sequence[str] = ()
-    figures: Mapping[str, tuple[Figure, str]] = field(default_factory=dict)
+    figures: Mapping[str, tuple[Figure | bytes, str]] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
     checkpoint: Checkpoint | None = None
     seconds: float | None = None
@@ -81,10 +82,13 @@ class Card:
         Results(name=self.name, **origin, seconds=seconds, results=self.measured).save(folder / "results.json")
         for name, (figure, _) in self.figures.items():
             with replacing(folder / name) as aside:
-                figure.savefig(aside, dpi=_DPI, format=Path(name).suffix[1:])
-        for old in folder.glob("*.png"):
-            if old.name not in self.figures:
-                old.unlink()
+                if isinstance(figure, bytes):
+                    aside.write_bytes(figure)
+                else:
+                    figure.savefig(aside, dpi=_DPI, format=Path(name).suffix[1:])
+        for old in figures_of(folder):
+            if old not in self.figures:
+                (folder / old).unlink()
         for name, text in self.files.items():
             write_text_atomically(folder / name, text)
         write_text_atomically(folder / "card.yaml", self._yaml(template))

@@ -1,0 +1,1 @@
+"""Pictures of decision transformers: their episodes, their returns, and the attention of their heads."""

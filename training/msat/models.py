@@ -1,0 +1,52 @@
+"""The untrained model of a run, and its optimizer."""
+
+from __future__ import annotations
+
+from torch import nn
+from torch.optim import AdamW
+
+from hf_mech.control import make_environment
+from hf_mech.models.msat.configuration_msat import MSATDecisionTransformerConfig
+from hf_mech.models.msat.modeling_msat import MSATDecisionTransformer
+
+from .settings import MODELS, Run
+
+LONGEST = 1_023
+"""The last timestep that has an embedding; all episodes of the scenarios are shorter."""
+
+
+def make_model(run: Run) -> MSATDecisionTransformer:
+    """The model; its weights come from torch's random numbers."""
+    with make_environment(run.place.environment, **run.environment_options) as environment:
+        shape, sizes = environment.observation_space.shape or (), environment.action_space.nvec.tolist()  # type: ignore[attr-defined]
+    config = MSATDecisionTransformerConfig(
+        action_tokenization=MODELS[run.model],
+        action_sizes=sizes,
+        state_shape=[shape[2], *shape[:2]] if len(shape) == 3 else list(shape),
+        context_length=run.context,
+        positional_encoding=run.positions == "on",
+        max_timestep=LONGEST,
+        component_prediction=run.component_prediction,
+        return_scale=run.return_scale,
+        n_layer=run.layers,
+        n_head=run.heads,
+        n_embd=run.hidden,
+        embd_pdrop=run.embd_pdrop,
+        resid_pdrop=run.resid_pdrop,
+        attn_pdrop=run.attn_pdrop,
+    )
+    return MSATDecisionTransformer(config)
+
+
+def make_optimizer(run: Run, model: nn.Module) -> AdamW:
+    """AdamW as the base has it: the weights of linear layers and convolutions decay, and nothing else does."""
+    embeddings = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
+    groups: dict[bool, list[nn.Parameter]] = {True: [], False: []}
+    for parameter in model.parameters():
+        groups[parameter.dim() > 1 and id(parameter) not in embeddings].append(parameter)
+    return AdamW(
+        [{"params": groups[True], "weight_decay": run.weight_decay}, {"params": groups[False], "weight_decay": 0.0}],
+        lr=run.learning_rate,
+        betas=(0.9, run.beta2),
+        fused=True,
+    )

@@ -1,0 +1,261 @@
+"""From the outcomes of the runs to the figures of results.json, a card for each scenario, and Tables 2 and 3."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hf_mech.hub import Measurement, Results, measurement
+from hf_mech.models.msat.modeling_msat import MSATDecisionTransformer
+
+from ..engine.card import Card, Checkpoint
+from ..engine.tables import Table, number, percent, steps_in_words
+from .figures import figures_of
+from .intervals import in_words
+from .run import RunOutcome, means
+from .scenarios import SCENARIOS
+from .settings import MODELS, POSITIONS, Run
+from .watching import pictures_of
+
+METRICS = ("return", "success", "length")
+WAYS = ("argmax", "sampled")
+BASELINE = ("baseline", "on")
+"""What the others are compared with: one token an action, with positions."""
+_SHOWN = (
+    *("policy", "noise", "hold", "episodes", "height", "width", "layers", "heads", "hidden", "context", "embd_pdrop"),
+    *("resid_pdrop", "attn_pdrop", "return_scale", "batch_size", "learning_rate", "weight_decay", "beta2"),
+    *("warmup_steps", "scheduler", "max_grad_norm", "mixed_precision", "target_return", "eval_episodes"),
+)
+
+
+def order(outcome: RunOutcome) -> tuple[Any, ...]:
+    """Scenario by scenario, the baseline first, with positions before without, the preset before its departures."""
+    run = outcome.settings
+    departures = json.dumps(run.departures, sort_keys=True)
+    places = list(SCENARIOS).index(run.scenario), list(MODELS).index(run.model), POSITIONS.index(run.positions)
+    return run.preset, *places, bool(run.departures), departures, run.seed
+
+
+def measurements(outcomes: Iterable[RunOutcome]) -> list[Measurement]:
+    """Every setting's figures over its seeds, and the differences from the baseline."""
+    groups: dict[tuple[Any, ...], list[RunOutcome]] = {}
+    for outcome in sorted(outcomes, key=order):
+        groups.setdefault(order(outcome)[:-1], []).append(outcome)
+    every = [outcome for members in groups.values() for outcome in members]
+    return [entry for members in groups.values() for entry in _of_group(members, _baseline(members[0], every))]
+
+
+def _baseline(outcome: RunOutcome, outcomes: Iterable[RunOutcome]) -> dict[int, RunOutcome]:
+    """The baseline's runs on the same data and episodes, by seed; none for the baseline itself."""
+    run = outcome.settings
+
+    def same(other: Run) -> bool:
+        alike = (other.scenario, other.preset, other.departures) == (run.scenario, run.preset, run.departures)
+        return alike and (other.model, other.positions) == BASELINE != (run.model, run.positions)
+
+    return {one.settings.seed: one for one in outcomes if same(one.settings)}
+
+
+def _of_group(members: Sequence[RunOutcome], baseline: Mapping[int, RunOutcome]) -> list[Measurement]:
+    run = members[0].settings
+    seeds = [outcome.settings.seed for outcome in members]
+    setting = {
+        "scenario": run.scenario,
+        "model": run.model,
+        "positions": run.positions,
+        "preset": run.preset,
+        **{name: getattr(run, name) for name in _SHOWN},
+        "departures": run.departures,
+        "parameters": members[0].parameters,
+        "seeds": seeds,
+        "steps_done": [outcome.steps for outcome in members],
+        "data_steps": [outcome.data_steps for outcome in members],
+        "data_return": [sum(one.data_returns) / len(one.data_returns) for one in members],
+        "data_success": [one.data_success for one in members],
+    }
+    task = "hf_mech/vizdoom_trajectories" if run.place.builder else run.place.environment
+    config = f"{run.place.builder or run.scenario}-{run.policy}"
+
+    def measure(metric: str, values: Sequence[float], **more: Any) -> Measurement:
+        return measurement(task, config, setting | more, metric, values)
+
+    found = []
+    for way in WAYS:
+        own = [means(getattr(outcome, way)) for outcome in members]
+        found += [measure(f"{metric}_{way}", [one[metric] for one in own]) for metric in METRICS]
+        if pairs := [
+            (one, means(getattr(baseline[s], way))) for one, s in zip(own, seeds, strict=True) if s in baseline
+        ]:
+            shared = {"seeds": [seed for seed in seeds if seed in baseline]}
+            for metric in METRICS[:2]:
+                values = [one[metric] - other[metric] for one, other in pairs]
+                found.append(measure(f"{metric}_{way}_beyond_baseline", values, **shared))
+    return [*found, measure("training_seconds", [outcome.seconds for outcome in members])]
+
+
+def table(finished: Iterable[RunOutcome]) -> Table:
+    """Tables 2 and 3 of finished runs."""
+    return returns_table(measurements(finished))
+
+
+def returns_table(measured: Iterable[Measurement]) -> Table:
+    """A row for each model: mean return, successes and length by argmax, and return and successes when sampling."""
+    rows: dict[str, dict[str, Measurement]] = {}
+    for entry in measured:
+        own = {name: value for name, value in entry.setting.items() if name != "seeds"}
+        rows.setdefault(json.dumps(own, sort_keys=True), {})[entry.metric] = entry
+    heads = ["return", "solved, %", "decisions", "return, sampled", "solved, sampled, %", "return of the data"]
+    heads += ["seeds x episodes", "steps of data", "training steps"]
+    shown = Table(["scenario", "model", "positions", "departures", *(f">{head}" for head in heads)])
+    for cells in rows.values():
+        own = cells["return_argmax"].setting
+        several = cells["return_argmax"].n > 1
+        data_return = sum(own["data_return"]) / len(own["data_return"])
+        shown.rows.append(
+            [
+                SCENARIOS[own["scenario"]].title,
+                own["model"],
+                own["positions"],
+                ", ".join(f"{name} {value}" for name, value in own["departures"].items()),
+                _return(cells["return_argmax"]),
+                percent(cells["success_argmax"], spread=several),
+                number(cells["length_argmax"], spread=several),
+                _return(cells["return_sampled"]),
+                percent(cells["success_sampled"], spread=several),
+                f"{data_return:.2f}",
+                f"{cells['return_argmax'].n} x {own['eval_episodes']}",
+                steps_in_words(own["data_steps"]),
+                steps_in_words(own["steps_done"]),
+            ]
+        )
+    return shown
+
+
+def intervals_table(measured: Iterable[Measurement]) -> Table:
+    """Means with 95 % intervals over the seeds, and the differences from the baseline; no row for a single seed."""
+    shown = Table(
+        ["scenario", "model", "positions", *(f">{head}" for head in ("return", "beyond the baseline")), ">solved, %",
+         ">beyond the baseline, %", ">seeds"]
+    )  # fmt: skip
+    rows: dict[str, dict[str, Measurement]] = {}
+    for entry in measured:
+        own = {name: value for name, value in entry.setting.items() if name != "seeds"}
+        rows.setdefault(json.dumps(own, sort_keys=True), {})[entry.metric] = entry
+    for cells in rows.values():
+        first = cells["return_argmax"]
+        if first.n < 2 or first.setting["departures"]:
+            continue
+
+        own = first.setting
+        beyond = {name: cells.get(f"{name}_argmax_beyond_baseline") for name in METRICS[:2]}
+        shown.rows.append(
+            [
+                SCENARIOS[own["scenario"]].title,
+                own["model"],
+                own["positions"],
+                in_words(first.values, digits=2),
+                in_words(beyond["return"].values, digits=2) if beyond["return"] else "",
+                in_words(cells["success_argmax"].values, 100, digits=0, limits=(0, 1)),
+                in_words(beyond["success"].values, 100, digits=0) if beyond["success"] else "",
+                str(first.n),
+            ]
+        )
+    if shown.rows:
+        shown.notes.append(
+            "By argmax. 95 % intervals of the mean by Student's t over the seeds. Differences are of runs of one seed, "
+            "which share training episodes and held-out episodes."
+        )
+    return shown
+
+
+def _return(entry: Measurement) -> str:
+    return f"{entry.mean:.2f}" + (f" ± {entry.std:.2f}" if entry.n > 1 else "")
+
+
+def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
+    """The card of a preset and scenario."""
+    own, measured = list(outcomes.values()), measurements(outcomes.values())
+    folder = choose(outcomes)
+    chosen = outcomes[folder].settings
+    model = MSATDecisionTransformer.from_pretrained(folder / "model", attn_implementation="eager").eval()
+    watched = pictures_of(chosen, model)
+    return Card(
+        name=name_of(chosen.preset, chosen.scenario),
+        outcomes=own,
+        seconds=sum(one.seconds + one.seconds_of_test + one.seconds_of_data for one in own),
+        measured=measured,
+        text={
+            "run": chosen,
+            "title": chosen.place.title,
+            "environment": chosen.place.environment,
+            "table": returns_table(measured).markdown(),
+            "intervals": intervals_table(measured).markdown(),
+            "page": bool(watched.files),
+            "processor": chosen.place.frames,
+        },
+        model_class="MSATDecisionTransformer",
+        paper="moodley2024msat",
+        task="reinforcement-learning",
+        tags=["reinforcement-learning", "offline-rl", "decision-transformer", "multi-discrete", "vizdoom"],
+        headline=["return_argmax", "success_argmax"],
+        figures={**figures_of(own), **watched.figures},
+        files=watched.files,
+        checkpoint=Checkpoint(model),
+    )
+
+
+def choose(outcomes: Mapping[Path, RunOutcome]) -> Path:
+    """The folder of the checkpoint: M-SAT before the others, then the best return on the curve's own episodes."""
+
+    def rank(folder: Path) -> tuple[bool, bool, bool, float]:
+        outcome = outcomes[folder]
+        run = outcome.settings
+        last = outcome.curve[-1]["return"] if outcome.curve else float("-inf")
+        return run.model == "msat", not run.departures, run.positions == "on", last
+
+    return max(outcomes, key=rank)
+
+
+def name_of(preset: str, scenario: str) -> str:
+    """The name of a card."""
+    name = f"msat-{scenario.replace('_', '-')}"
+    return name if preset == "cpu" else f"{name}-{preset}"
+
+
+def results(cards: Path) -> dict[str, str]:
+    """The tables of each card."""
+    found = {}
+    for preset in Run.PRESETS:
+        for scenario in SCENARIOS:
+            entries, name = _entries(cards, preset, scenario), name_of(preset, scenario)
+            found[name] = returns_table(entries).markdown()
+            if preset == "compare":
+                found[f"{name}-intervals"] = intervals_table(entries).markdown()
+    return found
+
+
+def summary(cards: Path) -> list[list[str]]:
+    """A row for each scenario of ViZDoom: M-SAT of the preset for two cores."""
+    rows = []
+    for scenario, place in SCENARIOS.items():
+        cells = {
+            entry.metric: entry
+            for entry in _entries(cards, "cpu", scenario)
+            if place.builder
+            and (entry.setting["model"], entry.setting["positions"]) == ("msat", "on")
+            and not entry.setting["departures"]
+        }
+        if cells:
+            name = f"[M-SAT](docs/results/vizdoom.md), {place.title}"
+            ours = percent(cells["success_argmax"], spread=cells["success_argmax"].n > 1)
+            ours += f" (return {_return(cells['return_argmax'])})"
+            rows.append([name, "per cent of held-out episodes solved", ours, "", "frames, depth, data"])
+    return rows
+
+
+def _entries(cards: Path, preset: str, scenario: str) -> list[Measurement]:
+    """What a card has measured."""
+    file = cards / name_of(preset, scenario) / "results.json"
+    return Results.load(file).results if file.exists() else []

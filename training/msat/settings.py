@@ -1,0 +1,158 @@
+"""The settings of M-SAT: the paper's (Tables 4 and 5), and reduced ones for a GPU and for two cores."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ..engine import Settings, SettingsError, axis, fixed, option
+from ..engine.settings import SCHEDULERS, by
+from .scenarios import SCENARIOS, Scenario
+
+Tokenization = Literal["single", "multi", "multi_state"]
+
+MODELS: dict[str, Tokenization] = {"baseline": "single", "mat": "multi", "msat": "multi_state"}
+"""The models of Tables 2 and 3, and their tokens of an action."""
+POSITIONS = ("on", "off")
+
+
+def _of(my_way_home: Any, deadly_corridor: Any, **own: Any) -> Any:
+    """A preset's value by scenario; those without an engine have My Way Home's, unless they have their own."""
+    return by("scenario", {"deadly_corridor": deadly_corridor, **own}, other=my_way_home)
+
+
+_LARGE: dict[str, Any] = {  # the paper's sizes
+    "policy": "expert",
+    "height": 72,
+    "width": 128,
+    "layers": 8,
+    "heads": 8,
+    "context": _of(30, 60),
+    "resid_pdrop": _of(0.01, 0.1),
+    "attn_pdrop": _of(0.1, 0.3),
+    "batch_size": 128,
+    "epochs": 5,
+    "mixed_precision": "bf16",
+}
+_RETURNS: dict[str, Any] = {
+    "return_scale": _of(1.0, 0.05),
+    # What the experts get; a target that no episode of the data reached asks the model for what it never saw.
+    "target_return": _of(0.98, 22.8, doorway=1.0),
+}
+_SMALL: dict[str, Any] = {  # what fits two cores
+    "height": 36,
+    "width": 64,
+    "layers": 2,
+    "heads": 4,
+    "context": 20,
+    "resid_pdrop": 0.1,
+    "attn_pdrop": 0.1,
+    "batch_size": 24,
+    "learning_rate": 1e-3,
+    "warmup_steps": 100,
+    "mixed_precision": "bf16",
+    **_RETURNS,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run(Settings):
+    """A run: a scenario, a model with or without positions, and a seed; its data, its training, its play."""
+
+    PRESETS = {
+        "paper": _LARGE
+        | {
+            "episodes": _of(7_250, 7_050),  # 500,000 steps
+            "learning_rate": 5e-3,
+            # 10,240 and 2,000 labels, as the base counts them: 3 steps of 128 x 30, and a part of one of 128 x 60.
+            "warmup_steps": _of(3, 1),
+            "return_scale": 1.0,
+            "target_return": _of(1.8, 29.0),
+        },
+        "gpu-10min": _LARGE
+        | {  # less data, the base's learning rate, and returns as in the presets for two cores
+            "episodes": _of(1_450, 1_400),  # 100,000 steps
+            "learning_rate": 6e-4,
+            "warmup_steps": 100,
+            **_RETURNS,
+        },
+        "cpu": _SMALL
+        | {
+            "policy": "expert",
+            "episodes": _of(1_160, 700, rooms=300, doorway=150),  # 80,000 and 50,000 steps
+            "steps": _of(4_000, 5_000, rooms=1_500, doorway=600),
+            "eval_steps": 1_000,
+        },
+        "compare": _SMALL
+        | {  # little and noisy data, so that the methods differ
+            "policy": "noisy",
+            "noise": 0.3,
+            "episodes": _of(200, 200),
+            "steps": 1_500,
+            "eval_steps": 500,
+            "curve_episodes": 10,
+        },
+    }
+
+    scenario: str = axis("the environment", SCENARIOS, default=("my_way_home",))
+    model: str = axis(
+        "baseline: one token an action; mat: one a component; msat: one a component and its state",
+        MODELS,
+        default=("msat",),
+    )
+    positions: str = axis("whether tokens have their timestep", POSITIONS, default=("on",))
+    seed: int = fixed("of the data, the weights, the order of the windows and the held-out episodes")
+    policy: str = option("who plays the training episodes", known=("expert", "noisy", "random"))
+    noise: float = option("noisy: the share of its decisions that are random", default=0.0, least=0, most=1)
+    hold: int = option("noisy, random: steps that a random action is kept for", default=1, least=1)
+    episodes: int = option("training episodes", least=1)
+    height: int = option("of the frames", least=36)
+    width: int = option("of the frames", least=36)
+    layers: int = option("blocks of the decoder", least=1)
+    heads: int = option("attention heads", least=1)
+    hidden: int = option("width; the base's is 128", default=128, least=1)
+    context: int = option("steps of a window", least=1)
+    embd_pdrop: float = option("dropout of the tokens", default=0.1, least=0, most=1)
+    resid_pdrop: float = option("dropout in the residual stream", least=0, most=1)
+    attn_pdrop: float = option("dropout of the attention", least=0, most=1)
+    component_prediction: str = option(
+        "autoregressive: a component of an action sees those before it",
+        default="independent",
+        known=("independent", "autoregressive"),
+    )
+    return_scale: float = option("returns-to-go are multiplied by it", least=0)
+    batch_size: int = option("windows a step", least=1)
+    epochs: float = option("times that all windows are seen; read if --steps is 0", default=0.0, least=0)
+    steps: int = option("training steps; 0: so many as --epochs need", default=0, least=0)
+    learning_rate: float = option("AdamW's learning rate", least=0)
+    weight_decay: float = option("AdamW's weight decay, of matrices alone; the base's", default=0.1, least=0)
+    beta2: float = option("AdamW's second beta, the base's; the first is 0.9", default=0.95, least=0, most=1)
+    warmup_steps: int = option("steps over which the learning rate rises", least=0)
+    scheduler: str = option("the schedule of the learning rate", default="cosine", known=SCHEDULERS)
+    max_grad_norm: float = option("gradients are clipped to this norm; the base's", default=1.0, least=0)
+    mixed_precision: str = option("of the arithmetic", known=("no", "bf16"))
+    target_return: float = option("the return that the model is told to reach, in the environment's units")
+    eval_episodes: int = option("held-out episodes that a trained model plays, twice", default=50, least=1)
+    curve_episodes: int = option("held-out episodes that it plays while it trains", default=20, least=1)
+    eval_steps: int = option("steps between these; 0: after each epoch", default=0, least=0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.hidden % self.heads:
+            raise SettingsError(f"--hidden must be a multiple of --heads, got {self.hidden} and {self.heads}.")
+        if not self.steps and not self.epochs:
+            raise SettingsError("Give --steps or --epochs: both are 0.")
+        if self.component_prediction == "autoregressive" and self.model == "baseline":
+            raise SettingsError(
+                "--component_prediction autoregressive needs a token for each component: --model mat or msat."
+            )
+
+    @property
+    def place(self) -> Scenario:
+        """The environment."""
+        return SCENARIOS[self.scenario]
+
+    @property
+    def environment_options(self) -> dict[str, Any]:
+        """Options of `make_environment`."""
+        return {"frame_size": (self.height, self.width)} if self.place.frames else {}
