@@ -37,9 +37,14 @@ class RunData:
     success: list[bool]
 
 
-def load_data(run: Run) -> RunData:
-    """Generates the training episodes, or takes them from the cache of `datasets`, and decodes them once."""
-    rows = _built(run) if run.place.builder else _recorded(run)
+def load_data(run: Run, processes: int = 0) -> RunData:
+    """Generates the training episodes, or takes them from the cache of `datasets`, and decodes them once.
+
+    Args:
+        run: of the data; its model does not matter.
+        processes: that generate ViZDoom's episodes, 0 for this one; the data is the same.
+    """
+    rows = _built(run, processes) if run.place.builder else _recorded(run)
     first = np.flatnonzero(np.array(rows["timestep"]) == 0)
     last = np.append(first[1:], len(rows)) - 1
     return RunData(
@@ -50,7 +55,7 @@ def load_data(run: Run) -> RunData:
     )
 
 
-def _built(run: Run) -> datasets.Dataset:
+def _built(run: Run, processes: int) -> datasets.Dataset:
     taken = {"expert": (), "noisy": ("noise", "hold"), "random": ("hold",)}[run.policy]
     return datasets.load_dataset(
         "hf_mech/vizdoom_trajectories",
@@ -59,6 +64,7 @@ def _built(run: Run) -> datasets.Dataset:
         seed=run.seed,
         num_train=run.episodes,
         num_test=1,
+        num_proc=processes or None,
         **{name: getattr(run, name) for name in taken},
         **run.environment_options,
     )

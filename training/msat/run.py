@@ -61,7 +61,7 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
     """
     disable_progress_bar()  # of saving the model, which takes no time
     began = time.perf_counter()
-    data = load_data(run)
+    data = load_data(run, job.options.data_workers)
     seconds_of_data = time.perf_counter() - began
     accelerator = Accelerator(mixed_precision=run.mixed_precision)
     set_seed(run.seed)
@@ -91,6 +91,7 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
         batches=batches,
         steps=steps,
         max_grad_norm=run.max_grad_norm or float("inf"),
+        max_seconds=60 * run.max_minutes or float("inf"),
         progress=progress,
         ended=played,
     )

@@ -80,7 +80,7 @@ class Run(Settings):
         | {
             "policy": "expert",
             "episodes": _of(1_160, 700, rooms=300, doorway=150),  # 80,000 and 50,000 steps
-            "steps": _of(4_000, 5_000, rooms=1_500, doorway=600),
+            "steps": _of(4_000, 4_000, rooms=1_500, doorway=600),
             "eval_steps": 1_000,
         },
         "compare": _SMALL
@@ -135,6 +135,7 @@ class Run(Settings):
     eval_episodes: int = option("held-out episodes that a trained model plays, twice", default=50, least=1)
     curve_episodes: int = option("held-out episodes that it plays while it trains", default=20, least=1)
     eval_steps: int = option("steps between these; 0: after each epoch", default=0, least=0)
+    max_minutes: float = option("end the training after this time; 0: after --steps", default=0.0, least=0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
