@@ -16,6 +16,10 @@ class MissingExtraError(ControlError, ImportError):
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(f"{package} is not installed. Run: pip install 'hf-mech[{extra}]'")
+        self.package, self.extra = package, extra
+
+    def __reduce__(self) -> tuple[type[MissingExtraError], tuple[str, str]]:
+        return type(self), (self.package, self.extra)  # a worker process hands it on
 
 
 class EnvironmentIdError(ControlError):

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
+from hf_mech.control import MissingExtraError
 from tests.test_imports import loaded_modules, python
 
 MISSING = "import sys; sys.modules[{package!r}] = None; {code}"
@@ -29,3 +32,8 @@ def test_environments_without_an_engine_need_no_vizdoom() -> None:
 
 def test_import_hf_mech_loads_neither() -> None:
     assert not {"gymnasium", "vizdoom", "minari", "ray", "pygame"} & loaded_modules("import hf_mech")
+
+
+def test_the_error_passes_from_a_worker_process() -> None:
+    error = pickle.loads(pickle.dumps(MissingExtraError("minari", "minari")))
+    assert str(error) == str(MissingExtraError("minari", "minari"))
