@@ -61,7 +61,7 @@ def shared_memory(arguments: list[str]) -> list[Path]:
     return [path for path in Path("/dev/shm").glob("ViZDoom*") if path.name.endswith(instance)]
 
 
-def assert_nothing_left(folder: Path, memory: list[Path], seconds: float = 10) -> None:
+def assert_nothing_left(folder: Path, memory: list[Path], seconds: float = 60) -> None:
     """Waits for all guards and engines to end, and checks that they took everything with them."""
     deadline = time.monotonic() + seconds
     while list(processes(folder)) and time.monotonic() < deadline:
