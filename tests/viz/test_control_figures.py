@@ -53,7 +53,6 @@ def test_the_figure_names_heads_and_key_states() -> None:
 
 
 def test_the_page_has_the_tokens_and_needs_no_network() -> None:
-    pytest.importorskip("circuitsvis")
     page = attention_page(attentions("s9"), NAMES, "Heads <1>", "Point.")
     assert "Heads &lt;1&gt;" in page
     assert '"a2_14"' in page

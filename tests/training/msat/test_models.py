@@ -28,7 +28,6 @@ def test_vectors_and_autoregressive_components() -> None:
 
 
 def test_the_papers_scenarios() -> None:
-    pytest.importorskip("vizdoom")
     for scenario, sizes in (("my_way_home", [3, 3]), ("deadly_corridor", [3, 3, 3, 2])):
         with torch.device("meta"):
             made = make_model(Run.of("paper", scenario=scenario, model="msat", positions="on", seed=0))
