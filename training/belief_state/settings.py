@@ -102,11 +102,11 @@ class Run(Settings):
         | {  # hours of one core; the task grows over the first part of the training
             "hidden": 128,  # tokens and positions are more than 96
             "heads": 4,
-            "steps": _of_graph({"g-2-5": 6_000, "g-5-5": 10_000, "g-2-20": 27_000}),
+            "steps": _of_graph({"g-2-5": 6_000, "g-5-5": 10_000, "g-2-20": 8_000}),
             "eval_steps": 500,
-            "growth": _of_graph({"g-2-5": 0.0, "g-5-5": 0.6, "g-2-20": 0.5}),
+            "growth": _of_graph({"g-2-5": 0.0, "g-5-5": 0.6, "g-2-20": 0.7}),
             "first_degree": _of_graph({"g-2-5": 2, "g-5-5": 2, "g-2-20": 2}),
-            "first_length": 5,
+            "first_length": _of_graph({"g-2-5": 5, "g-5-5": 5, "g-2-20": 3}),
         },
         "probes": _CPU | {"probes": 10},
     }
