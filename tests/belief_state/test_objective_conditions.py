@@ -70,7 +70,7 @@ def assert_same(made: TextHead, **options) -> None:
 def test_rows_of_every_kind(
     monkeypatch: pytest.MonkeyPatch, full: float, weights: PairWeights, gap: int, block_size: int
 ):
-    monkeypatch.setattr(belief_state_tiles, "FULL", full)
+    monkeypatch.setitem(belief_state_tiles.FULL, "cpu", full)
     assert_same(head(), gap=gap, weights=weights, block_size=block_size)
 
 

@@ -15,7 +15,7 @@ from .belief_state_pairs import PairWeights, Sequences
 
 SIDE = 8  # of a tile; the larger, the fewer reads of a state, but the more empty places on the diagonal
 CPU_PAIRS = 1024  # the most pairs of a block on a CPU; larger blocks leave its cache
-FULL = 0.75  # on a GPU, empty places are computed too if no more than a quarter is empty: to find them, it must wait
+FULL = {"cpu": 1.0, "cuda": 0.75}  # the share of pairs from which on the others are computed too
 FAR = 2**60  # further than any key
 
 
@@ -84,7 +84,7 @@ class Tiles:
             count = pairs = len(self._drawn[0])
         self._count = count
         self.unit = ends.tokens.to(exact) / pairs
-        self._full = pairs >= (1 if kind == "cpu" else FULL) * count * self.side**2
+        self._full = pairs >= FULL.get(kind, FULL["cuda"]) * count * self.side**2
         blocks = math.ceil(count / max(1, block_size // self.side**2))
         self._per_block = math.ceil(count / blocks)  # of equal size
 
