@@ -74,6 +74,20 @@ def test_vectors_of_another_size():
     refused(StateError, r"\[batch, steps, 5\], got \[2, 4, 4\]", {"states": torch.zeros(2, 4, 4)})
 
 
+def test_vectors_for_a_model_of_frames():
+    batch = {name: tensor for name, tensor in inputs(2, 4, 0).items() if name not in ("states", "labels")}
+    with pytest.raises(StateError, match=r"These are vectors: make the model with state_shape=\[7\]"):
+        model(**FRAMES)(torch.zeros(2, 4, 7), **batch)
+
+
+def test_states_that_are_not_finite():
+    batch = steps(2, 4)
+    batch["states"][1, 3] = float("inf")
+    with pytest.raises(StateError, match="not finite"):
+        model()(**batch)
+    model()(**batch, attention_mask=torch.tensor([[1, 1, 1, 1], [1, 1, 1, 0]]))  # padding may hold anything
+
+
 def test_more_steps_than_a_context():
     with pytest.raises(LengthError, match=r"7 steps.*context_length = 6"):
         model()(**steps(1, 7))
@@ -117,7 +131,12 @@ def test_returns_that_do_not_fit():
         (ContextError, "different numbers from 0 to 1", {"rows": [0, 2]}),
         (ContextError, "different numbers from 0 to 1", {"rows": [0, 0]}),
         (ContextError, "temperature must be above 0", {"do_sample": True, "temperature": 0.0}),
+        (ContextError, "temperature=0.5 needs do_sample=True", {"temperature": 0.5}),
         (ReturnError, "not finite", {"returns_to_go": float("nan")}),
+        (ReturnError, "must be a real number, .*; got 'best'", {"returns_to_go": "best"}),
+        (ReturnError, "must be a real number, .*; got None", {"returns_to_go": None}),
+        (StateError, r"got \[5\]\. One state alone is a batch of one: \[1, 5\]", {"states": torch.zeros(FEATURES)}),
+        (StateError, "not finite", {"states": torch.full((2, FEATURES), float("nan"))}),
         (TimestepError, "max_timestep", {"timesteps": [0, 41]}),
         (ActionError, "3 components", {"actions": torch.zeros(2, 2, dtype=torch.long)}),
         (ActionError, "hold 4 for component 2 at row 1;", {"actions": torch.tensor([[0, 0, 0], [0, 0, 4]])}),
@@ -141,6 +160,10 @@ def test_a_context_that_cannot_be():
         acting.start_context(stride=7)
     with pytest.raises(ContextError, match="at least 1, got 0"):
         acting.start_context(0)
+    with pytest.raises(ContextError, match="at least 1, got '2'"):
+        acting.start_context("2")
+    with pytest.raises(ContextError, match=r"what model\.start_context\(batch_size\) returns, got int"):
+        acting.act(torch.zeros(1, FEATURES), 1, 1.0)
     with pytest.raises(ContextError, match="another model"):
         acting.act(torch.zeros(1, FEATURES), model(context_length=5).start_context(), 1.0)
     with pytest.raises(ContextError, match=r"the model torch\.float32"):

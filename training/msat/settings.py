@@ -145,7 +145,7 @@ class Run(Settings):
             raise SettingsError("Give --steps or --epochs: both are 0.")
         if self.noise and self.policy != "noisy":
             raise SettingsError(
-                f"--noise {self.noise:g} needs --policy noisy: the policy {self.policy!r} has no noise. Give --noise 0 or "
+                f"--noise {self.noise:g} needs --policy noisy: the policy {self.policy!r} has none. Give --noise 0, or "
                 "--policy noisy."
             )
         if self.hold != 1 and self.policy == "expert":
