@@ -45,9 +45,9 @@ class ActingContext:
         device: torch.device,
         dtype: torch.dtype,
     ) -> None:
-        if not isinstance(batch_size, int) or batch_size < 1:
+        if not hasattr(batch_size, "__index__") or batch_size < 1:
             raise ContextError(f"batch_size must be the number of environments, at least 1, got {batch_size!r}.")
-        if not isinstance(stride, int) or not 1 <= stride <= config.context_length:
+        if not hasattr(stride, "__index__") or not 1 <= stride <= config.context_length:
             raise ContextError(
                 f"stride must be from 1 to context_length = {config.context_length}, got {stride!r}; it is the number "
                 "of steps that leave a full context at once."
