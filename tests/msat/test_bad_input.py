@@ -19,6 +19,7 @@ from hf_mech.models.msat import (
     StateError,
     TimestepError,
 )
+from hf_mech.models.msat.modeling_msat import logger
 
 from .contract import inputs
 from .models import FEATURES, model, steps
@@ -86,6 +87,17 @@ def test_states_that_are_not_finite():
     with pytest.raises(StateError, match="not finite"):
         model()(**batch)
     model()(**batch, attention_mask=torch.tensor([[1, 1, 1, 1], [1, 1, 1, 0]]))  # padding may hold anything
+
+
+def test_attentions_that_nobody_keeps_are_warned_of(monkeypatch: pytest.MonkeyPatch):
+    said: list[str] = []
+    monkeypatch.setattr(logger, "warning_once", said.append)
+    for kind, warnings in (("eager", 0), ("sdpa", 1)):
+        asked = model()
+        asked.set_attn_implementation(kind)
+        assert len(asked(**steps(2, 4), output_attentions=True).attentions) == (1 - warnings) * asked.config.n_layer
+        assert len(said) == warnings
+    assert "set_attn_implementation('eager')" in said[0]
 
 
 def test_more_steps_than_a_context():
