@@ -56,7 +56,9 @@ def test_the_figure_names_heads_and_key_states() -> None:
 
 
 def test_the_page_has_the_tokens_and_needs_no_network() -> None:
-    page = attention_page(attentions("s9"), NAMES, "Heads <1>", "Point.")
+    page = attention_page(attentions("s9").astype(np.float32), NAMES, "Heads <1>", "Point.")
+    assert re.search(r"0\.333[,\]]", page)
+    assert not re.search(r"0\.3330", page)
     assert "Heads &lt;1&gt;" in page
     assert '"a2_14"' in page
     assert "L1H2" in page

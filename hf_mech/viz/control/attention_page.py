@@ -56,7 +56,8 @@ def attention_page(attentions: NDArray[np.floating], names: Sequence[str], title
     layers, heads = attentions.shape[:2]
     darkest = float(np.quantile(attentions[:, :, np.tri(len(names), dtype=bool)], _DARKEST))
     shown = attention_heads(
-        attentions.reshape(layers * heads, *attentions.shape[2:]).round(_DIGITS).tolist(),
+        # In float64: the digits of a rounded float32 are many.
+        attentions.reshape(layers * heads, *attentions.shape[2:]).astype(np.float64).round(_DIGITS).tolist(),
         list(names),
         [f"L{layer}H{head}" for layer in range(layers) for head in range(heads)],
         max_value=darkest,
