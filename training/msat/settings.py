@@ -84,7 +84,7 @@ class Run(Settings):
             "eval_steps": 1_000,
         },
         "compare": _SMALL
-        | {  # little data, and in My Way Home noisy data, so that the methods differ; noise alone undoes Deadly Corridor
+        | {  # little data, and noisy in My Way Home, so that the methods differ; noise undoes Deadly Corridor
             "policy": _of("noisy", "expert"),
             "noise": _of(0.3, 0.0),
             "episodes": _of(40, 150),
