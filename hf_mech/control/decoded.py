@@ -54,12 +54,8 @@ class DecodedWindows(ContextWindows):
         self._arrays = _decoded(dataset) if len(dataset) else {}
         super().__init__(dataset, context_length, action_sizes)
 
-    def _read(self, index: int) -> Window:
-        piece = int(np.searchsorted(self._ends, index, "right"))
-        first = index - (int(self._ends[piece - 1]) if piece else 0)
-        start = int(self._starts[piece]) + first
-        some = slice(start, start + int(self._lengths[piece]))
-        window = {name: torch.from_numpy(np.array(array[some])) for name, array in self._arrays.items()}
+    def window_of_rows(self, rows: slice) -> Window:
+        window = {name: torch.from_numpy(np.array(array[rows])) for name, array in self._arrays.items()}
         if self.action_sizes is not None:
             check_actions(window["actions"], self.action_sizes)
         return window

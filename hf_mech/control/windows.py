@@ -73,7 +73,7 @@ class ContextWindows(Dataset[Window]):
         lengths = np.diff([*self._starts, len(dataset)])
         self._ends = np.cumsum(np.maximum(lengths - self.context_length, 0) + 1)
         self._lengths = np.minimum(lengths, self.context_length)
-        self._read(0)  # so that wrong actions and frames are refused before work starts
+        self.window_of_rows(slice(0, int(self._lengths[0])))  # refuses wrong actions and frames before work starts
 
     def __len__(self) -> int:
         return int(self._ends[-1])
@@ -81,13 +81,15 @@ class ContextWindows(Dataset[Window]):
     def __getitem__(self, index: int) -> Window:
         if not -len(self) <= index < len(self):
             raise IndexError(f"There are {len(self)} windows, got the number {index}.")
-        return self._read(index % len(self))
-
-    def _read(self, index: int) -> Window:
+        index %= len(self)
         piece = int(np.searchsorted(self._ends, index, "right"))
         first = index - (int(self._ends[piece - 1]) if piece else 0)
         start = int(self._starts[piece]) + first
-        return window_of(self._rows[start : start + int(self._lengths[piece])], self.action_sizes)
+        return self.window_of_rows(slice(start, start + int(self._lengths[piece])))
+
+    def window_of_rows(self, rows: slice) -> Window:
+        """The window of neighbouring rows of one episode; subclasses read it from elsewhere."""
+        return window_of(self._rows[rows], self.action_sizes)
 
 
 class ContextWindowStream(IterableDataset[Window]):

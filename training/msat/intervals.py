@@ -6,22 +6,23 @@ import statistics
 from collections.abc import Sequence
 from math import inf
 
-T_95 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
-"""The 97.5 % quantiles of Student's t with 1 to 9 degrees of freedom."""
+from scipy import stats
 
 
 def interval(values: Sequence[float]) -> tuple[float, float] | None:
-    """The ends of the mean's 95 % interval by Student's t; None for one value or more than ten.
+    """The ends of the mean's 95 % interval by Student's t; None for a single value.
 
     >>> low, high = interval([1.0, 2.0, 3.0])
     >>> round(low, 2), round(high, 2)
     (-0.48, 4.48)
+    >>> interval([2.0, 2.0])
+    (2.0, 2.0)
     """
-    if not 2 <= len(values) <= len(T_95) + 1:
+    if len(values) < 2:
         return None
-    half = T_95[len(values) - 2] * statistics.stdev(values) / len(values) ** 0.5
     mean = statistics.fmean(values)
-    return mean - half, mean + half
+    half = stats.t.ppf(0.975, len(values) - 1) * stats.sem(values)
+    return float(mean - half), float(mean + half)
 
 
 def in_words(

@@ -33,8 +33,8 @@ def return_curves(curves: Mapping[str, Sequence[Points]], data: float, *, unit: 
         axes.plot(steps, values.mean(0), ".-", color=colour, linewidth=1.3, label=model)
         axes.fill_between(steps, values.min(0), values.max(0), color=colour, alpha=0.15, linewidth=0)
     _data_line(axes, data, horizontal=True)
-    axes.update_datalim([(axes.dataLim.x0, 0.0)])  # zero is in sight, and the margins are of the whole range
-    axes.autoscale_view()
+    low, high = axes.get_ylim()
+    axes.set_ylim(low := min(0.0, low), high + 0.05 * (high - low))
     axes.set_xlabel("training step", size=8)
     axes.set_ylabel(unit, size=8)
     style(axes)
