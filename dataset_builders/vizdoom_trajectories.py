@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_args
 import pyarrow as pa
 
 from hf_mech.control.data_errors import TrajectorySettingsError
+from hf_mech.control.errors import check_frame_size
 from hf_mech.control.generation.trajectories import TrajectorySettings
 from hf_mech.control.orphans import children_end_with_us
 from hf_mech.control.policies import PolicyName
 from hf_mech.control.rows import features_of
 from hf_mech.control.seeds import Split
-from hf_mech.control.vizdoom.scenarios import SCENARIOS, Scenario
+from hf_mech.control.vizdoom.scenarios import RENDERED, SCENARIOS, Scenario
 
 from ._base import SeededConfig, ShardedBuilder
 
@@ -73,6 +74,7 @@ class VizdoomTrajectoriesConfig(SeededConfig):
         Raises:
             TrajectorySettingsError: a setting out of its range, or one that the policy does not take.
             PolicyError: noise or hold out of its range.
+            EnvironmentOptionError: another frame size than (height, width).
         """
         scenario, _, policy = self.name.partition("-")
         given = {name: value for name in _SETTINGS if (value := getattr(self, name)) is not None}
@@ -82,6 +84,7 @@ class VizdoomTrajectoriesConfig(SeededConfig):
                     f"The config {self.name!r} does not take {name}={value!r}; leave it out, or take {scenario}-"
                     f"{f' or {scenario}-'.join(_SETTINGS[name])}."
                 )
+        check_frame_size(self.frame_size, (1, 1), RENDERED)  # the description reads it before `check` runs
         return TrajectorySettings(
             ENVIRONMENTS[scenario],
             policy,

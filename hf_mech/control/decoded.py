@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 
 from hf_mech.control.rows import actions_of, check_columns, observations_of, tables_of
-from hf_mech.control.windows import ContextWindows, Window, check_actions
+from hf_mech.control.windows import ContextWindows, Window, check_actions, check_dataset
 from hf_mech.disk.files import replacing
 from hf_mech.disk.locks import held
 
@@ -49,6 +49,7 @@ class DecodedWindows(ContextWindows):
     def __init__(
         self, dataset: datasets.Dataset, context_length: int, action_sizes: Sequence[int] | None = None
     ) -> None:
+        check_dataset(dataset)
         check_columns(dataset.column_names, _NEEDED)
         self._arrays = _decoded(dataset) if len(dataset) else {}
         super().__init__(dataset, context_length, action_sizes)

@@ -61,6 +61,11 @@ def make_environment(id: str, **options: Any) -> Environment:
 
     ```
     """
+    if not isinstance(id, str | gymnasium.envs.registration.EnvSpec):
+        raise EnvironmentIdError(
+            f"An environment is given by its id, such as 'CartPole-v1', got {id!r}. A class of your own gets one by "
+            "gymnasium.register(id, entry_point=...), which takes a function that wraps an environment, too."
+        )
     try:
         environment = gymnasium.make(id, **options)
     except gymnasium.error.UnregisteredEnv as error:
@@ -91,6 +96,7 @@ class MultiDiscreteEnvironment(gymnasium.Wrapper[NDArray[Any], NDArray[np.int64]
     def __init__(self, environment: gymnasium.Env[Any, Any]) -> None:
         super().__init__(environment)
         name = environment.spec.id if environment.spec else type(environment.unwrapped).__name__
+        self._name = name
         self._sizes, self._start = _components(environment.action_space, name)
         self._is_frame, self.observation_space = _observations(environment.observation_space, name)
         self.action_space = MultiDiscrete(self._sizes)
@@ -114,7 +120,14 @@ class MultiDiscreteEnvironment(gymnasium.Wrapper[NDArray[Any], NDArray[np.int64]
         return (self._observed(observation), *done, {**info, "is_success": _success(info)})
 
     def _observed(self, observation: Any) -> NDArray[Any]:
-        return observation if self._is_frame else np.asarray(observation, np.float32)
+        seen: NDArray[Any] = np.asarray(observation, None if self._is_frame else np.float32)
+        shape = self.observation_space.shape or ()
+        if seen.shape != shape:
+            raise SpaceError(
+                f"{self._name} must show observations of the shape {list(shape)} of its "
+                f"observation_space, shows {list(seen.shape)}; mend its observation_space or its observations."
+            )
+        return seen
 
     def _inner(self, action: Any) -> Any:
         """The action in the wrapped environment's own form."""
@@ -161,7 +174,8 @@ def _observations(space: gymnasium.Space[Any], name: str) -> tuple[bool, Box]:
             return False, Box(space.low.astype(np.float32), space.high.astype(np.float32), dtype=np.float32)
     raise SpaceError(
         f"{name} must show uint8 frames [height, width, 3] or vectors [features], shows {space}; wrap it in one of "
-        "gymnasium.wrappers, such as FlattenObservation or AddRenderObservation."
+        "gymnasium.wrappers, such as FlattenObservation or AddRenderObservation, or TransformObservation where only "
+        "the order of the axes is another."
     )
 
 

@@ -29,7 +29,7 @@ class Episode:
         final_observation: after the last step; data sets of rows do not hold it.
 
     Raises:
-        TrajectoryError: no steps, or arrays of different lengths or of other shapes.
+        TrajectoryError: no steps, arrays of different lengths or of other shapes, or numbers that are not finite.
         EpisodeWithoutEndError: neither terminated nor truncated.
 
     Example:
@@ -69,6 +69,14 @@ class Episode:
                 raise TrajectoryError(
                     f"The {name} of an episode of {steps} steps must have {steps} rows and "
                     f"{' or '.join(map(str, dimensions))} dimensions, got shape {list(array.shape)}."
+                )
+        for name in ("observations", "rewards"):
+            array = getattr(self, name)
+            if array.dtype.kind == "f" and not np.isfinite(array).all():
+                step = int(np.argwhere(~np.isfinite(array))[0][0])
+                raise TrajectoryError(
+                    f"The {name} of an episode must be finite, that of step {step} of the episode of seed {self.seed} "
+                    f"is {array[step].tolist()}; mend the environment, or leave the episode out."
                 )
         if not (self.terminated or self.truncated):
             raise EpisodeWithoutEndError(

@@ -139,6 +139,17 @@ def make_policy(name: PolicyName, noise: float = 0.2, hold: int = 1) -> Policy:
     raise PolicyError(f"A policy must be one of {', '.join(get_args(PolicyName))}, got {name!r}.")
 
 
+def check_policy(policy: Any) -> None:
+    """Raises PolicyError unless the object has the methods of [`Policy`]."""
+    methods = callable(policy) and callable(getattr(policy, "reset", None))
+    if isinstance(policy, type) or not methods:
+        got = f"the class {policy.__name__}; give an object of it" if isinstance(policy, type) else f"{policy!r}"
+        raise PolicyError(
+            "A policy must be an object with the methods reset(environment, generator) and __call__(observation, "
+            f"info), as hf_mech.control.Policy has them, or one of {', '.join(get_args(PolicyName))}; got {got}."
+        )
+
+
 def component_sizes(environment: gymnasium.Env[Any, Any]) -> NDArray[np.int64]:
     """The number of choices of each component of an action, [components].
 
@@ -160,6 +171,7 @@ __all__ = [
     "Policy",
     "PolicyName",
     "RandomPolicy",
+    "check_policy",
     "component_sizes",
     "make_policy",
 ]

@@ -20,7 +20,7 @@ from hf_mech.control.environments import make_environment
 from hf_mech.control.episodes import Episode
 from hf_mech.control.errors import ControlError, check_whole
 from hf_mech.control.orphans import children_end_with_us
-from hf_mech.control.policies import Policy, PolicyName, make_policy
+from hf_mech.control.policies import Policy, PolicyName, check_policy, make_policy
 from hf_mech.control.rows import features_of, table_of
 from hf_mech.control.seeds import MOST_EPISODES, Split, episode_seed
 
@@ -102,12 +102,15 @@ def record(
         The data set, memory-mapped.
 
     Raises:
-        TrajectorySettingsError: a number of episodes out of its range.
+        TrajectorySettingsError: a number of episodes or of processes out of its range.
         EpisodeWithoutEndError: an episode of more than `max_steps` steps.
         EnvironmentIdError, SpaceError, PolicyError, SeedError: see `make_environment`, `make_policy`, `episode_seed`.
     """
     check_whole("num_episodes", num_episodes, 1, MOST_EPISODES, TrajectorySettingsError)
     policy = make_policy(policy) if isinstance(policy, str) else policy
+    check_policy(policy)
+    if num_proc is not None:
+        check_whole("num_proc", num_proc, 1, None, TrajectorySettingsError)
     episode_seed(seed, split, 0)  # wrong ones are refused before work starts
     features = environment_features(environment, options)
     recording = Recording(environment, options, policy, seed, split, features.arrow_schema, max_steps)

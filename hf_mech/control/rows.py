@@ -266,6 +266,12 @@ def _lists(rows: NDArray[Any], kind: pa.FixedSizeListType) -> pa.Array:
 
 def _matrix(column: pa.ChunkedArray | pa.Array) -> NDArray[Any]:
     """A column of lists of one length as [rows, length]."""
+    kind = column.type
+    if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
+        raise ObservationError(
+            f"Observations and actions must be lists of numbers, are {kind}. A CSV file holds no lists: save the data "
+            "set with to_parquet or save_to_disk."
+        )
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     return np.concatenate([chunk.flatten().to_numpy(zero_copy_only=False).reshape(len(chunk), -1) for chunk in chunks])
 

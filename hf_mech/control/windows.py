@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 Window = dict[str, Tensor]
 
 _NEEDED = ("episode", "timestep", "observation", "action", "return_to_go")
+_OF_A_WINDOW = ("states", "actions", "returns_to_go", "timesteps")
 IGNORED = -100  # of labels: transformers' own
 
 
@@ -48,6 +49,7 @@ class ContextWindows(Dataset[Window]):
         action_sizes: the number of choices of each component, to be checked.
 
     Raises:
+        TrajectoryError: no data set of `datasets`, or all of its splits, or a streamed one.
         MissingColumnsError: the data set lacks a column.
         RowOrderError: the rows of an episode are not neighbours.
         ContextLengthError: the context length is no whole number, 1 or more.
@@ -58,6 +60,7 @@ class ContextWindows(Dataset[Window]):
     def __init__(
         self, dataset: datasets.Dataset, context_length: int, action_sizes: Sequence[int] | None = None
     ) -> None:
+        check_dataset(dataset)
         check_columns(dataset.column_names, _NEEDED)
         if len(dataset) == 0:
             raise TrajectoryError("The data set has no rows, so there are no windows.")
@@ -117,6 +120,7 @@ class ContextWindowStream(IterableDataset[Window]):
     ) -> None:
         self.context_length = checked_length(context_length)
         self.action_sizes = None if action_sizes is None else tuple(action_sizes)
+        check_dataset(dataset, stream=True)
         self.buffer_size, self.seed, self.epoch = buffer_size, seed, 0
         self._dataset = dataset
 
@@ -168,6 +172,7 @@ class WindowCollator:
     Raises:
         ContextLengthError: a window is longer than the context; or the context length is no whole number, 1 or more.
         ActionSizesError: actions of another size.
+        TrajectoryError: rows of a data set instead of windows.
 
     Example:
 
@@ -198,6 +203,11 @@ class WindowCollator:
             checked_length(self.context_length)
 
     def __call__(self, windows: Sequence[Window]) -> dict[str, Tensor]:
+        if missing := [name for name in _OF_A_WINDOW if name not in windows[0]]:
+            raise TrajectoryError(
+                f"A window must have {', '.join(_OF_A_WINDOW)}; got one without {', '.join(missing)}. Give Trainer or "
+                "DataLoader the windows of a data set, not its rows: ContextWindows(dataset, context_length=...)."
+            )
         lengths = torch.tensor([len(window["actions"]) for window in windows])
         length = self._length(int(lengths.max()))
         if self.action_sizes is not None:
@@ -249,6 +259,22 @@ def check_actions(actions: Tensor, sizes: Sequence[int]) -> None:
             f"Component {component} of an action must be from 0 to {sizes[component] - 1}, is "
             f"{int(actions[step, component])}: the data set is of another environment, or action_sizes are wrong."
         )
+
+
+def check_dataset(dataset: Any, stream: bool = False) -> None:
+    """Raises TrajectoryError unless it is one split of a data set of `datasets`, in memory, on disk, or streamed."""
+    import datasets
+
+    taken = (datasets.Dataset, datasets.IterableDataset) if stream else datasets.Dataset
+    if isinstance(dataset, taken):
+        return
+    if isinstance(dataset, dict):
+        hint = f"take one of its splits, {', '.join(map(repr, dataset))}"
+    elif isinstance(dataset, datasets.IterableDataset):
+        hint = "a streamed data set has no numbers: take ContextWindowStream"
+    else:
+        hint = "make one with hf_mech.control.recording.record, load_dataset, or Dataset.from_list"
+    raise TrajectoryError(f"Windows are cut from a Dataset of `datasets`, got a {type(dataset).__name__}; {hint}.")
 
 
 def checked_length(context_length: Any) -> int:

@@ -12,6 +12,7 @@ from math import isfinite
 from reprlib import repr as shortened
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
+import numpy as np
 import torch
 from huggingface_hub.dataclasses import strict
 from huggingface_hub.errors import StrictDataclassError, StrictDataclassFieldValidationError
@@ -44,7 +45,7 @@ def strict_config(error: type[ValueError], **ranges: Range) -> Callable[[type[Co
     A value of a wrong type, outside its range, or not finite is refused when the configuration is made (by its
     constructor, `from_dict`, `from_pretrained` or `AutoConfig`) and when an attribute is set later, under any of the
     attribute's names. Whatever else transformers raises for a malformed configuration becomes the same error. An
-    argument that is nearly a field's name is warned of.
+    argument that is nearly a field's name is warned of. Numbers and arrays of numpy become Python's own.
 
     Args:
         error: the family's error; subclasses of it that `validate_architecture` raises are kept.
@@ -94,6 +95,7 @@ def strict_config(error: type[ValueError], **ranges: Range) -> Callable[[type[Co
 
         def checked_setattr(self: Any, name: str, value: Any) -> None:
             name = self.attribute_map.get(name, name)  # else `strict` would not see the field
+            value = _plain(value) if name in types else value
             if fault := _fault(name, value, types, bounds):
                 raise error(f"{cls.__name__}: {name} {fault}, got {shortened(value)}.")
             with _as(error, cls.__name__):
@@ -115,6 +117,15 @@ def _warn_of_misspelt(config: str, given: Iterable[str], known: Sequence[str]) -
     for name in given:
         if name not in known and (close := get_close_matches(name, known, 1, cutoff=0.85)):
             logger.warning(f"{config} has no argument {name!r}, which changes nothing; did you mean {close[0]!r}?")
+
+
+def _plain(value: Any) -> Any:
+    """The value with numpy's numbers and arrays as Python's: a gymnasium space has its sizes as an array."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if type(value) in (list, tuple) and any(isinstance(part, np.generic) for part in value):
+        return type(value)(map(_plain, value))
+    return value
 
 
 def _fault(name: str, value: Any, types: Mapping[str, Any], ranges: Mapping[str, Range]) -> str | None:

@@ -48,11 +48,14 @@ def splits_figure(
     return figure
 
 
-def losses_figure(losses: Mapping[str, Sequence[tuple[Sequence[float], Sequence[float]]]]) -> Figure:
+def losses_figure(
+    losses: Mapping[str, Sequence[tuple[Sequence[float], Sequence[float]]]], unit: str = "nats a word"
+) -> Figure:
     """The training loss against the step, a line a run.
 
     Args:
         losses: by model, for each of its runs the steps and the losses there.
+        unit: of the losses.
     """
     figure = Figure(figsize=(6.4, 3.4), layout="constrained")
     axes: Axes = figure.subplots()
@@ -63,7 +66,7 @@ def losses_figure(losses: Mapping[str, Sequence[tuple[Sequence[float], Sequence[
     for set_formatter in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
         set_formatter(ScalarFormatter())
     axes.set_xlabel("step", size=8)
-    axes.set_ylabel("training loss, nats a word", size=8)
+    axes.set_ylabel(f"training loss, {unit}", size=8)
     style(axes, ticks="both")
     figure.legend(loc="outside right upper", frameon=False, fontsize=8)
     return figure

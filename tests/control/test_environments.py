@@ -109,6 +109,20 @@ def test_an_unknown_environment_is_refused_with_the_names_of_ours() -> None:
         make_environment("hf_mech/NoWayHome-v0")
 
 
+@pytest.mark.parametrize("given", [Fixed, Fixed(Discrete(2)), None])
+def test_an_environment_is_given_by_its_id(given: Any) -> None:
+    with pytest.raises(EnvironmentIdError, match=r"by its id, .*gymnasium\.register"):
+        make_environment(given)
+
+
+def test_observations_of_another_shape_than_the_space_are_refused() -> None:
+    inner = Fixed(Discrete(2), Box(0, 1, (2,)))
+    environment = MultiDiscreteEnvironment(inner)
+    inner.observation_space = Box(0, 1, (3,))  # what it shows from now on
+    with pytest.raises(SpaceError, match=r"Fixed must show .* \[2\] of its observation_space, shows \[3\]"):
+        environment.reset()
+
+
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [

@@ -57,6 +57,21 @@ def same(one: Episode, other: Episode) -> bool:
     )
 
 
+@pytest.mark.parametrize("name", ["observations", "rewards"])
+def test_numbers_that_are_not_finite_are_refused(name):
+    one = episode(frames=False)
+    array = getattr(one, name).copy()
+    array[4] = np.nan
+    with pytest.raises(TrajectoryError, match=f"The {name} .* that of step 4 of the episode of seed 3"):
+        replace(one, **{name: array})
+
+
+def test_text_of_a_csv_file_is_refused(tmp_path):
+    rows_of(episode(frames=False), features=5).to_csv(tmp_path / "rows.csv")
+    with pytest.raises(ObservationError, match="A CSV file holds no lists"):
+        next(episodes_of(Dataset.from_csv(str(tmp_path / "rows.csv"), cache_dir=tmp_path)))
+
+
 def test_the_return_to_go_is_the_sum_of_what_is_to_come():
     one = episode(50)
     expected = [one.rewards[t:].astype(np.float64).sum() for t in range(50)]

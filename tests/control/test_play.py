@@ -60,7 +60,8 @@ def test_an_episode_is_the_same_among_others_and_alone(model: MSATDecisionTransf
 
 def test_samples_differ_from_the_most_likely_actions(model: MSATDecisionTransformer) -> None:
     chosen = [
-        watch(model, episode=0, do_sample=sample, temperature=5.0, **ROOMS).episode.actions for sample in (False, True)
+        watch(model, episode=0, **sampling, **ROOMS).episode.actions
+        for sampling in ({}, {"do_sample": True, "temperature": 5.0})
     ]
     assert not np.array_equal(*chosen)
 
@@ -136,6 +137,13 @@ def test_a_model_of_another_scenario_is_refused(model: MSATDecisionTransformer) 
 def test_wrong_settings_are_refused(model: MSATDecisionTransformer) -> None:
     with pytest.raises(TrajectorySettingsError, match="num_envs must be a whole number, 1 or more, got 0"):
         play(model, episodes=range(2), num_envs=0, **ROOMS)
+    with pytest.raises(TrajectorySettingsError, match=r"such as range\(50\), got 50"):
+        play(model, episodes=50, **ROOMS)
+    for target in ("best", float("inf"), None, [1.0]):
+        with pytest.raises(TrajectorySettingsError, match="target_return must be a finite number"):
+            play(model, episodes=range(2), **ROOMS | {"target_return": target})
+    with pytest.raises(TrajectorySettingsError, match=r"got 'runs/model'. Load one with AutoModel"):
+        watch("runs/model", episode=0, **ROOMS)
     with pytest.raises(TrajectorySettingsError, match="no episodes"):
         play(model, episodes=[], **ROOMS)
     with pytest.raises(EpisodeWithoutEndError, match="after 7 steps"):

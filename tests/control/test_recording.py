@@ -95,6 +95,9 @@ class Wrong(Left2):
         ((ID, "random", 0), TrajectorySettingsError),
         ((ID, "random", True), TrajectorySettingsError),
         ((ID, "best", 1), PolicyError),
+        ((ID, Left2, 1), PolicyError),
+        ((ID, lambda observation, info: np.array([0, 0]), 1), PolicyError),
+        ((ID, None, 1), PolicyError),
         ((ID, "random", 1, -1), SeedError),
         (("NoSuch-v0", "random", 1), EnvironmentIdError),
         ((ID, Wrong(), 1), ActionError),
@@ -104,3 +107,13 @@ class Wrong(Left2):
 def test_faults_keep_their_types(arguments, error):
     with pytest.raises(error):
         record(*arguments)
+
+
+def test_a_number_of_processes_is_one_or_more():
+    with pytest.raises(TrajectorySettingsError, match="num_proc must be a whole number, 1 or more, got 0"):
+        record(ID, "random", 1, num_proc=0)
+
+
+def test_a_policy_has_two_methods():
+    with pytest.raises(PolicyError, match=r"reset\(environment, generator\) .*the class Left2; give an object of it"):
+        record(ID, Left2, 1)

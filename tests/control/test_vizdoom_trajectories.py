@@ -109,6 +109,7 @@ print(digest(ContextWindowStream(stream, 30, (3, 3), buffer_size=0)))
         (HOME, {"num_train": 0}, TrajectorySettingsError, "num_train must be a whole number, 1"),
         (HOME, {"seed": -1}, TrajectorySettingsError, "seed must be"),
         (HOME, {"frame_size": (0, 8)}, EnvironmentOptionError, "frame_size must be"),
+        (HOME, {"frame_size": 72}, EnvironmentOptionError, r"\(height, width\).*got 72"),
         (HOME, {"skill": 6}, EnvironmentOptionError, "skill must be"),
     ],
 )

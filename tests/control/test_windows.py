@@ -6,6 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
+from datasets import DatasetDict, IterableDatasetDict
 from torch import nn
 from torch.utils.data import DataLoader
 from transformers import Trainer, TrainingArguments
@@ -179,6 +180,20 @@ def test_wrong_arguments_are_refused_before_work_starts(rows):
         ContextWindows(rows.shuffle(seed=0), CONTEXT)
     with pytest.raises(TrajectoryError, match="no rows"):
         ContextWindows(rows.select([]), CONTEXT)
+
+
+def test_other_data_sets_are_refused(rows):
+    for given, said in (
+        (DatasetDict(train=rows), "take one of its splits, 'train'"),
+        (rows.to_iterable_dataset(), "take ContextWindowStream"),
+        (rows.to_list(), "got a list"),
+    ):
+        with pytest.raises(TrajectoryError, match=said):
+            ContextWindows(given, CONTEXT)
+    with pytest.raises(TrajectoryError, match="take one of its splits, 'train'"):
+        ContextWindowStream(IterableDatasetDict(train=rows.to_iterable_dataset()), CONTEXT)
+    with pytest.raises(TrajectoryError, match=r"without states, actions, .*ContextWindows\(dataset"):
+        WindowCollator()([rows[0], rows[1]])
 
 
 def test_windows_that_do_not_fit_are_refused(rows):

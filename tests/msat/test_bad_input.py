@@ -19,6 +19,7 @@ from hf_mech.models.msat import (
     StateError,
     TimestepError,
 )
+from hf_mech.models.msat.modeling_msat import logger
 
 from .contract import inputs
 from .models import FEATURES, model, steps
@@ -74,6 +75,31 @@ def test_vectors_of_another_size():
     refused(StateError, r"\[batch, steps, 5\], got \[2, 4, 4\]", {"states": torch.zeros(2, 4, 4)})
 
 
+def test_vectors_for_a_model_of_frames():
+    batch = {name: tensor for name, tensor in inputs(2, 4, 0).items() if name not in ("states", "labels")}
+    with pytest.raises(StateError, match=r"These are vectors: make the model with state_shape=\[7\]"):
+        model(**FRAMES)(torch.zeros(2, 4, 7), **batch)
+
+
+def test_states_that_are_not_finite():
+    batch = steps(2, 4)
+    batch["states"][1, 3] = float("inf")
+    with pytest.raises(StateError, match="not finite"):
+        model()(**batch)
+    model()(**batch, attention_mask=torch.tensor([[1, 1, 1, 1], [1, 1, 1, 0]]))  # padding may hold anything
+
+
+def test_attentions_that_nobody_keeps_are_warned_of(monkeypatch: pytest.MonkeyPatch):
+    said: list[str] = []
+    monkeypatch.setattr(logger, "warning_once", said.append)
+    for kind, warnings in (("eager", 0), ("sdpa", 1)):
+        asked = model()
+        asked.set_attn_implementation(kind)
+        assert len(asked(**steps(2, 4), output_attentions=True).attentions) == (1 - warnings) * asked.config.n_layer
+        assert len(said) == warnings
+    assert "set_attn_implementation('eager')" in said[0]
+
+
 def test_more_steps_than_a_context():
     with pytest.raises(LengthError, match=r"7 steps.*context_length = 6"):
         model()(**steps(1, 7))
@@ -117,7 +143,12 @@ def test_returns_that_do_not_fit():
         (ContextError, "different numbers from 0 to 1", {"rows": [0, 2]}),
         (ContextError, "different numbers from 0 to 1", {"rows": [0, 0]}),
         (ContextError, "temperature must be above 0", {"do_sample": True, "temperature": 0.0}),
+        (ContextError, "temperature=0.5 needs do_sample=True", {"temperature": 0.5}),
         (ReturnError, "not finite", {"returns_to_go": float("nan")}),
+        (ReturnError, "must be a real number, .*; got 'best'", {"returns_to_go": "best"}),
+        (ReturnError, "must be a real number, .*; got None", {"returns_to_go": None}),
+        (StateError, r"got \[5\]\. One state alone is a batch of one: \[1, 5\]", {"states": torch.zeros(FEATURES)}),
+        (StateError, "not finite", {"states": torch.full((2, FEATURES), float("nan"))}),
         (TimestepError, "max_timestep", {"timesteps": [0, 41]}),
         (ActionError, "3 components", {"actions": torch.zeros(2, 2, dtype=torch.long)}),
         (ActionError, "hold 4 for component 2 at row 1;", {"actions": torch.tensor([[0, 0, 0], [0, 0, 4]])}),
@@ -141,6 +172,10 @@ def test_a_context_that_cannot_be():
         acting.start_context(stride=7)
     with pytest.raises(ContextError, match="at least 1, got 0"):
         acting.start_context(0)
+    with pytest.raises(ContextError, match="at least 1, got '2'"):
+        acting.start_context("2")
+    with pytest.raises(ContextError, match=r"what model\.start_context\(batch_size\) returns, got int"):
+        acting.act(torch.zeros(1, FEATURES), 1, 1.0)
     with pytest.raises(ContextError, match="another model"):
         acting.act(torch.zeros(1, FEATURES), model(context_length=5).start_context(), 1.0)
     with pytest.raises(ContextError, match=r"the model torch\.float32"):

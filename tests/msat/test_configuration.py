@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from gymnasium.spaces import Box, MultiDiscrete
 
 from hf_mech.models.msat import ConfigurationError, MSATDecisionTransformer, MSATDecisionTransformerConfig
 
@@ -32,6 +35,9 @@ def test_the_defaults_are_deadly_corridors():
         ("action_sizes must be", {"action_sizes": 3}),
         ("state_shape must be", {"state_shape": [3, 72]}),
         ("state_shape must be", {"state_shape": [0]}),
+        (r"channels come first: \[3, 72, 128\]", {"state_shape": [72, 128, 3]}),
+        ("action_sizes must be", {"action_sizes": np.array([1.5, 2])}),
+        ("attn_pdrop must be at most 1", {"attn_pdrop": np.float64(1.5)}),
         ("at least 36 x 36", {"state_shape": [3, 72, 35]}),
         ("more than 100,000,000 numbers", {"state_shape": [3, 10**5, 10**5]}),
         ("n_embd must be a multiple of n_head, got 128 and 7", {"n_head": 7}),
@@ -44,6 +50,17 @@ def test_the_defaults_are_deadly_corridors():
 def test_bad_values_are_named(said: str, values: dict[str, Any]):
     with pytest.raises(ConfigurationError, match=said):
         MSATDecisionTransformerConfig(**values)
+
+
+def test_sizes_come_from_the_spaces_of_gymnasium():
+    """They are arrays of numpy; a saved configuration holds Python's numbers."""
+    space = MultiDiscrete([3, 2])
+    for sizes in (space.nvec, list(space.nvec)):
+        config = MSATDecisionTransformerConfig(
+            action_sizes=sizes, state_shape=Box(-1, 1, (4,)).shape, context_length=np.int64(7)
+        )
+        assert config.action_sizes == [3, 2]
+        assert MSATDecisionTransformerConfig.from_dict(json.loads(config.to_json_string())).context_length == 7
 
 
 def test_the_published_base_has_its_cnn():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 
 import numpy as np
 import pytest
@@ -45,20 +46,33 @@ def drawn(figure: Figure) -> bytes:
 
 def test_the_figure_names_heads_and_key_states() -> None:
     frames = {name: np.zeros((4, 6, 3), np.uint8) for name in ("s8", "s9")}
-    figure = heads_figure(attentions("s9"), NAMES, frames)
+    figure = heads_figure(attentions("s9"), NAMES, list(frames), frames)
     titles = [axes.get_title() for axes in figure.axes]
     assert titles == [f"layer {i}, head {j}" for i in range(2) for j in range(3)] + ["s8", "s9"]
     assert len(drawn(figure)) > 5_000
-    assert len(heads_figure(attentions("s9"), NAMES, {}).axes) == 6
+    without = heads_figure(attentions("s9"), NAMES, ["s8", "s9"], {})
+    assert len(without.axes) == 6
+    assert [label.get_text() for label in without.axes[0].get_xticklabels()] == ["s8", "s9"]
 
 
 def test_the_page_has_the_tokens_and_needs_no_network() -> None:
-    page = attention_page(attentions("s9"), NAMES, "Heads <1>", "Point.")
+    page = attention_page(attentions("s9").astype(np.float32), NAMES, "Heads <1>", "Point.")
+    assert re.search(r"0\.333[,\]]", page)
+    assert not re.search(r"0\.3330", page)
     assert "Heads &lt;1&gt;" in page
     assert '"a2_14"' in page
     assert "L1H2" in page
     assert "unpkg" not in page
     assert "import {" not in page.split("CircuitsVis.render")[-1]
+
+
+def test_the_darkest_colour_is_a_weight_that_occurs() -> None:
+    tokens = len(NAMES)
+    alike = np.tri(tokens) / np.arange(1, tokens + 1)[:, None]
+    page = attention_page(np.broadcast_to(alike, (1, 2, tokens, tokens)), NAMES, "t")
+    (darkest,) = re.findall(r"weights of ([0-9.]+) or more", page)
+    assert f'"maxValue": {darkest}' in page  # 1/4: one cell in fifty
+    assert 1 / tokens < float(darkest) < 0.5
 
 
 def test_the_page_refuses_other_names() -> None:
@@ -78,6 +92,13 @@ def test_a_film() -> None:
     assert durations == [110] * 4 + [1_000]
     with pytest.raises(ValueError, match="needs pictures"):
         film(pictures[:0])
+
+
+def test_no_point_of_a_curve_lies_on_the_edge() -> None:
+    axes = return_curves({"M-SAT": [[(1.0, 0.98), (2.0, 0.97)]]}, 0.96).axes[0]
+    bottom, top = axes.get_ylim()
+    assert bottom <= 0
+    assert top > 1.0
 
 
 def test_returns() -> None:

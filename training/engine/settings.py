@@ -13,6 +13,7 @@ The folder of a run is named by its axes, its preset, every departure from the p
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields
@@ -216,3 +217,5 @@ def check_range(entry: Field[Any], value: Any) -> None:
         raise SettingsError(f"{asked_by} must be {least} or more, got {value}.")
     if most is not None and value > most:
         raise SettingsError(f"{asked_by} must be {most} or less, got {value}.")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise SettingsError(f"{asked_by} must be a finite number, got {value}.")

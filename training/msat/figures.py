@@ -38,7 +38,9 @@ def figures_of(outcomes: Sequence[RunOutcome]) -> dict[str, tuple[Figure | bytes
             "the seeds between the least and the largest",
         ),
         "training_loss.png": (
-            losses_figure({model: [_losses(one) for one in own] for model, own in by_model.items()}),
+            losses_figure(
+                {model: [_losses(one) for one in own] for model, own in by_model.items()}, "nats a component"
+            ),
             "Training loss by step",
         ),
     }

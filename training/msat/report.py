@@ -198,7 +198,8 @@ def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
         model_class="MSATDecisionTransformer",
         paper="moodley2024msat",
         task="reinforcement-learning",
-        tags=["reinforcement-learning", "offline-rl", "decision-transformer", "multi-discrete", "vizdoom"],
+        tags=["reinforcement-learning", "offline-rl", "decision-transformer", "multi-discrete"]
+        + (["vizdoom"] if chosen.place.builder else []),
         headline=["return_argmax", "success_argmax"],
         figures={**figures_of(own), **watched.figures},
         files=watched.files,

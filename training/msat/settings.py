@@ -143,6 +143,15 @@ class Run(Settings):
             raise SettingsError(f"--hidden must be a multiple of --heads, got {self.hidden} and {self.heads}.")
         if not self.steps and not self.epochs:
             raise SettingsError("Give --steps or --epochs: both are 0.")
+        if self.noise and self.policy != "noisy":
+            raise SettingsError(
+                f"--noise {self.noise:g} needs --policy noisy: the policy {self.policy!r} has none. Give --noise 0, or "
+                "--policy noisy."
+            )
+        if self.hold != 1 and self.policy == "expert":
+            raise SettingsError(
+                f"--hold {self.hold} needs --policy noisy or random: the policy 'expert' takes no random actions."
+            )
         if self.component_prediction == "autoregressive" and self.model == "baseline":
             raise SettingsError(
                 "--component_prediction autoregressive needs a token for each component: --model mat or msat."

@@ -17,6 +17,7 @@ from hf_mech.viz.control.attention_heads import heads_figure, key_states
 from hf_mech.viz.control.attention_page import attention_page
 from hf_mech.viz.control.film import film
 
+from .figures import NAMES
 from .settings import Run
 
 EPISODE = 0
@@ -55,17 +56,20 @@ def pictures_of(run: Run, model: MSATDecisionTransformer) -> Pictures:
     steps = f"steps {first} to {first + len(names) // model.config.tokens_per_step - 1}"
     figures: dict[str, tuple[Figure | bytes, str]] = {
         "attention.png": (
-            heads_figure(attentions, names, frames),
+            heads_figure(attentions, names, states, frames),
             f"The attention of every head in {steps} of an episode, and the states that some head reads most (Figures "
-            "9 to 15 of the paper): r is a return-to-go, s a state, and a1 the first component of an action",
+            "9 to 15 of the paper): a row is a token that reads, a column a token that is read, and s is a state",
         ),
     }
     if len(watched.pictures):
         caption = f"A held-out episode, played by argmax: {end}, {watched.score.length} decisions"
         figures["episode.gif"] = film(watched.pictures, scale=max(1, _FILM_WIDTH // watched.pictures.shape[2])), caption
-    title = f"Attention of {run.model} in {run.place.title}: {steps} of a held-out episode"
+    title = f"Attention of {NAMES[run.model]} in {run.place.title}: {steps} of a held-out episode"
+    action = "a its action" if model.config.action_tokens == 1 else "a1, a2, ... the components of its action"
     try:
-        page = attention_page(attentions, names, title, "Choose a head, and point at a token.")
+        page = attention_page(
+            attentions, names, title, f"In the names of tokens, r is a step's return-to-go, s its state, and {action}."
+        )
     except ImportError:
         return Pictures(figures)
     return Pictures(figures, {"attention.html": page})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +17,7 @@ from hf_mech.control.errors import check_whole
 from hf_mech.control.recording import MAX_STEPS
 from hf_mech.control.seeds import episode_seed
 
-from .player import Player, Running, decide, endless, generator_of
+from .player import Player, Running, check_play, decide, endless, generator_of
 
 
 @dataclass(frozen=True)
@@ -71,10 +71,15 @@ def play(
         the scores, in the order of `episodes`.
 
     Raises:
-        TrajectorySettingsError: `num_envs` is no whole number, 1 or more; or no episodes.
+        TrajectorySettingsError: no model, no finite return, no episodes, or `num_envs` is no whole number, 1 or more.
         EpisodeWithoutEndError: an episode of more than `max_steps` steps.
         SpaceError: the model was made for other observations or actions.
     """
+    check_play(model, target_return)
+    if not isinstance(episodes, Iterable):
+        raise TrajectorySettingsError(
+            f"episodes must be the numbers of the episodes, such as range(50), got {episodes!r}."
+        )
     check_whole("num_envs", num_envs, 1, None, TrajectorySettingsError)
     seeds = [episode_seed(seed, "play", number) for number in episodes]
     if not seeds:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -11,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from hf_mech.control.data_errors import EpisodeWithoutEndError
+from hf_mech.control.data_errors import EpisodeWithoutEndError, TrajectorySettingsError
 
 
 class Player(Protocol):
@@ -51,6 +52,25 @@ class Running:
     generator: torch.Generator | None
     total_return: float = 0.0
     length: int = 0
+
+
+def check_play(model: Any, target_return: Any) -> None:
+    """Raises TrajectorySettingsError for what cannot decide, or for a return that cannot be reached."""
+    if not hasattr(model, "start_context") or not hasattr(model, "act"):
+        raise TrajectorySettingsError(
+            "A player is a model with start_context and act, such as MSATDecisionTransformer, got "
+            f"{model if isinstance(model, str) else type(model).__name__!r}. Load one with "
+            "AutoModel.from_pretrained(...).eval()."
+        )
+    try:
+        finite = not isinstance(target_return, bool | str) and math.isfinite(target_return)
+    except TypeError:
+        finite = False
+    if not finite:
+        raise TrajectorySettingsError(
+            "target_return must be a finite number in the environment's units, such as the return of a good training "
+            f"episode, got {target_return!r}."
+        )
 
 
 def as_states(observations: NDArray[Any]) -> Tensor:
@@ -103,4 +123,4 @@ def endless(seed: int, max_steps: int) -> EpisodeWithoutEndError:
     )
 
 
-__all__ = ["Player", "Running", "as_states", "decide", "endless", "generator_of"]
+__all__ = ["Player", "Running", "as_states", "check_play", "decide", "endless", "generator_of"]

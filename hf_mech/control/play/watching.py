@@ -17,7 +17,7 @@ from hf_mech.control.recording import MAX_STEPS
 from hf_mech.control.seeds import episode_seed
 
 from .parallel import Score
-from .player import Player, Running, as_states, decide, endless, generator_of
+from .player import Player, Running, as_states, check_play, decide, endless, generator_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +66,7 @@ def watch(
         episode: its number.
         options: of `make_environment`; with `render_mode="rgb_array"` there are pictures.
     """
+    check_play(model, target_return)
     own = episode_seed(seed, "play", episode)
     observations: list[NDArray[Any]] = []
     actions, rewards, success, wanted, pictures = [], [], [], [], []

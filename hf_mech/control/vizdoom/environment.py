@@ -15,9 +15,8 @@ from hf_mech.control.errors import EngineError, EnvironmentOptionError, EpisodeE
 from hf_mech.control.policies import Policy
 from hf_mech.control.vizdoom.engine import FAILURES, start_engine
 from hf_mech.control.vizdoom.frames import NearestNeighbour
-from hf_mech.control.vizdoom.scenarios import SCENARIOS, Scenario
+from hf_mech.control.vizdoom.scenarios import RENDERED, SCENARIOS, Scenario
 
-RENDERED = (120, 160)  # height and width of what the engine draws
 _MOST_SEED = 2**32
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+RENDERED = (120, 160)  # height and width of what the engine draws
 TURN = ("TURN_LEFT", "TURN_RIGHT")
 WALK = ("MOVE_FORWARD", "MOVE_BACKWARD")
 STRAFE = ("MOVE_LEFT", "MOVE_RIGHT")

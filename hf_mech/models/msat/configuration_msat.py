@@ -166,6 +166,11 @@ class MSATDecisionTransformerConfig(PreTrainedConfig):
             numbers *= number
         if numbers > LARGEST_STATE:
             raise ConfigurationError(f"state_shape {_shortened(shape)} has more than {LARGEST_STATE:,} numbers.")
+        if self.reads_frames and shape[2] in (1, 3, 4) and shape[0] > 4:
+            raise ConfigurationError(
+                f"state_shape {list(shape)} seems to be [height, width, channels], as environments have it; the "
+                f"model's channels come first: [{shape[2]}, {shape[0]}, {shape[1]}]."
+            )
         if self.reads_frames and min(convolved(size) for size in shape[1:]) < 1:
             raise ConfigurationError(
                 f"state_shape {list(shape)}: frames must be at least 36 x 36 for the three convolutions; resize them, "

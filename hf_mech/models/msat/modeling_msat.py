@@ -13,16 +13,18 @@ from torch import Tensor, nn
 from transformers import initialization as init
 from transformers.modeling_utils import PreTrainedModel
 from transformers.models.gpt2.modeling_gpt2 import GPT2Block, GPT2Model
-from transformers.utils import IMAGE_PROCESSOR_NAME, ModelOutput, can_return_tuple
+from transformers.utils import IMAGE_PROCESSOR_NAME, ModelOutput, can_return_tuple, logging
 
 from .checkpoints import SafeCheckpoints
 from .configuration_msat import MSATDecisionTransformerConfig
 from .image_processing_msat import CHANNELS, MSATImageProcessor
 from .msat_acting import Acts
 from .msat_errors import CheckpointError
-from .msat_inputs import check_mask, check_states, real_actions, real_labels, real_returns, real_timesteps
+from .msat_inputs import check_finite, check_mask, check_states, real_actions, real_labels, real_returns, real_timesteps
 from .msat_loss import component_loss, padded_logits
 from .msat_tokens import StepTokenizer
+
+logger = logging.get_logger(__name__)
 
 
 @dataclass
@@ -172,13 +174,21 @@ class MSATDecisionTransformer(Acts, SafeCheckpoints, PreTrainedModel):
         timesteps = real_timesteps(timesteps, shape, real, self.config)
         if real is not None and states.is_floating_point():  # NaN would pass through any attention mask
             states = states.masked_fill(~real.view(*shape, *[1] * len(self.config.state_shape)), 0)
+        check_finite(states)
 
+        wants_attentions = self.config.output_attentions if output_attentions is None else output_attentions
+        kind = self.config._attn_implementation
+        if wants_attentions and kind != "eager" and not torch.compiler.is_compiling():
+            logger.warning_once(
+                f"output_attentions=True gives no attentions with attn_implementation={kind!r}; call "
+                "model.set_attn_implementation('eager')."
+            )
         per_step = self.config.tokens_per_step
         decoded = self.decoder(
             inputs_embeds=self.tokenizer(states, actions, returns_to_go, timesteps),
             attention_mask=None if real is None else real.long().repeat_interleave(per_step, 1),
             use_cache=False,
-            output_attentions=self.config.output_attentions if output_attentions is None else output_attentions,
+            output_attentions=wants_attentions,
             output_hidden_states=(
                 self.config.output_hidden_states if output_hidden_states is None else output_hidden_states
             ),

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from .msat_context import ActingContext
-from .msat_errors import ContextError
-from .msat_inputs import check_states, real_actions, real_returns, real_timesteps
+from .msat_errors import ContextError, ReturnError
+from .msat_inputs import check_finite, check_states, real_actions, real_returns, real_timesteps
 from .msat_loss import padded_logits
 
 
@@ -44,7 +44,7 @@ class Acts:
         context: ActingContext,
         returns_to_go: Tensor | Sequence[float] | float,  # [rows]
         timesteps: Tensor | Sequence[int] | None = None,  # [rows]
-        begins: Tensor | Sequence[bool] | None = None,  # [rows]
+        begins: Tensor | Sequence[bool] | bool | None = None,  # [rows]
         rows: Tensor | Sequence[int] | None = None,  # [rows]
         do_sample: bool = False,
         temperature: float = 1.0,
@@ -60,10 +60,11 @@ class Acts:
                 episode so far. A single number is for all rows.
             timesteps: the steps' numbers in their episodes. By default they count the decisions of each row's episode
                 from 0, as in training.
-            begins: which rows begin a new episode with this state. The first decision of a row always begins one.
+            begins: which rows begin a new episode with this state; True is for all. The first decision of a row always
+                begins one.
             rows: the rows of the context that decide; all by default. The others wait.
             do_sample: sample each component from its distribution, instead of the most likely value.
-            temperature: of sampling, above 0.
+            temperature: of sampling, above 0; refused without `do_sample`.
             generator: of sampling, on the model's device.
             actions: take these actions instead of choosing, as when an episode is read again; `context.logits` says
                 what the model would have chosen.
@@ -81,13 +82,25 @@ class Acts:
             raise ContextError("The model is in training mode, where dropout changes decisions; call model.eval().")
         if not temperature > 0:
             raise ContextError(f"temperature must be above 0, got {temperature}; leave do_sample out for argmax.")
+        if temperature != 1 and not do_sample:
+            raise ContextError(
+                f"temperature={temperature} needs do_sample=True: without it, components take their likeliest values."
+            )
         states = torch.as_tensor(states, device=context.device)
         check_states(states, self.config, "rows")
+        check_finite(states)
         if len(states) != len(chosen):
             raise ContextError(f"states must be one for each of the {len(chosen)} rows that decide, got {len(states)}.")
-        returns = torch.as_tensor(returns_to_go, device=context.device)
+        try:
+            returns = torch.as_tensor(returns_to_go, device=context.device)
+        except (RuntimeError, TypeError, ValueError) as error:
+            raise ReturnError(
+                "returns_to_go must be a real number, or one for each row that decides: the return still wanted; got "
+                f"{returns_to_go!r}."
+            ) from error
         returns = real_returns(returns.expand(shape) if returns.dim() == 0 else returns, shape, None)
-        begin = [False] * len(chosen) if begins is None else torch.as_tensor(begins).tolist()
+        new = torch.as_tensor(False if begins is None else begins)
+        begin = (new.expand(shape) if new.dim() == 0 else new).tolist()
         if len(begin) != len(chosen):
             raise ContextError(f"begins must be one for each of the {len(chosen)} rows that decide, got {len(begin)}.")
         if actions is not None:
@@ -133,6 +146,11 @@ class Acts:
         return values
 
     def _rows(self, context: ActingContext, rows: Tensor | Sequence[int] | None) -> list[int]:
+        if not hasattr(context, "tokens"):  # not isinstance: a checkpoint's own code has a class of its own
+            raise ContextError(
+                f"context must be what model.start_context(batch_size) returns, got {type(context).__name__}. Make it "
+                "once, and give it to every decision."
+            )
         weight = self.heads[0].weight
         if (context.device, context.tokens.dtype) != (weight.device, weight.dtype):
             raise ContextError(

@@ -45,12 +45,12 @@ class ActingContext:
         device: torch.device,
         dtype: torch.dtype,
     ) -> None:
-        if batch_size < 1:
-            raise ContextError(f"batch_size must be the number of environments, at least 1, got {batch_size}.")
-        if not 1 <= stride <= config.context_length:
+        if not hasattr(batch_size, "__index__") or batch_size < 1:
+            raise ContextError(f"batch_size must be the number of environments, at least 1, got {batch_size!r}.")
+        if not hasattr(stride, "__index__") or not 1 <= stride <= config.context_length:
             raise ContextError(
-                f"stride must be from 1 to context_length = {config.context_length}, got {stride}; it is the number of "
-                "steps that leave a full context at once."
+                f"stride must be from 1 to context_length = {config.context_length}, got {stride!r}; it is the number "
+                "of steps that leave a full context at once."
             )
         self.batch_size, self.stride = batch_size, stride
         self.capacity, self.per_step = config.context_length, config.tokens_per_step

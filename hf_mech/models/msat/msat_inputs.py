@@ -20,8 +20,14 @@ def check_states(states: Tensor, config: MSATDecisionTransformerConfig, leading:
         hint = ""
         if config.reads_frames and list(states.shape[-3:]) == [*shape[1:], shape[0]]:
             hint = " These frames have their channels last; the image processor puts them first."
+        elif config.reads_frames and states.dim() == dims + 1:
+            hint = f" These are vectors: make the model with state_shape=[{states.shape[-1]}]."
         elif config.reads_frames:
             hint = " The image processor resizes frames."
+        elif states.dim() == dims + len(shape):
+            hint = " The model was made for other observations; state_shape in its configuration says which."
+        elif states.dim() == len(shape):
+            hint = f" One state alone is a batch of one: [1, {', '.join(map(str, shape))}]." if dims == 1 else ""
         raise StateError(f"states must be [{leading}, {', '.join(map(str, shape))}], got {list(states.shape)}.{hint}")
     if states.dtype == torch.bool or states.is_complex():
         raise StateError(f"states must be numbers, got {states.dtype}.")
@@ -35,6 +41,15 @@ def check_states(states: Tensor, config: MSATDecisionTransformerConfig, leading:
     if not torch.compiler.is_compiling() and states.numel() and (states.amin() < 0 or states.amax() > 255):
         raise StateError(
             f"Frames must be integers from 0 to 255, got values from {int(states.amin())} to {int(states.amax())}."
+        )
+
+
+def check_finite(states: Tensor) -> None:
+    """Raises StateError for states, no padding among them, that are NaN or infinite."""
+    if states.is_floating_point() and not torch.compiler.is_compiling() and not bool(states.isfinite().all()):
+        raise StateError(
+            "states hold numbers that are not finite; expected real numbers. Replace NaN and infinity where the "
+            "observations are made, as with gymnasium.wrappers.TransformObservation."
         )
 
 
@@ -163,4 +178,12 @@ def real_timesteps(
     return timesteps
 
 
-__all__ = ["check_mask", "check_states", "real_actions", "real_labels", "real_returns", "real_timesteps"]
+__all__ = [
+    "check_finite",
+    "check_mask",
+    "check_states",
+    "real_actions",
+    "real_labels",
+    "real_returns",
+    "real_timesteps",
+]

@@ -46,13 +46,16 @@ def key_states(attentions: Floats, names: Sequence[str], count: int = 5) -> list
     return [name for name in read if name in most]
 
 
-def heads_figure(attentions: Floats, names: Sequence[str], frames: Mapping[str, NDArray[np.uint8]]) -> Figure:
-    """A map for each head, a row a layer, and under them the frames of the key states, which are marked in the maps.
+def heads_figure(
+    attentions: Floats, names: Sequence[str], marked: Sequence[str], frames: Mapping[str, NDArray[np.uint8]]
+) -> Figure:
+    """A map for each head, a row a layer, with the key states marked, and under them the frames of these states.
 
     Args:
         attentions: [layers, heads, tokens, tokens]. A row of a map is a token that reads.
         names: of the tokens.
-        frames: by the name of their state, [height, width, 3].
+        marked: the names of the key states.
+        frames: by the name of their state, [height, width, 3]; none if observations are vectors.
     """
     layers, heads = attentions.shape[:2]
     columns = max(heads, len(frames))
@@ -60,7 +63,7 @@ def heads_figure(attentions: Floats, names: Sequence[str], frames: Mapping[str, 
     grid = figure.add_gridspec(2 if frames else 1, 1, height_ratios=[1.75 * layers, 1.4] if frames else None)
     above = figure.add_subfigure(grid[0, 0])
     for (layer, head), axes in np.ndenumerate(above.subplots(layers, heads, squeeze=False)):
-        _draw_map(axes, attentions[layer, head], names, list(frames))
+        _draw_map(axes, attentions[layer, head], names, marked)
         axes.set_title(f"layer {layer}, head {head}", size=7.5, color=INK)
     if frames:
         below = figure.add_subfigure(grid[1, 0]).subplots(1, len(frames), squeeze=False)[0]

@@ -12,12 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 _DIGITS = 3  # of a weight in the page
+_DARKEST = 0.98  # the share of the weights that are lighter than the darkest colour
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head><meta charset="utf-8"><title>{title}</title></head>
 <body style="font-family: sans-serif; margin: 2em">
 <h1 style="font-size: 1.2em">{title}</h1>
 <p>{text}</p>
+<p>Point at a head to see it, and click to keep it. A row (destination) is a token that reads, a column (source) a token
+that is read; point at a cell to see its weight. The darkest cells are weights of {darkest:.2g} or more.</p>
 {heads}
 </body>
 </html>
@@ -25,7 +28,10 @@ _PAGE = """<!DOCTYPE html>
 
 
 def attention_page(attentions: NDArray[np.floating], names: Sequence[str], title: str, text: str = "") -> str:
-    """A page in HTML: a small map of every head, and the tokens of the chosen one, which show their weights.
+    """A page in HTML: a small map of every head, and a large one of the chosen head, whose cells show their weights.
+
+    The weights of a long context are small, so the darkest colour does not stand for 1 but for a weight that one cell
+    in fifty reaches; the page says which.
 
     Args:
         attentions: [layers, heads, tokens, tokens], the weights of each query's keys.
@@ -48,13 +54,16 @@ def attention_page(attentions: NDArray[np.floating], names: Sequence[str], title
     from html import escape
 
     layers, heads = attentions.shape[:2]
+    darkest = float(np.quantile(attentions[:, :, np.tri(len(names), dtype=bool)], _DARKEST))
     shown = attention_heads(
-        attentions.reshape(layers * heads, *attentions.shape[2:]).round(_DIGITS).tolist(),
+        # In float64: the digits of a rounded float32 are many.
+        attentions.reshape(layers * heads, *attentions.shape[2:]).astype(np.float64).round(_DIGITS).tolist(),
         list(names),
         [f"L{layer}H{head}" for layer in range(layers) for head in range(heads)],
+        max_value=darkest,
         mask_upper_tri=True,
     )
-    return _PAGE.format(title=escape(title), text=escape(text), heads=shown.local_src)
+    return _PAGE.format(title=escape(title), text=escape(text), darkest=darkest, heads=shown.local_src)
 
 
 __all__ = ["attention_page"]

@@ -17,6 +17,7 @@ class Run(Settings):
     seed: int = fixed("of the weights")
     steps: int = option("steps", least=1)
     rate: float = option("rate", default=0.1, least=0, most=1)
+    goal: float = option("goal", default=0.0)
     kind: str = option("kind", default="a", known=("a", "b/c"))
 
 
@@ -53,6 +54,7 @@ def test_a_name_that_is_too_long_for_a_folder_ends_in_a_digest() -> None:
         ("cpu", {"steps": 0}, r"--steps must be 1 or more, got 0"),
         ("cpu", {"rate": float("nan")}, r"--rate must be 0 or more, got nan"),
         ("cpu", {"rate": float("inf")}, r"--rate must be 0 or more, got inf"),
+        ("cpu", {"goal": float("-inf")}, r"--goal must be a finite number, got -inf"),
         ("cpu", {"rate": 1.5}, r"--rate must be 1 or less, got 1.5"),
         ("cpu", {"kind": "z"}, r"--kind must be of a, b/c, got z"),
     ],

@@ -40,7 +40,7 @@ OUTCOMES = [
     *(outcome("msat", "on", seed, wins) for seed, wins in enumerate([4, 3, 4])),
     *(outcome("baseline", "on", seed, wins) for seed, wins in enumerate([2, 1, 4])),
     outcome("mat", "off", 0, 1),
-    outcome("msat", "on", 0, 4, noise=0.5),
+    outcome("msat", "on", 0, 4, policy="noisy", noise=0.5),
 ]
 
 

@@ -17,6 +17,7 @@ from training.msat.experiment import EXPERIMENT
 from training.msat.run import CURVE, RunOutcome, means, scores_of
 
 RUN = small_run()
+ORIGIN = {"command": "python", "commit": "0" * 40, "machine": describe_machine(), "versions": package_versions()}
 
 
 @pytest.fixture(scope="module")
@@ -48,18 +49,35 @@ def test_the_saved_model_plays_the_same_episodes(finished: tuple[RunOutcome, Pat
 def test_its_card_has_a_film_and_the_attention_of_every_head(finished: tuple[RunOutcome, Path], tmp_path: Path) -> None:
     outcome, folder = finished
     card = EXPERIMENT.card({folder: outcome})
-    origin = {"command": "python", "commit": "0" * 40, "machine": describe_machine(), "versions": package_versions()}
-    outcome.origin.update(origin)
+    outcome.origin.update(ORIGIN)
     card.write(EXPERIMENT.folder / "card.md", tmp_path)
     check_folder(tmp_path)
     text = (tmp_path / "README.md").read_text()
     for picture in ("episode.gif", "attention.png", "returns_over_training.png", "training_loss.png"):
         assert (tmp_path / picture).is_file()
         assert f"]({picture})" in text
+    assert 'play(model, "hf_mech/Rooms-v0", range(10), target_return=0.98, frame_size=(36, 48))' in text
+    assert "- vizdoom" not in text
+    assert "Attention of M-SAT in Rooms" in (tmp_path / "attention.html").read_text()
     with Image.open(tmp_path / "episode.gif") as film:
         steps = outcome.argmax[0]["length"]
         assert film.n_frames <= steps + 1  # equal neighbours are one frame
         assert film.size == (192, 144)
+
+
+def test_a_card_of_vectors_speaks_of_no_frames(tmp_path: Path) -> None:
+    run = small_run(scenario="doorway", steps=2, eval_steps=2)
+    outcome = trained(tmp_path, run)
+    card = EXPERIMENT.card({tmp_path / run.name: outcome})
+    outcome.origin.update(ORIGIN)
+    card.write(EXPERIMENT.folder / "card.md", tmp_path / "card")
+    check_folder(tmp_path / "card")
+    text = (tmp_path / "card" / "README.md").read_text().partition("# M-SAT in Doorway")[2]
+    assert 'play(model, "hf_mech/Doorway-v0", range(10), target_return=1.0)' in text
+    assert "**Reduced** (preset `cpu`): 1 layers" in text.replace("\n", " ")
+    assert "frame" not in text.partition("## Results")[0]
+    assert "Section 5" not in text
+    assert not (tmp_path / "card" / "episode.gif").exists()
 
 
 def test_means() -> None:

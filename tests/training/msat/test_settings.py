@@ -57,6 +57,9 @@ def test_what_is_refused() -> None:
     assert "--model mat or msat" in refusal_of(EXPERIMENT, *arguments, "baseline")
     assert [run.component_prediction for [run] in stages_of(EXPERIMENT, *arguments, "mat")] == ["autoregressive"]
     assert "--scenario must be of my_way_home" in refusal_of(EXPERIMENT, "--scenario", "basic")
+    assert "needs --policy noisy: the policy 'expert' has none" in refusal_of(EXPERIMENT, "--noise", "0.3")
+    assert "--hold 4 needs --policy noisy or random" in refusal_of(EXPERIMENT, "--hold", "4")
+    assert "--target_return must be a finite number" in refusal_of(EXPERIMENT, "--target_return", "inf")
     with pytest.raises(SettingsError, match="--height must be 36 or more"):
         Run.of("cpu", {"height": 20}, scenario="rooms", model="msat", positions="on", seed=0)
 
