@@ -41,6 +41,12 @@ def test_another_number_of_components():
     refused(ActionError, r"labels must have 3 components", {"labels": torch.zeros(2, 4, 1, dtype=torch.long)})
 
 
+@pytest.mark.parametrize("shape", [(4, 2, 3), (1, 8, 3), (8, 3), ()], ids=str)
+def test_labels_of_other_steps(shape: tuple[int, ...]):
+    """Of as many numbers, too: they would be compared with the logits of other steps."""
+    refused(ActionError, r"labels must have .*\[2, 4, 3\], got", {"labels": torch.zeros(shape, dtype=torch.long)})
+
+
 @pytest.mark.parametrize("name", ["actions", "labels"])
 def test_a_value_that_a_component_does_not_have(name: str):
     for value in (2, -1):

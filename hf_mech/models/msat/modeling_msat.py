@@ -189,7 +189,7 @@ class MSATDecisionTransformer(Acts, SafeCheckpoints, PreTrainedModel):
         logits = padded_logits([head(hidden[:, :, 1 + i * step]) for i, head in enumerate(self.heads)])
         loss = None
         if labels is not None:
-            labels = real_labels(labels, real, sizes, num_items_in_batch is not None)
+            labels = real_labels(labels, shape, real, sizes, num_items_in_batch is not None)
             loss = component_loss(logits, labels, self.config.component_loss, num_items_in_batch)
         return MSATOutput(loss=loss, logits=logits, hidden_states=decoded.hidden_states, attentions=decoded.attentions)
 

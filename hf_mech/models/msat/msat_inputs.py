@@ -91,16 +91,19 @@ def real_actions(
     return actions.masked_fill(~counted, 0)
 
 
-def real_labels(labels: Tensor, real: Tensor | None, sizes: list[int], any_items: bool) -> Tensor:
+def real_labels(
+    labels: Tensor, shape: tuple[int, ...], real: Tensor | None, sizes: list[int], any_items: bool
+) -> Tensor:
     """The labels with -100 at padding, [batch, steps, components].
 
     Args:
+        shape: of the steps.
         any_items: whether labels without any component to train are allowed, as in a part of a larger batch.
 
     Raises:
         ActionError: labels that do not fit, or nothing to train.
     """
-    real_actions(labels, tuple(labels.shape[:2]), real, sizes, "labels")
+    real_actions(labels, shape, real, sizes, "labels")
     labels = labels.long()
     if real is not None:
         labels = labels.masked_fill(~real[..., None], -100)
