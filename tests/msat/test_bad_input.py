@@ -80,6 +80,13 @@ def test_vectors_of_another_size():
     refused(StateError, r"\[batch, steps, 5\], got \[2, 4, 4\]", {"states": torch.zeros(2, 4, 4)})
 
 
+@pytest.mark.parametrize("value", [torch.nan, -torch.inf])
+def test_states_that_are_not_finite(value: float):
+    states = steps(2, 4)["states"]
+    states[1, 2, 3] = value
+    refused(StateError, rf"finite, got {value} at \[1, 2, 3\]", {"states": states})
+
+
 def test_more_steps_than_a_context():
     with pytest.raises(LengthError, match=r"7 steps.*context_length = 6"):
         model()(**steps(1, 7))
@@ -118,6 +125,7 @@ def test_returns_that_do_not_fit():
     ("error", "said", "changes"),
     [
         (StateError, r"\[rows, 5\], got \[2, 4\]", {"states": torch.zeros(2, 4)}),
+        (StateError, r"finite, got nan at \[0, 0\]", {"states": torch.full((2, FEATURES), torch.nan)}),
         (ContextError, "one for each of the 2 rows", {"states": torch.zeros(3, FEATURES)}),
         (ContextError, "begins must be one for each", {"begins": [True]}),
         (ContextError, "different numbers from 0 to 1", {"rows": [0, 2]}),

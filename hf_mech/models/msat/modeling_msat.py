@@ -20,7 +20,15 @@ from .configuration_msat import MSATDecisionTransformerConfig
 from .image_processing_msat import CHANNELS, MSATImageProcessor
 from .msat_acting import Acts
 from .msat_errors import CheckpointError
-from .msat_inputs import check_mask, check_states, real_actions, real_labels, real_returns, real_timesteps
+from .msat_inputs import (
+    check_mask,
+    check_states,
+    real_actions,
+    real_labels,
+    real_returns,
+    real_states,
+    real_timesteps,
+)
 from .msat_loss import component_loss, padded_logits
 from .msat_tokens import StepTokenizer
 
@@ -170,8 +178,7 @@ class MSATDecisionTransformer(Acts, SafeCheckpoints, PreTrainedModel):
         actions = real_actions(actions, shape, real, sizes)
         returns_to_go = real_returns(returns_to_go, shape, real)
         timesteps = real_timesteps(timesteps, shape, real, self.config)
-        if real is not None and states.is_floating_point():  # NaN would pass through any attention mask
-            states = states.masked_fill(~real.view(*shape, *[1] * len(self.config.state_shape)), 0)
+        states = real_states(states, real)
 
         per_step = self.config.tokens_per_step
         decoded = self.decoder(

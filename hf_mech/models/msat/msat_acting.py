@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .msat_context import ActingContext
 from .msat_errors import ContextError
-from .msat_inputs import check_states, real_actions, real_returns, real_timesteps
+from .msat_inputs import check_states, real_actions, real_returns, real_states, real_timesteps
 from .msat_loss import padded_logits
 
 
@@ -83,6 +83,7 @@ class Acts:
             raise ContextError(f"temperature must be above 0, got {temperature}; leave do_sample out for argmax.")
         states = torch.as_tensor(states, device=context.device)
         check_states(states, self.config, "rows")
+        states = real_states(states, None)
         if len(states) != len(chosen):
             raise ContextError(f"states must be one for each of the {len(chosen)} rows that decide, got {len(states)}.")
         returns = torch.as_tensor(returns_to_go, device=context.device)

@@ -38,6 +38,26 @@ def check_states(states: Tensor, config: MSATDecisionTransformerConfig, leading:
         )
 
 
+def real_states(states: Tensor, real: Tensor | None) -> Tensor:
+    """The states, 0 at padding: NaN there would pass through any attention mask.
+
+    Args:
+        states: [*shape, *state_shape].
+        real: which steps are no padding, [*shape]; None if all are.
+
+    Raises:
+        StateError: a state that is not finite. In a context it would outlast its episode.
+    """
+    if not states.is_floating_point():
+        return states
+    if real is not None:
+        states = states.masked_fill(~real.view(*real.shape, *[1] * (states.dim() - real.dim())), 0)
+    if not torch.compiler.is_compiling() and not bool(states.isfinite().all()):
+        where = ", ".join(map(str, (~states.isfinite()).nonzero()[0].tolist()))
+        raise StateError(f"states must be finite, got {states[~states.isfinite()][0]} at [{where}].")
+    return states
+
+
 def check_mask(attention_mask: Tensor | None, batch: int, steps: int, context_length: int) -> None:
     """Raises LengthError for more steps than a context holds, for none, or for a mask of another shape."""
     if not 1 <= steps <= context_length:
@@ -166,4 +186,4 @@ def real_timesteps(
     return timesteps
 
 
-__all__ = ["check_mask", "check_states", "real_actions", "real_labels", "real_returns", "real_timesteps"]
+__all__ = ["check_mask", "check_states", "real_actions", "real_labels", "real_returns", "real_states", "real_timesteps"]
