@@ -93,6 +93,11 @@ def test_more_steps_than_a_context():
     refused(LengthError, r"\[batch, steps\] = \[2, 4\], got \[2, 12\]", {"attention_mask": torch.ones(2, 12)})
 
 
+def test_a_batch_of_no_rows():
+    with pytest.raises(LengthError, match="batch is empty"):
+        model()(**steps(0, 4))
+
+
 def test_timesteps_beyond_the_last():
     said = r"from 38 to 41; .*max_timestep = 40"
     refused(TimestepError, said, {"timesteps": steps(2, 4)["timesteps"] + 38})
@@ -119,6 +124,8 @@ def test_an_episode_longer_than_max_timestep_in_play():
 def test_returns_that_do_not_fit():
     refused(ReturnError, r"one number for each step, \[2, 4\], got \[2, 1\]", {"returns_to_go": torch.ones(2, 1)})
     refused(ReturnError, "not finite", {"returns_to_go": torch.full((2, 4), torch.inf)})
+    for kind in (torch.bool, torch.complex64):
+        refused(ReturnError, f"real numbers, got {kind}", {"returns_to_go": torch.ones(2, 4, dtype=kind)})
 
 
 @pytest.mark.parametrize(
@@ -128,9 +135,15 @@ def test_returns_that_do_not_fit():
         (StateError, r"finite, got nan at \[0, 0\]", {"states": torch.full((2, FEATURES), torch.nan)}),
         (ContextError, "one for each of the 2 rows", {"states": torch.zeros(3, FEATURES)}),
         (ContextError, "begins must be one for each", {"begins": [True]}),
+        (ContextError, r"begins must be a list of numbers, \[rows\]", {"begins": True}),
+        (ContextError, r"begins must be a list or a tensor", {"begins": [None, True]}),
         (ContextError, "different numbers from 0 to 1", {"rows": [0, 2]}),
+        (ContextError, "numbers of the rows that decide, got", {"rows": [True, False]}),
+        (ContextError, "numbers of the rows that decide, got", {"rows": [0.0, 1.0]}),
+        (ContextError, "rows must be a list of numbers", {"rows": torch.tensor([[0, 1]])}),
         (ContextError, "different numbers from 0 to 1", {"rows": [0, 0]}),
         (ContextError, "temperature must be above 0", {"do_sample": True, "temperature": 0.0}),
+        (ContextError, "temperature must be above 0", {"do_sample": True, "temperature": 1e-45}),
         (ReturnError, "not finite", {"returns_to_go": float("nan")}),
         (TimestepError, "max_timestep", {"timesteps": [0, 41]}),
         (ActionError, "3 components", {"actions": torch.zeros(2, 2, dtype=torch.long)}),
@@ -155,8 +168,15 @@ def test_a_context_that_cannot_be():
         acting.start_context(stride=7)
     with pytest.raises(ContextError, match="at least 1, got 0"):
         acting.start_context(0)
-    with pytest.raises(ContextError, match="another model"):
-        acting.act(torch.zeros(1, FEATURES), model(context_length=5).start_context(), 1.0)
+    for number in (1.5, True):
+        with pytest.raises(ContextError, match=f"at least 1, got {number}"):
+            acting.start_context(number)  # type: ignore[arg-type]
+        with pytest.raises(ContextError, match=f"stride must be .* got {number}"):
+            acting.start_context(stride=number)  # type: ignore[arg-type]
+    assert acting.start_context(np.int64(3), stride=np.int32(2)).steps.tolist() == [0, 0, 0]
+    for other in ({"context_length": 5}, {"n_layer": 1}, {"n_head": 4}):
+        with pytest.raises(ContextError, match="another model"):
+            acting.act(torch.zeros(1, FEATURES), model(**other).start_context(), 1.0)
     with pytest.raises(ContextError, match=r"the model torch\.float32"):
         model().float().act(torch.zeros(1, FEATURES), acting.start_context(), 1.0)
 

@@ -8,10 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .msat_context import ActingContext
+from .msat_context import ActingContext, sizes_of
 from .msat_errors import ContextError
 from .msat_inputs import check_states, real_actions, real_returns, real_states, real_timesteps
 from .msat_loss import padded_logits
+
+#: Logits divided by it are still finite.
+LEAST_TEMPERATURE = 1e-30
 
 
 class Acts:
@@ -63,7 +66,7 @@ class Acts:
             begins: which rows begin a new episode with this state. The first decision of a row always begins one.
             rows: the rows of the context that decide; all by default. The others wait.
             do_sample: sample each component from its distribution, instead of the most likely value.
-            temperature: of sampling, above 0.
+            temperature: of sampling, 1e-30 or more.
             generator: of sampling, on the model's device.
             actions: take these actions instead of choosing, as when an episode is read again; `context.logits` says
                 what the model would have chosen.
@@ -79,8 +82,11 @@ class Acts:
         shape = (len(chosen),)
         if self.training:
             raise ContextError("The model is in training mode, where dropout changes decisions; call model.eval().")
-        if not temperature > 0:
-            raise ContextError(f"temperature must be above 0, got {temperature}; leave do_sample out for argmax.")
+        if not temperature >= LEAST_TEMPERATURE:
+            raise ContextError(
+                f"temperature must be above 0, {LEAST_TEMPERATURE} or more, got {temperature}; leave do_sample out for "
+                "argmax."
+            )
         states = torch.as_tensor(states, device=context.device)
         check_states(states, self.config, "rows")
         states = real_states(states, None)
@@ -88,7 +94,7 @@ class Acts:
             raise ContextError(f"states must be one for each of the {len(chosen)} rows that decide, got {len(states)}.")
         returns = torch.as_tensor(returns_to_go, device=context.device)
         returns = real_returns(returns.expand(shape) if returns.dim() == 0 else returns, shape, None)
-        begin = [False] * len(chosen) if begins is None else torch.as_tensor(begins).tolist()
+        begin = [bool(new) for new in _numbers("begins", [False] * len(chosen) if begins is None else begins)]
         if len(begin) != len(chosen):
             raise ContextError(f"begins must be one for each of the {len(chosen)} rows that decide, got {len(begin)}.")
         if actions is not None:
@@ -140,12 +146,15 @@ class Acts:
                 f"The context is {context.tokens.dtype} on {context.device}, the model {weight.dtype} on "
                 f"{weight.device}; start a new context."
             )
-        expected = self.config.context_length * self.config.tokens_per_step, self.config.n_embd
-        if tuple(context.tokens.shape[1:]) != expected:
+        if context.sizes != sizes_of(self.config):
             raise ContextError("The context is that of another model; start one with this model's start_context.")
         if rows is None:
             return list(range(context.batch_size))
-        found = torch.as_tensor(rows).tolist()
+        found = _numbers("rows", rows)
+        if any(type(row) is not int for row in found):
+            raise ContextError(
+                f"rows must be the numbers of the rows that decide, got {found}; of a mask, its nonzero()."
+            )
         if len(set(found)) != len(found) or not found or not all(0 <= row < context.batch_size for row in found):
             raise ContextError(
                 f"rows must be different numbers from 0 to {context.batch_size - 1}, at least one, got {found}."
@@ -174,6 +183,17 @@ class Acts:
             last[torch.tensor(places, device=context.device)] = read[:, -1]
         context.was_read(rows, until)
         return last
+
+
+def _numbers(name: str, values: Tensor | Sequence[Any]) -> list[Any]:
+    """One number for each row. Raises ContextError for anything but a row of numbers."""
+    try:
+        found = torch.as_tensor(values)
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise ContextError(f"{name} must be a list or a tensor of numbers, got {values!r}.") from error
+    if found.dim() != 1:
+        raise ContextError(f"{name} must be a list of numbers, [rows], got the shape {list(found.shape)}.")
+    return found.tolist()
 
 
 def _choose(logits: Tensor, do_sample: bool, temperature: float, generator: torch.Generator | None) -> Tensor:

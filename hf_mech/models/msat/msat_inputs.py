@@ -60,6 +60,8 @@ def real_states(states: Tensor, real: Tensor | None) -> Tensor:
 
 def check_mask(attention_mask: Tensor | None, batch: int, steps: int, context_length: int) -> None:
     """Raises LengthError for more steps than a context holds, for none, or for a mask of another shape."""
+    if batch < 1:
+        raise LengthError("The batch is empty; give at least one row of steps.")
     if not 1 <= steps <= context_length:
         raise LengthError(
             f"{steps} steps were given, the model reads from 1 to context_length = {context_length}. Cut windows, or "
@@ -136,12 +138,14 @@ def real_returns(returns_to_go: Tensor, shape: tuple[int, ...], real: Tensor | N
     """Returns-to-go as real numbers, 0 at padding. They are never rounded to integers.
 
     Raises:
-        ReturnError: wrong shape, or a return that is not finite.
+        ReturnError: wrong shape or type, or a return that is not finite.
     """
     if list(returns_to_go.shape) != list(shape):
         raise ReturnError(
             f"returns_to_go must be one number for each step, {list(shape)}, got {list(returns_to_go.shape)}."
         )
+    if returns_to_go.is_complex() or returns_to_go.dtype == torch.bool:
+        raise ReturnError(f"returns_to_go must be real numbers, got {returns_to_go.dtype}.")
     if not returns_to_go.is_floating_point():
         returns_to_go = returns_to_go.float()
     if real is not None:
