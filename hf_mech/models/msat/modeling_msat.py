@@ -161,7 +161,8 @@ class MSATDecisionTransformer(Acts, SafeCheckpoints, PreTrainedModel):
             timesteps: the number of each step in its episode, wherever the window begins. Needed with positional
                 encoding.
             attention_mask: 0 at padding, on either side.
-            labels: the actions to learn; -100 at components that are not trained. Padding is never trained.
+            labels: the actions to learn; -100 at components that are not trained. Padding is never trained. It needs
+                -100 all the same if `Trainer` counts the labels, as `WindowCollator` gives it.
             num_items_in_batch: the labelled components of a batch whose gradients are accumulated.
             output_attentions, output_hidden_states: as in transformers.
             return_dict: as in transformers; `can_return_tuple` reads it.
