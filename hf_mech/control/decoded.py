@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from hf_mech.control.data_errors import ObservationError
 from hf_mech.control.rows import actions_of, check_columns, observations_of, tables_of
 from hf_mech.control.windows import ContextWindows, Window, check_actions, check_dataset
 from hf_mech.disk.files import replacing
@@ -89,9 +90,15 @@ def _write(dataset: datasets.Dataset, folder: Path) -> None:
 
 def _parts(dataset: datasets.Dataset) -> Any:
     """The arrays of some rows after the others, in the types of a window."""
+    size: tuple[int, ...] | None = None
     for table in tables_of(dataset):
         observations = observations_of(table.column("observation"))
         frames = observations.ndim == 4
+        size = size or observations.shape[1:]
+        if observations.shape[1:] != size:
+            raise ObservationError(
+                f"All observations must have one size, got {list(size)} and {list(observations.shape[1:])}."
+            )
         yield {
             "states": observations.transpose(0, 3, 1, 2) if frames else observations,
             "actions": actions_of(table.column("action")),

@@ -26,10 +26,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
-from hf_mech.control.data_errors import MissingColumnsError, ObservationError, RowOrderError
+from hf_mech.control.data_errors import (
+    ActionSizesError,
+    MissingColumnsError,
+    ObservationError,
+    RowOrderError,
+    TrajectoryError,
+)
 from hf_mech.control.episodes import Episode
 
 if TYPE_CHECKING:
@@ -134,10 +141,10 @@ def observations_of(column: pa.ChunkedArray | pa.Array) -> NDArray[Any]:
     """Observations as [rows, height, width, 3] uint8 or [rows, features] float32.
 
     Raises:
-        ObservationError: frames of different sizes, or images that are not in the table.
+        ObservationError: frames or vectors of different sizes, missing ones, or images that are not in the table.
     """
     if not pa.types.is_struct(column.type):
-        return _matrix(column).astype(np.float32, copy=False)
+        return _matrix(column, "An observation", ObservationError).astype(np.float32, copy=False)
     frames = [decode_frame(_embedded(image)) for image in column.to_pylist()]
     if different := {frame.shape for frame in frames} - {frames[0].shape}:
         raise ObservationError(
@@ -147,8 +154,15 @@ def observations_of(column: pa.ChunkedArray | pa.Array) -> NDArray[Any]:
 
 
 def actions_of(column: pa.ChunkedArray | pa.Array) -> NDArray[np.int64]:
-    """Actions as [rows, components]."""
-    return _matrix(column).astype(np.int64)
+    """Actions as [rows, components].
+
+    Raises:
+        ActionSizesError: different numbers of components, missing ones, or values that are no whole numbers.
+    """
+    actions = _matrix(column, "An action", ActionSizesError)
+    if actions.dtype.kind not in "iu":
+        raise ActionSizesError(f"The components of an action must be whole numbers, are {actions.dtype}.")
+    return actions.astype(np.int64)
 
 
 def check_columns(names: Iterable[str], needed: Iterable[str] = COLUMNS) -> None:
@@ -230,7 +244,14 @@ def episode_of(rows: pa.Table) -> Episode:
 
     Raises:
         EpisodeWithoutEndError: the last row neither terminated nor was truncated.
+        RowOrderError: an earlier row did, so these are the rows of two episodes.
     """
+    ends = np.logical_or(*(rows.column(name).to_numpy().astype(bool) for name in ("terminated", "truncated")))
+    if ends[:-1].any():
+        raise RowOrderError(
+            f"Episode {rows.column('episode')[0]} ends with step {int(ends.argmax())} and goes on; give what follows "
+            "another number, timesteps from 0, and returns-to-go of its own."
+        )
     return Episode(
         observations=observations_of(rows.column("observation")),
         actions=actions_of(rows.column("action")),
@@ -264,16 +285,27 @@ def _lists(rows: NDArray[Any], kind: pa.FixedSizeListType) -> pa.Array:
     return pa.FixedSizeListArray.from_arrays(pa.array(rows.reshape(-1)).cast(kind.value_type), rows.shape[1])
 
 
-def _matrix(column: pa.ChunkedArray | pa.Array) -> NDArray[Any]:
-    """A column of lists of one length as [rows, length]."""
+def _matrix(column: pa.ChunkedArray | pa.Array, what: str, error: type[TrajectoryError]) -> NDArray[Any]:
+    """A column of lists of one length as [rows, length]. Raises the error for any other column."""
+    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     kind = column.type
     if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
-        raise ObservationError(
-            f"Observations and actions must be lists of numbers, are {kind}. A CSV file holds no lists: save the data "
-            "set with to_parquet or save_to_disk."
+        raise error(
+            f"{what} must be a list of numbers, is {kind}. A CSV file holds no lists: save the data with to_parquet "
+            "or save_to_disk."
         )
-    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    return np.concatenate([chunk.flatten().to_numpy(zero_copy_only=False).reshape(len(chunk), -1) for chunk in chunks])
+    if not (pa.types.is_integer(kind.value_type) or pa.types.is_floating(kind.value_type)):
+        raise error(f"{what} must be a list of numbers, is a list of {kind.value_type}.")
+    values = [chunk.flatten() for chunk in chunks]
+    if any(part.null_count for part in [*chunks, *values]):
+        raise error(f"{what} must be a list of numbers, is missing in some rows, or a number of it is.")
+    if pa.types.is_fixed_size_list(kind):
+        lengths = {kind.list_size}
+    else:
+        lengths = {length for chunk in chunks for length in pc.list_value_length(chunk).unique().to_pylist()}
+    if len(lengths) != 1 or 0 in lengths:
+        raise error(f"{what} must have the same number of numbers in all rows, at least one, has {sorted(lengths)}.")
+    return np.concatenate([part.to_numpy(zero_copy_only=False) for part in values]).reshape(-1, *lengths)
 
 
 __all__ = [

@@ -172,7 +172,7 @@ class WindowCollator:
     Raises:
         ContextLengthError: a window is longer than the context; or the context length is no whole number, 1 or more.
         ActionSizesError: actions of another size.
-        TrajectoryError: rows of a data set instead of windows.
+        TrajectoryError: no windows, rows of a data set instead of windows, or windows of different environments.
 
     Example:
 
@@ -203,11 +203,12 @@ class WindowCollator:
             checked_length(self.context_length)
 
     def __call__(self, windows: Sequence[Window]) -> dict[str, Tensor]:
-        if missing := [name for name in _OF_A_WINDOW if name not in windows[0]]:
+        if missing := [name for name in _OF_A_WINDOW for window in windows[:1] if name not in window]:
             raise TrajectoryError(
                 f"A window must have {', '.join(_OF_A_WINDOW)}; got one without {', '.join(missing)}. Give Trainer or "
                 "DataLoader the windows of a data set, not its rows: ContextWindows(dataset, context_length=...)."
             )
+        _check_alike(windows)
         lengths = torch.tensor([len(window["actions"]) for window in windows])
         length = self._length(int(lengths.max()))
         if self.action_sizes is not None:
@@ -286,6 +287,21 @@ def checked_length(context_length: Any) -> int:
 
 def _copied(rows: pa.Table, name: str, kind: type[np.generic]) -> Any:
     return np.array(rows.column(name).to_numpy(), kind)  # torch cannot share memory that is read-only
+
+
+def _check_alike(windows: Sequence[Window]) -> None:
+    """Raises TrajectoryError for windows that make no batch: torch would broadcast or cut some of them in silence."""
+    if not windows:
+        raise TrajectoryError("A batch needs at least one window, got none.")
+    for name, first in windows[0].items():
+        for number, window in enumerate(windows):
+            own = window[name]
+            if (own.shape[1:], own.dtype, len(own)) != (first.shape[1:], first.dtype, len(window["actions"])):
+                raise TrajectoryError(
+                    f"All windows of a batch must be of one environment: {name} are {first.dtype} of shape "
+                    f"{list(first.shape[1:])} a step in the first one, and {own.dtype} of shape {list(own.shape[1:])}, "
+                    f"{len(own)} for {len(window['actions'])} steps, in window {number}."
+                )
 
 
 def _padded(tensors: Sequence[Tensor], length: int) -> Tensor:

@@ -9,6 +9,7 @@ from datasets import Dataset, concatenate_datasets
 from PIL import Image
 
 from hf_mech.control.data_errors import (
+    ActionSizesError,
     EpisodeWithoutEndError,
     MissingColumnsError,
     ObservationError,
@@ -154,6 +155,35 @@ def test_rows_in_another_order_are_refused():
         list(episodes_of(rows.select(range(2, 14))))
     assert len(list(episodes_of(rows.shuffle(seed=0).sort(["episode", "timestep"])))) == 2
     assert piece_starts(np.array([4, 4, 5, 5]), np.array([6, 7, 0, 1])).tolist() == [0, 2]  # a part of one at first
+
+
+def test_an_episode_that_goes_on_after_its_end_is_refused():
+    rows = rows_of(episode())
+    ends = [False, False, True, *rows["terminated"][3:]]
+    with pytest.raises(RowOrderError, match="ends with step 2 and goes on"):
+        list(episodes_of(rows.remove_columns("terminated").add_column("terminated", ends)))
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "error", "message"),
+    [
+        ("action", [[0], [0, 1, 2]], ActionSizesError, r"same number .* has \[1, 3\]"),
+        ("action", [[0, 1], None], ActionSizesError, "missing"),
+        ("action", [[0, None], [1, 0]], ActionSizesError, "missing"),
+        ("action", [[], []], ActionSizesError, "list of numbers"),
+        ("action", [0, 1], ActionSizesError, "list of numbers, is int64"),
+        ("action", [[0.5], [1.0]], ActionSizesError, "whole numbers, are float64"),
+        ("observation", [[0.0], [1.0, 2.0, 3.0]], ObservationError, r"same number .* has \[1, 3\]"),
+        ("observation", [[0.0], None], ObservationError, "missing"),
+        ("observation", [0.0, 1.0], ObservationError, "list of numbers, is double"),
+        ("observation", [[[0.0]], [[1.0]]], ObservationError, "list of list"),
+    ],
+)
+def test_lists_that_are_no_actions_or_observations(column, values, error, message):
+    """They have as many numbers as good ones, and would be read as other steps' numbers."""
+    columns = rows_of(episode(2, frames=False), features=5).with_format("arrow")[:].to_pydict()
+    with pytest.raises(error, match=message):
+        list(episodes_of(Dataset.from_dict({**columns, column: values})))
 
 
 def test_missing_columns_are_named():

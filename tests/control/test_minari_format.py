@@ -1,6 +1,7 @@
 """Minari data sets, written and read without loss, and by Minari itself."""
 
 import sys
+from dataclasses import replace
 
 import gymnasium
 import minari
@@ -140,6 +141,32 @@ def test_a_writing_that_fails_leaves_nothing(folder):
     with pytest.raises(EpisodeWithoutEndError):
         write_minari(rows.select(range(len(rows) - 1)), "cart-v0", "CartPole-v1")
     assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("environment", "options", "message"),
+    [
+        ("hf_mech/Rooms-v0", {"frame_size": (36, 40)}, r"observations of shape \[4\] .* such as frame_size"),
+        ("Acrobot-v1", {}, r"observations of shape \[4\] and 1 .*Acrobot-v1 has observations of shape \[6\]"),
+    ],
+)
+def test_episodes_of_another_environment_are_not_written(folder, environment, options, message):
+    rows = record("CartPole-v1", "random", 1)
+    with pytest.raises(MinariError, match=message):
+        write_minari(rows, "cart-v0", environment, **options)
+    (one,) = episodes_of(rows)
+    for actions in (one.actions + 1, np.hstack([one.actions, one.actions])):  # the second button would be lost
+        with pytest.raises(MinariError, match=r"components of the sizes \[2\]"):
+            write_minari([replace(one, actions=actions)], "cart-v0", "CartPole-v1")
+    with pytest.raises(MinariError, match="no episodes"):
+        write_minari([], "cart-v0", "CartPole-v1")
+    assert list(folder.iterdir()) == []
+
+
+def test_actions_outside_their_own_space_are_not_read(folder):
+    of_others(folder, [of_steps(5), of_steps(3, actions=np.array([1, 5, 1]))])
+    with pytest.raises(MinariError, match=r"Episode 1 has actions that are not of .* Discrete\(4, start=1\)"):
+        read_minari("others-v0")
 
 
 def test_without_minari_the_extra_is_named(monkeypatch):

@@ -206,6 +206,23 @@ def test_windows_that_do_not_fit_are_refused(rows):
         list(ContextWindowStream(rows.to_iterable_dataset(), CONTEXT, (3, 2)))
 
 
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("actions", lambda actions: actions[:, :1]),  # torch would broadcast it
+        ("states", lambda states: states[..., :3]),
+        ("states", lambda states: states / 255),  # torch would round it
+        ("returns_to_go", lambda returns: returns[:2]),
+    ],
+)
+def test_windows_of_two_environments_make_no_batch(rows, name, change):
+    one, other = (ContextWindows(rows, CONTEXT)[number] for number in (0, 1))
+    with pytest.raises(TrajectoryError, match=f"one environment: {name} are .* in window 1"):
+        WindowCollator()([one, {**other, name: change(other[name])}])
+    with pytest.raises(TrajectoryError, match="at least one window"):
+        WindowCollator()([])
+
+
 def test_windows_own_their_memory(rows):
     """A batch that is changed in place, as augmentations do, leaves the data alone."""
     windows = ContextWindows(rows, CONTEXT)

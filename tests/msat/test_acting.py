@@ -179,3 +179,16 @@ def test_eager_attention_acts_alike():
     eager.set_attn_implementation("eager")
     assert_close(play(plain, begins, 2)[1], play(eager, begins, 2)[1])
     assert eager.decoder.config._attn_implementation == "eager"
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=str)
+def test_autocast_may_begin_and_end_between_decisions(kind: dict[str, Any]):
+    acting, observed = model(**kind).float(), steps(2, 10, 5)
+    contexts = acting.start_context(2, stride=3), acting.start_context(2, stride=3)
+    for step in range(10):
+        now = {name: tensor[:, step] for name, tensor in observed.items()}
+        for context, enabled in zip(contexts, (step % 3 == 1, False), strict=True):
+            with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
+                acting.act(**now, context=context)
+        mixed, plain = (context.logits for context in contexts)
+        assert_close(mixed, plain, rtol=0.05, atol=0.2, check_dtype=False)

@@ -42,6 +42,12 @@ def test_another_number_of_components():
     refused(ActionError, r"labels must have 3 components", {"labels": torch.zeros(2, 4, 1, dtype=torch.long)})
 
 
+@pytest.mark.parametrize("shape", [(4, 2, 3), (1, 8, 3), (8, 3), ()], ids=str)
+def test_labels_of_other_steps(shape: tuple[int, ...]):
+    """Of as many numbers, too: they would be compared with the logits of other steps."""
+    refused(ActionError, r"labels must have .*\[2, 4, 3\], got", {"labels": torch.zeros(shape, dtype=torch.long)})
+
+
 @pytest.mark.parametrize("name", ["actions", "labels"])
 def test_a_value_that_a_component_does_not_have(name: str):
     for value in (2, -1):
@@ -81,14 +87,6 @@ def test_vectors_for_a_model_of_frames():
         model(**FRAMES)(torch.zeros(2, 4, 7), **batch)
 
 
-def test_states_that_are_not_finite():
-    batch = steps(2, 4)
-    batch["states"][1, 3] = float("inf")
-    with pytest.raises(StateError, match="not finite"):
-        model()(**batch)
-    model()(**batch, attention_mask=torch.tensor([[1, 1, 1, 1], [1, 1, 1, 0]]))  # padding may hold anything
-
-
 def test_attentions_that_nobody_keeps_are_warned_of(monkeypatch: pytest.MonkeyPatch):
     said: list[str] = []
     monkeypatch.setattr(logger, "warning_once", said.append)
@@ -100,10 +98,22 @@ def test_attentions_that_nobody_keeps_are_warned_of(monkeypatch: pytest.MonkeyPa
     assert "set_attn_implementation('eager')" in said[0]
 
 
+@pytest.mark.parametrize("value", [torch.nan, -torch.inf])
+def test_states_that_are_not_finite(value: float):
+    states = steps(2, 4)["states"]
+    states[1, 2, 3] = value
+    refused(StateError, rf"finite, got {value} at \[1, 2, 3\]", {"states": states})
+
+
 def test_more_steps_than_a_context():
     with pytest.raises(LengthError, match=r"7 steps.*context_length = 6"):
         model()(**steps(1, 7))
     refused(LengthError, r"\[batch, steps\] = \[2, 4\], got \[2, 12\]", {"attention_mask": torch.ones(2, 12)})
+
+
+def test_a_batch_of_no_rows():
+    with pytest.raises(LengthError, match="batch is empty"):
+        model()(**steps(0, 4))
 
 
 def test_timesteps_beyond_the_last():
@@ -132,23 +142,31 @@ def test_an_episode_longer_than_max_timestep_in_play():
 def test_returns_that_do_not_fit():
     refused(ReturnError, r"one number for each step, \[2, 4\], got \[2, 1\]", {"returns_to_go": torch.ones(2, 1)})
     refused(ReturnError, "not finite", {"returns_to_go": torch.full((2, 4), torch.inf)})
+    for kind in (torch.bool, torch.complex64):
+        refused(ReturnError, f"real numbers, got {kind}", {"returns_to_go": torch.ones(2, 4, dtype=kind)})
 
 
 @pytest.mark.parametrize(
     ("error", "said", "changes"),
     [
         (StateError, r"\[rows, 5\], got \[2, 4\]", {"states": torch.zeros(2, 4)}),
+        (StateError, r"finite, got nan at \[0, 0\]", {"states": torch.full((2, FEATURES), torch.nan)}),
         (ContextError, "one for each of the 2 rows", {"states": torch.zeros(3, FEATURES)}),
         (ContextError, "begins must be one for each", {"begins": [True]}),
+        (ContextError, r"begins must be a list or a tensor", {"begins": [None, True]}),
         (ContextError, "different numbers from 0 to 1", {"rows": [0, 2]}),
+        (ContextError, "numbers of the rows that decide, got", {"rows": [True, False]}),
+        (ContextError, "numbers of the rows that decide, got", {"rows": [0.0, 1.0]}),
+        (ContextError, "rows must be a list of numbers", {"rows": torch.tensor([[0, 1]])}),
         (ContextError, "different numbers from 0 to 1", {"rows": [0, 0]}),
         (ContextError, "temperature must be above 0", {"do_sample": True, "temperature": 0.0}),
         (ContextError, "temperature=0.5 needs do_sample=True", {"temperature": 0.5}),
+        (ContextError, "temperature must be above 0", {"do_sample": True, "temperature": 1e-45}),
         (ReturnError, "not finite", {"returns_to_go": float("nan")}),
         (ReturnError, "must be a real number, .*; got 'best'", {"returns_to_go": "best"}),
         (ReturnError, "must be a real number, .*; got None", {"returns_to_go": None}),
         (StateError, r"got \[5\]\. One state alone is a batch of one: \[1, 5\]", {"states": torch.zeros(FEATURES)}),
-        (StateError, "not finite", {"states": torch.full((2, FEATURES), float("nan"))}),
+        (StateError, "must be finite", {"states": torch.full((2, FEATURES), float("nan"))}),
         (TimestepError, "max_timestep", {"timesteps": [0, 41]}),
         (ActionError, "3 components", {"actions": torch.zeros(2, 2, dtype=torch.long)}),
         (ActionError, "hold 4 for component 2 at row 1;", {"actions": torch.tensor([[0, 0, 0], [0, 0, 4]])}),
@@ -172,12 +190,19 @@ def test_a_context_that_cannot_be():
         acting.start_context(stride=7)
     with pytest.raises(ContextError, match="at least 1, got 0"):
         acting.start_context(0)
+    for number in (1.5, True):
+        with pytest.raises(ContextError, match=f"at least 1, got {number}"):
+            acting.start_context(number)  # type: ignore[arg-type]
+        with pytest.raises(ContextError, match=f"stride must be .* got {number}"):
+            acting.start_context(stride=number)  # type: ignore[arg-type]
+    assert acting.start_context(np.int64(3), stride=np.int32(2)).steps.tolist() == [0, 0, 0]
     with pytest.raises(ContextError, match="at least 1, got '2'"):
         acting.start_context("2")
     with pytest.raises(ContextError, match=r"what model\.start_context\(batch_size\) returns, got int"):
         acting.act(torch.zeros(1, FEATURES), 1, 1.0)
-    with pytest.raises(ContextError, match="another model"):
-        acting.act(torch.zeros(1, FEATURES), model(context_length=5).start_context(), 1.0)
+    for other in ({"context_length": 5}, {"n_layer": 1}, {"n_head": 4}):
+        with pytest.raises(ContextError, match="another model"):
+            acting.act(torch.zeros(1, FEATURES), model(**other).start_context(), 1.0)
     with pytest.raises(ContextError, match=r"the model torch\.float32"):
         model().float().act(torch.zeros(1, FEATURES), acting.start_context(), 1.0)
 

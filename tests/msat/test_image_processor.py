@@ -13,6 +13,7 @@ import torch
 from PIL import Image
 from transformers import AutoImageProcessor, AutoProcessor
 
+from hf_mech.control.vizdoom.frames import NearestNeighbour
 from hf_mech.models.msat import FrameError, MSATDecisionTransformer, MSATImageProcessor
 
 from .contract import config, inputs
@@ -24,14 +25,16 @@ def frames(*shape: int, dtype: type = np.uint8) -> np.ndarray:
     return np.random.default_rng(0).integers(0, 256, shape).astype(dtype)
 
 
+@pytest.mark.parametrize("size", [(72, 128), (36, 64), (60, 80), (50, 131)], ids=str)
 @pytest.mark.parametrize("given", [(120, 160), (72, 128), (61, 50), (37, 131)], ids=str)
-def test_resizing_is_pillows_nearest_neighbour(given: tuple[int, int]):
-    """ViZDoom's sizes among others."""
+def test_resizing_is_the_nearest_neighbour_of_the_training_data(given: tuple[int, int], size: tuple[int, int]):
+    """What an engine draws becomes what the model was trained on; ViZDoom's sizes among others."""
     frame = frames(*given, 3)
-    (state,) = MSATImageProcessor()(frame)["states"]
-    expected = np.asarray(Image.fromarray(frame).resize((128, 72), Image.Resampling.NEAREST))
+    (state,) = MSATImageProcessor(size=dict(zip(("height", "width"), size, strict=True)))(frame)["states"]
     assert state.dtype == np.uint8
-    assert np.array_equal(state, expected.transpose(2, 0, 1))
+    assert np.array_equal(state, NearestNeighbour(given, size)(frame).transpose(2, 0, 1))
+    torchs = torch.nn.functional.interpolate(torch.from_numpy(frame).permute(2, 0, 1)[None].double(), size)
+    assert np.array_equal(state, torchs[0].numpy())
 
 
 def test_frames_in_every_form_are_the_same_states():
@@ -68,6 +71,9 @@ def test_frames_in_every_form_are_the_same_states():
         ("Frame 1 .*40 x 64", [frames(36, 64, 3), frames(40, 64, 3)]),
         ("expected", ["a frame"]),
         ("expected", [None]),
+        ("no frames", []),
+        ("float32; expected integers", Image.fromarray(np.full((36, 64), 0.5, np.float32))),
+        ("numbers from 0 to 65535", Image.fromarray(np.linspace(0, 65535, 36 * 64).astype(np.uint16).reshape(36, 64))),
     ],
 )
 def test_frames_that_cannot_be(said: str, given: object):

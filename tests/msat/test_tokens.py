@@ -94,3 +94,12 @@ def test_an_overlapping_one_hot_with_a_shared_mlp_cannot_tell_components_apart()
     for tokenizer, alike in ((shared, True), (own, False)):
         first, second = tokenizer.action_tokenizer(actions, states)[0, 0]
         assert torch.equal(first, second) == alike
+
+
+@pytest.mark.parametrize("positional_encoding", [True, False])
+def test_autocast_leaves_the_sum_of_the_layers_in_the_weights_precision(positional_encoding: bool):
+    """As in transformers' GPT-2; models with and without positions are compared with each other."""
+    trained = model(positional_encoding=positional_encoding).float()
+    with torch.autocast("cpu", torch.bfloat16):
+        outputs = trained(**steps(2, 3), output_hidden_states=True)
+    assert {hidden.dtype for hidden in outputs.hidden_states} == {torch.float32}

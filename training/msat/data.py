@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +13,12 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 import hf_mech  # noqa: F401  load_dataset learns our names
+from hf_mech.control import make_environment
 from hf_mech.control.decoded import DecodedWindows
 from hf_mech.control.policies import make_policy
 from hf_mech.control.recording import Recording, environment_features
 from hf_mech.control.windows import WindowCollator
+from hf_mech.local_datasets import code_hash
 
 from .settings import Run
 
@@ -71,15 +74,24 @@ def _built(run: Run, processes: int) -> datasets.Dataset:
 
 
 def _recorded(run: Run) -> datasets.Dataset:
-    """Episodes of an environment that has no builder; the arguments are the cache's key."""
+    """Episodes of an environment that has no builder; the arguments and the code are the cache's key."""
     features = environment_features(run.place.environment, run.environment_options)
+    with closing(make_environment(run.place.environment, **run.environment_options)) as opened:
+        code = " ".join(map(code_hash, ("hf_mech.control.recording", type(opened.unwrapped).__module__)))
     given = {name: getattr(run, name) for name in ("policy", "noise", "hold", "episodes", "seed")}
-    given |= {"environment": run.place.environment, "options": run.environment_options}
+    given |= {"environment": run.place.environment, "options": run.environment_options, "code": code}
     return datasets.Dataset.from_generator(_rows, features=features, gen_kwargs=given, split="train")
 
 
 def _rows(
-    environment: str, options: dict[str, Any], policy: Any, noise: float, hold: int, episodes: int, seed: int
+    environment: str,
+    options: dict[str, Any],
+    policy: Any,
+    noise: float,
+    hold: int,
+    episodes: int,
+    seed: int,
+    code: str,  # not read: an edit makes a new cache
 ) -> Iterator[dict[str, Any]]:
     schema = environment_features(environment, options).arrow_schema
     recording = Recording(environment, options, make_policy(policy, noise, hold), seed, "train", schema)

@@ -45,7 +45,8 @@ def read_minari(
         False where there is none; `seed` is -1 where it is unknown.
 
     Raises:
-        MinariError: no such data set; or other spaces than frames, vectors and discrete actions.
+        MinariError: no such data set; other spaces than frames, vectors and discrete actions; or an episode that does
+            not fit them.
         EpisodeWithoutEndError: see `unfinished`.
         MissingExtraError: Minari is not installed.
     """
@@ -63,11 +64,11 @@ def read_minari(
 def minari_episodes(dataset: str | Path | minari.MinariDataset) -> Iterator[Episode]:
     """The episodes of a Minari data set, with their final observations. Raises what [`read_minari`] raises."""
     opened = _opened(dataset)
-    _sizes(opened)
+    _, sizes = _sizes(opened)
     ids = [int(i) for i in opened.episode_indices]
     details = opened.storage.get_episode_metadata(ids)
     for data, about in zip(opened.iterate_episodes(ids), details, strict=True):
-        yield _episode(data, about, opened.action_space)
+        yield _episode(data, about, opened.action_space, sizes)
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class _Reader:
             yield table_of(episode, self.numbers[number], self.schema)
 
 
-def _episode(data: Any, about: dict[str, Any], space: gymnasium.Space[Any]) -> Episode:
+def _episode(data: Any, about: dict[str, Any], space: gymnasium.Space[Any], sizes: list[int]) -> Episode:
     """The episode of Minari's data and metadata."""
     steps = len(data.rewards)
     observations = np.asarray(data.observations)
@@ -97,11 +98,17 @@ def _episode(data: Any, about: dict[str, Any], space: gymnasium.Space[Any]) -> E
         )
     if observations.ndim == 2:
         observations = observations.astype(np.float32)
+    actions = np.asarray(data.actions, np.int64).reshape(steps, -1) - getattr(space, "start", 0)
+    if actions.shape[1] != len(sizes) or (actions < 0).any() or (actions >= sizes).any():
+        raise MinariError(
+            f"Episode {data.id} has actions that are not of the data set's own space, {space}. Leave it out, with "
+            "Minari's filter_episodes."
+        )
     infos = data.infos or {}
     success = next((infos[name] for name in SUCCESS if name in infos), np.zeros(steps, bool))
     return Episode(
         observations=observations[:steps],
-        actions=np.asarray(data.actions, np.int64).reshape(steps, -1) - getattr(space, "start", 0),
+        actions=actions,
         rewards=np.asarray(data.rewards, np.float32),
         success=np.asarray(success, bool)[-steps:],  # infos may begin with that of `reset`
         terminated=bool(data.terminations[-1]),

@@ -11,6 +11,7 @@ import datasets
 import gymnasium
 import numpy as np
 from gymnasium.spaces import Discrete
+from numpy.typing import NDArray
 
 from hf_mech.control.data_errors import MinariError
 from hf_mech.control.environments import make_environment
@@ -47,7 +48,7 @@ def write_minari(
         The data set, as `minari.load_dataset(dataset_id)` gives it. A killed writing leaves none.
 
     Raises:
-        MinariError: a wrong id, or one that is taken.
+        MinariError: a wrong id, or one that is taken; no episodes, or episodes of another environment.
         MissingColumnsError, RowOrderError, EpisodeWithoutEndError: see `hf_mech.control.rows.episodes_of`.
         MissingExtraError: Minari is not installed.
     """
@@ -61,6 +62,7 @@ def write_minari(
         # Beneath the wrapper that makes the actions MultiDiscrete.
         inner: Any = opened.env  # type: ignore[attr-defined]
         observations, actions, specification = opened.observation_space, inner.action_space, _specification(inner)
+        sizes = opened.action_space.nvec  # type: ignore[attr-defined]
     about = {"dataset_id": dataset_id, "minari_version": minari.__version__, **(metadata or {})}
     for name in ("author", "author_email"):
         if isinstance(about.get(name), str):
@@ -71,8 +73,27 @@ def write_minari(
             temporary / "data", observations, actions, specification, "hdf5", jpeg_encoding=jpeg
         )
         storage.update_metadata(about)
-        storage.update_episodes(_buffer(episode, actions) for episode in episodes)
+        storage.update_episodes(
+            _buffer(_checked(episode, observations, sizes, environment), actions) for episode in episodes
+        )
+        if not storage.total_episodes:
+            raise MinariError("There are no episodes to write; give at least one.")
     return minari.MinariDataset(folder / "data")
+
+
+def _checked(
+    episode: Episode, observations: gymnasium.Space[Any], sizes: NDArray[np.int64], environment: str
+) -> Episode:
+    """The episode. Raises MinariError if it is not one of an environment of these observations and actions."""
+    seen, done = episode.observations.shape[1:], episode.actions
+    if seen != observations.shape or done.shape[1] != len(sizes) or (done < 0).any() or (done >= sizes).any():
+        raise MinariError(
+            f"The episode of seed {episode.seed} has observations of shape {list(seen)} and {done.shape[1]} components "
+            f"of actions, from {done.min(0).tolist()} to {done.max(0).tolist()}; {environment} has observations of "
+            f"shape {list(observations.shape or ())} and components of the sizes {sizes.tolist()}. Name the one that "
+            "was played, with its options, such as frame_size."
+        )
+    return episode
 
 
 def _buffer(episode: Episode, space: gymnasium.Space[Any]) -> Any:

@@ -12,6 +12,8 @@ from .configuration_msat import MSATDecisionTransformerConfig
 from .msat_errors import FrameError
 
 CHANNELS = 3
+WIDER_MODES = ("I", "F")
+"""How Pillow's modes of larger numbers begin; to convert them cuts off all above 255."""
 
 
 class MSATImageProcessor(BaseImageProcessor):
@@ -19,8 +21,9 @@ class MSATImageProcessor(BaseImageProcessor):
 
     Args:
         size (`dict`, *optional*, defaults to `{"height": 72, "width": 128}`): height and width of the result.
-        do_resize (`bool`, *optional*, defaults to `True`): resize by nearest neighbour, as Pillow does. Without it,
-            frames of another size are refused.
+        do_resize (`bool`, *optional*, defaults to `True`): resize by nearest neighbour, as OpenCV and torch do,
+            and as the frames of `hf_mech/vizdoom_trajectories` are made. Without it, frames of another size are
+            refused. Pillow takes other pixels: the one that each new pixel's centre falls into.
 
     Raises:
         FrameError: a size that is none.
@@ -74,13 +77,13 @@ class MSATImageProcessor(BaseImageProcessor):
             return_tensors: `"pt"` or `"np"`; without it, a list of arrays.
 
         Raises:
-            FrameError: a frame that is no image, numbers that are not integers from 0 to 255, or a frame of another
-                size if resizing is off.
+            FrameError: no frames, a frame that is no image, numbers that are not integers from 0 to 255, or a frame of
+                another size if resizing is off.
         """
         resize = self.do_resize if do_resize is None else do_resize
         wanted = self.size if size is None else _size(size)
         height, width = wanted["height"], wanted["width"]
-        states = []
+        states: list[np.ndarray] = []
         for number, image in enumerate(_frames(images)):
             frame = _rgb(image, number)
             if frame.shape[:2] != (height, width):
@@ -91,17 +94,14 @@ class MSATImageProcessor(BaseImageProcessor):
                     )
                 frame = nearest(frame, height, width)
             states.append(np.ascontiguousarray(np.moveaxis(frame, -1, 0)))
+        if not states:
+            raise FrameError("There are no frames; give at least one.")
         return BatchFeature({"states": states}, tensor_type=return_tensors)
 
 
 def nearest(frame: np.ndarray, height: int, width: int) -> np.ndarray:
-    """A frame [height, width, ...] of another size: each pixel is the one that its centre falls into, as in Pillow.
-
-    A centre that falls on an edge takes the later pixel; Pillow's rounding there depends on the size.
-    """
-    rows, columns = (
-        (2 * np.arange(new) + 1) * old // (2 * new) for new, old in zip((height, width), frame.shape, strict=False)
-    )
+    """A frame [height, width, ...] of another size: pixel i of n comes from pixel floor(i * m / n) of m."""
+    rows, columns = (np.arange(new) * old // new for new, old in zip((height, width), frame.shape, strict=False))
     return frame[rows[:, None], columns]
 
 
@@ -126,8 +126,8 @@ def _frames(images: Any) -> list[Any]:
 
 def _rgb(image: Any, number: int) -> np.ndarray:
     """A frame as uint8 [height, width, 3]."""
-    if hasattr(image, "convert") and hasattr(image, "mode"):  # Pillow knows the colours of its modes
-        image = image.convert("RGB")
+    if hasattr(image, "convert") and hasattr(image, "mode") and not image.mode.startswith(WIDER_MODES):
+        image = image.convert("RGB")  # Pillow knows the colours of its modes
     try:
         frame = np.asarray(image)
     except (TypeError, ValueError) as wrong:

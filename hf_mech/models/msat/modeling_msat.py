@@ -20,7 +20,15 @@ from .configuration_msat import MSATDecisionTransformerConfig
 from .image_processing_msat import CHANNELS, MSATImageProcessor
 from .msat_acting import Acts
 from .msat_errors import CheckpointError
-from .msat_inputs import check_finite, check_mask, check_states, real_actions, real_labels, real_returns, real_timesteps
+from .msat_inputs import (
+    check_mask,
+    check_states,
+    real_actions,
+    real_labels,
+    real_returns,
+    real_states,
+    real_timesteps,
+)
 from .msat_loss import component_loss, padded_logits
 from .msat_tokens import StepTokenizer
 
@@ -155,7 +163,8 @@ class MSATDecisionTransformer(Acts, SafeCheckpoints, PreTrainedModel):
             timesteps: the number of each step in its episode, wherever the window begins. Needed with positional
                 encoding.
             attention_mask: 0 at padding, on either side.
-            labels: the actions to learn; -100 at components that are not trained. Padding is never trained.
+            labels: the actions to learn; -100 at components that are not trained. Padding is never trained. It needs
+                -100 all the same if `Trainer` counts the labels, as `WindowCollator` gives it.
             num_items_in_batch: the labelled components of a batch whose gradients are accumulated.
             output_attentions, output_hidden_states: as in transformers.
             return_dict: as in transformers; `can_return_tuple` reads it.
@@ -172,9 +181,7 @@ class MSATDecisionTransformer(Acts, SafeCheckpoints, PreTrainedModel):
         actions = real_actions(actions, shape, real, sizes)
         returns_to_go = real_returns(returns_to_go, shape, real)
         timesteps = real_timesteps(timesteps, shape, real, self.config)
-        if real is not None and states.is_floating_point():  # NaN would pass through any attention mask
-            states = states.masked_fill(~real.view(*shape, *[1] * len(self.config.state_shape)), 0)
-        check_finite(states)
+        states = real_states(states, real)
 
         wants_attentions = self.config.output_attentions if output_attentions is None else output_attentions
         kind = self.config._attn_implementation
@@ -199,7 +206,7 @@ class MSATDecisionTransformer(Acts, SafeCheckpoints, PreTrainedModel):
         logits = padded_logits([head(hidden[:, :, 1 + i * step]) for i, head in enumerate(self.heads)])
         loss = None
         if labels is not None:
-            labels = real_labels(labels, real, sizes, num_items_in_batch is not None)
+            labels = real_labels(labels, shape, real, sizes, num_items_in_batch is not None)
             loss = component_loss(logits, labels, self.config.component_loss, num_items_in_batch)
         return MSATOutput(loss=loss, logits=logits, hidden_states=decoded.hidden_states, attentions=decoded.attentions)
 

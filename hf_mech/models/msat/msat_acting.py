@@ -8,10 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .msat_context import ActingContext
+from .msat_context import ActingContext, sizes_of
 from .msat_errors import ContextError, ReturnError
-from .msat_inputs import check_finite, check_states, real_actions, real_returns, real_timesteps
+from .msat_inputs import check_states, real_actions, real_returns, real_states, real_timesteps
 from .msat_loss import padded_logits
+
+#: Logits divided by it are still finite.
+LEAST_TEMPERATURE = 1e-30
 
 
 class Acts:
@@ -64,7 +67,7 @@ class Acts:
                 begins one.
             rows: the rows of the context that decide; all by default. The others wait.
             do_sample: sample each component from its distribution, instead of the most likely value.
-            temperature: of sampling, above 0; refused without `do_sample`.
+            temperature: of sampling, 1e-30 or more; refused without `do_sample`.
             generator: of sampling, on the model's device.
             actions: take these actions instead of choosing, as when an episode is read again; `context.logits` says
                 what the model would have chosen.
@@ -80,15 +83,18 @@ class Acts:
         shape = (len(chosen),)
         if self.training:
             raise ContextError("The model is in training mode, where dropout changes decisions; call model.eval().")
-        if not temperature > 0:
-            raise ContextError(f"temperature must be above 0, got {temperature}; leave do_sample out for argmax.")
+        if not temperature >= LEAST_TEMPERATURE:
+            raise ContextError(
+                f"temperature must be above 0, {LEAST_TEMPERATURE} or more, got {temperature}; leave do_sample out for "
+                "argmax."
+            )
         if temperature != 1 and not do_sample:
             raise ContextError(
                 f"temperature={temperature} needs do_sample=True: without it, components take their likeliest values."
             )
         states = torch.as_tensor(states, device=context.device)
         check_states(states, self.config, "rows")
-        check_finite(states)
+        states = real_states(states, None)
         if len(states) != len(chosen):
             raise ContextError(f"states must be one for each of the {len(chosen)} rows that decide, got {len(states)}.")
         try:
@@ -99,8 +105,8 @@ class Acts:
                 f"{returns_to_go!r}."
             ) from error
         returns = real_returns(returns.expand(shape) if returns.dim() == 0 else returns, shape, None)
-        new = torch.as_tensor(False if begins is None else begins)
-        begin = (new.expand(shape) if new.dim() == 0 else new).tolist()
+        new = begins if isinstance(begins, bool) else False if begins is None else _numbers("begins", begins)
+        begin = [new] * len(chosen) if isinstance(new, bool) else [bool(one) for one in new]
         if len(begin) != len(chosen):
             raise ContextError(f"begins must be one for each of the {len(chosen)} rows that decide, got {len(begin)}.")
         if actions is not None:
@@ -157,12 +163,15 @@ class Acts:
                 f"The context is {context.tokens.dtype} on {context.device}, the model {weight.dtype} on "
                 f"{weight.device}; start a new context."
             )
-        expected = self.config.context_length * self.config.tokens_per_step, self.config.n_embd
-        if tuple(context.tokens.shape[1:]) != expected:
+        if context.sizes != sizes_of(self.config):
             raise ContextError("The context is that of another model; start one with this model's start_context.")
         if rows is None:
             return list(range(context.batch_size))
-        found = torch.as_tensor(rows).tolist()
+        found = _numbers("rows", rows)
+        if any(type(row) is not int for row in found):
+            raise ContextError(
+                f"rows must be the numbers of the rows that decide, got {found}; of a mask, its nonzero()."
+            )
         if len(set(found)) != len(found) or not found or not all(0 <= row < context.batch_size for row in found):
             raise ContextError(
                 f"rows must be different numbers from 0 to {context.batch_size - 1}, at least one, got {found}."
@@ -191,6 +200,17 @@ class Acts:
             last[torch.tensor(places, device=context.device)] = read[:, -1]
         context.was_read(rows, until)
         return last
+
+
+def _numbers(name: str, values: Tensor | Sequence[Any]) -> list[Any]:
+    """One number for each row. Raises ContextError for anything but a row of numbers."""
+    try:
+        found = torch.as_tensor(values)
+    except (RuntimeError, TypeError, ValueError) as error:
+        raise ContextError(f"{name} must be a list or a tensor of numbers, got {values!r}.") from error
+    if found.dim() != 1:
+        raise ContextError(f"{name} must be a list of numbers, [rows], got the shape {list(found.shape)}.")
+    return found.tolist()
 
 
 def _choose(logits: Tensor, do_sample: bool, temperature: float, generator: torch.Generator | None) -> Tensor:

@@ -27,17 +27,23 @@ class RowsLayer(CacheLayerMixin):
     def update(
         self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
     ) -> tuple[Tensor, Tensor]:
-        """Writes the new keys and values of the chosen rows; returns theirs, [rows, heads, longest, dimension]."""
+        """Writes the new keys and values of the chosen rows; returns theirs, [rows, heads, longest, dimension].
+
+        They keep the precision of the first ones, and come in that of the new ones: autocast may begin and end between
+        two decisions.
+        """
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
         assert self.keys is not None
         assert self.values is not None
         rows, columns, length = self.places.rows, self.places.columns, self.places.length
-        self.keys[rows[:, None], columns] = key_states.transpose(1, 2)
-        self.values[rows[:, None], columns] = value_states.transpose(1, 2)
-        if self.places.whole:
-            return self.keys[:, :length].transpose(1, 2), self.values[:, :length].transpose(1, 2)
-        return self.keys[rows, :length].transpose(1, 2), self.values[rows, :length].transpose(1, 2)
+        dtype = key_states.dtype
+        self.keys[rows[:, None], columns] = key_states.transpose(1, 2).to(self.keys.dtype)
+        self.values[rows[:, None], columns] = value_states.transpose(1, 2).to(self.values.dtype)
+        keys, values = (
+            (kept[:, :length] if self.places.whole else kept[rows, :length]) for kept in (self.keys, self.values)
+        )
+        return keys.transpose(1, 2).to(dtype), values.transpose(1, 2).to(dtype)
 
     def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
         """The keys that the next queries see, and where they begin."""

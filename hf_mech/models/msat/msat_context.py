@@ -45,22 +45,23 @@ class ActingContext:
         device: torch.device,
         dtype: torch.dtype,
     ) -> None:
-        if not hasattr(batch_size, "__index__") or batch_size < 1:
+        if not _is_whole(batch_size) or batch_size < 1:
             raise ContextError(f"batch_size must be the number of environments, at least 1, got {batch_size!r}.")
-        if not hasattr(stride, "__index__") or not 1 <= stride <= config.context_length:
+        if not _is_whole(stride) or not 1 <= stride <= config.context_length:
             raise ContextError(
                 f"stride must be from 1 to context_length = {config.context_length}, got {stride!r}; it is the number "
                 "of steps that leave a full context at once."
             )
-        self.batch_size, self.stride = batch_size, stride
+        self.batch_size, self.stride = int(batch_size), int(stride)
+        self.sizes = sizes_of(config)
         self.capacity, self.per_step = config.context_length, config.tokens_per_step
         tokens = self.capacity * self.per_step
-        self.tokens = torch.zeros(batch_size, tokens, config.n_embd, device=device, dtype=dtype)
-        self.cache = RowsCache(batch_size, tokens, config.n_layer, device) if use_cache else None
+        self.tokens = torch.zeros(self.batch_size, tokens, config.n_embd, device=device, dtype=dtype)
+        self.cache = RowsCache(self.batch_size, tokens, config.n_layer, device) if use_cache else None
         self.logits: Tensor | None = None
-        self._steps = [0] * batch_size  # in each row's context
-        self._read = [0] * batch_size  # tokens whose keys and values are in the cache
-        self._timesteps = [0] * batch_size  # of each row's next decision
+        self._steps = [0] * self.batch_size  # in each row's context
+        self._read = [0] * self.batch_size  # tokens whose keys and values are in the cache
+        self._timesteps = [0] * self.batch_size  # of each row's next decision
 
     @property
     def device(self) -> torch.device:
@@ -131,4 +132,13 @@ class ActingContext:
             self._timesteps[row] = timestep + 1
 
 
-__all__ = ["ActingContext"]
+def sizes_of(config: MSATDecisionTransformerConfig) -> tuple[int, ...]:
+    """The sizes of a model's contexts."""
+    return config.context_length, config.tokens_per_step, config.n_embd, config.n_layer, config.n_head
+
+
+def _is_whole(number: object) -> bool:
+    return hasattr(number, "__index__") and not isinstance(number, bool)
+
+
+__all__ = ["ActingContext", "sizes_of"]

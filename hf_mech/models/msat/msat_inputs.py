@@ -44,17 +44,30 @@ def check_states(states: Tensor, config: MSATDecisionTransformerConfig, leading:
         )
 
 
-def check_finite(states: Tensor) -> None:
-    """Raises StateError for states, no padding among them, that are NaN or infinite."""
-    if states.is_floating_point() and not torch.compiler.is_compiling() and not bool(states.isfinite().all()):
-        raise StateError(
-            "states hold numbers that are not finite; expected real numbers. Replace NaN and infinity where the "
-            "observations are made, as with gymnasium.wrappers.TransformObservation."
-        )
+def real_states(states: Tensor, real: Tensor | None) -> Tensor:
+    """The states, 0 at padding: NaN there would pass through any attention mask.
+
+    Args:
+        states: [*shape, *state_shape].
+        real: which steps are no padding, [*shape]; None if all are.
+
+    Raises:
+        StateError: a state that is not finite. In a context it would outlast its episode.
+    """
+    if not states.is_floating_point():
+        return states
+    if real is not None:
+        states = states.masked_fill(~real.view(*real.shape, *[1] * (states.dim() - real.dim())), 0)
+    if not torch.compiler.is_compiling() and not bool(states.isfinite().all()):
+        where = ", ".join(map(str, (~states.isfinite()).nonzero()[0].tolist()))
+        raise StateError(f"states must be finite, got {states[~states.isfinite()][0]} at [{where}].")
+    return states
 
 
 def check_mask(attention_mask: Tensor | None, batch: int, steps: int, context_length: int) -> None:
     """Raises LengthError for more steps than a context holds, for none, or for a mask of another shape."""
+    if batch < 1:
+        raise LengthError("The batch is empty; give at least one row of steps.")
     if not 1 <= steps <= context_length:
         raise LengthError(
             f"{steps} steps were given, the model reads from 1 to context_length = {context_length}. Cut windows, or "
@@ -106,16 +119,19 @@ def real_actions(
     return actions.masked_fill(~counted, 0)
 
 
-def real_labels(labels: Tensor, real: Tensor | None, sizes: list[int], any_items: bool) -> Tensor:
+def real_labels(
+    labels: Tensor, shape: tuple[int, ...], real: Tensor | None, sizes: list[int], any_items: bool
+) -> Tensor:
     """The labels with -100 at padding, [batch, steps, components].
 
     Args:
+        shape: of the steps.
         any_items: whether labels without any component to train are allowed, as in a part of a larger batch.
 
     Raises:
         ActionError: labels that do not fit, or nothing to train.
     """
-    real_actions(labels, tuple(labels.shape[:2]), real, sizes, "labels")
+    real_actions(labels, shape, real, sizes, "labels")
     labels = labels.long()
     if real is not None:
         labels = labels.masked_fill(~real[..., None], -100)
@@ -128,12 +144,14 @@ def real_returns(returns_to_go: Tensor, shape: tuple[int, ...], real: Tensor | N
     """Returns-to-go as real numbers, 0 at padding. They are never rounded to integers.
 
     Raises:
-        ReturnError: wrong shape, or a return that is not finite.
+        ReturnError: wrong shape or type, or a return that is not finite.
     """
     if list(returns_to_go.shape) != list(shape):
         raise ReturnError(
             f"returns_to_go must be one number for each step, {list(shape)}, got {list(returns_to_go.shape)}."
         )
+    if returns_to_go.is_complex() or returns_to_go.dtype == torch.bool:
+        raise ReturnError(f"returns_to_go must be real numbers, got {returns_to_go.dtype}.")
     if not returns_to_go.is_floating_point():
         returns_to_go = returns_to_go.float()
     if real is not None:
@@ -178,12 +196,4 @@ def real_timesteps(
     return timesteps
 
 
-__all__ = [
-    "check_finite",
-    "check_mask",
-    "check_states",
-    "real_actions",
-    "real_labels",
-    "real_returns",
-    "real_timesteps",
-]
+__all__ = ["check_mask", "check_states", "real_actions", "real_labels", "real_returns", "real_states", "real_timesteps"]

@@ -39,13 +39,18 @@ class StepTokenizer(nn.Module):
         """
         embedded = self.state_encoder(states)
         tokens = [self.of_return(returns_to_go), embedded.unsqueeze(-2), self.action_tokenizer(actions, embedded)]
-        return self.timed(torch.cat(tokens, -2), timesteps).flatten(1, 2)
+        # Under autocast, the decoder adds its layers to the tokens in their type, with timesteps and without.
+        return self.timed(torch.cat(tokens, -2).to(self.embed_return.weight.dtype), timesteps).flatten(1, 2)
 
     def of_return(self, returns_to_go: Tensor) -> Tensor:
-        """The token of a return-to-go, without its timestep: [...] -> [..., 1, hidden]."""
+        """The token of a return-to-go, without its timestep: [...] -> [..., 1, hidden].
+
+        Outside autocast, where bfloat16 would round returns from 128 on to integers.
+        """
         dtype = self.embed_return.weight.dtype
         scaled = (returns_to_go if dtype == torch.float64 else returns_to_go.float()) * self.return_scale
-        return self.return_activation(self.embed_return(scaled.to(dtype)[..., None, None]))
+        with torch.autocast(returns_to_go.device.type, enabled=False):
+            return self.return_activation(self.embed_return(scaled.to(dtype)[..., None, None]))
 
     def timed(self, tokens: Tensor, timesteps: Tensor | None) -> Tensor:
         """Adds each step's timestep to all its tokens: [..., tokens, hidden] and [...]."""

@@ -25,6 +25,15 @@ def test_the_training_episodes(data: RunData) -> None:
     assert load_data(small_run(seed=4)).returns != data.returns
 
 
+def test_an_edit_of_the_environment_makes_new_episodes(data: RunData, monkeypatch: pytest.MonkeyPatch) -> None:
+    load_data(small_run())
+    monkeypatch.setattr("training.msat.data.Recording", lambda *_: pytest.fail("recorded again"))
+    load_data(small_run())
+    monkeypatch.setattr("training.msat.data.code_hash", lambda module: f"edited {module}")
+    with pytest.raises(pytest.fail.Exception, match="recorded again"):
+        load_data(small_run())
+
+
 def test_noise_comes_from_the_settings(data: RunData) -> None:
     noisy = load_data(small_run(policy="noisy", noise=0.5))
     assert noisy.rows > data.rows
