@@ -12,12 +12,6 @@ from .case import CAPABILITIES, ContractCase
 from .registry import contract_cases
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "needs(capability): a contract test of the models that have it")
-    config.addinivalue_line("markers", "feature(name): a row of docs/features.md that the test proves")
-    config.addinivalue_line("markers", "lacking(capability): a contract test of the models that do not have it")
-
-
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "case" in metafunc.fixturenames:
         metafunc.parametrize("case", contract_cases(), ids=lambda case: case.name, scope="module")
