@@ -13,7 +13,7 @@ import pytest
 
 from hf_mech.control import make_environment
 from hf_mech.control.errors import PolicyError
-from hf_mech.control.sample_factory import SampleFactoryPolicy, policy
+from hf_mech.control.sample_factory import SampleFactoryPolicy, policy, train
 from hf_mech.control.sample_factory.train import main, python_of, run, training_command
 from tests.control.environments import play
 
@@ -102,3 +102,13 @@ def test_another_scenario_is_refused(capsys: pytest.CaptureFixture[str]) -> None
     with pytest.raises(SystemExit):
         main(["basic", "--folder", "x"])
     assert "deadly_corridor" in capsys.readouterr().err
+
+
+def test_options_behind_two_dashes_go_to_sample_factory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    ran: list[list[str]] = []
+    monkeypatch.setattr(train, "set_up", lambda folder: None)
+    monkeypatch.setattr(train, "run", ran.append)
+    with pytest.raises(SystemExit):
+        main(["my_way_home", "--folder", str(tmp_path), "--steps", "40", "--", "--device=cpu", "--seed", "3"])
+    assert ran[0][-3:] == ["--device=cpu", "--seed", "3"]
+    assert "--train_for_env_steps=40" in ran[0]

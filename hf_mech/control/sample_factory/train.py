@@ -79,10 +79,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--folder", type=Path, required=True, help="for the environment and the checkpoints")
     parser.add_argument("--steps", type=int, default=PAPER_STEPS, help="frames of the engine, four a decision")
     parser.add_argument("--workers", type=int, default=8, help="processes that play")
-    parser.add_argument("more", nargs="*", help="options of Sample Factory, after --")
-    options = parser.parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    end = given.index("--") if "--" in given else len(given)
+    options = parser.parse_args(given[:end])
     set_up(options.folder)
-    command = training_command(options.folder, options.scenario, options.steps, options.workers, options.more)
+    command = training_command(options.folder, options.scenario, options.steps, options.workers, given[end + 1 :])
     raise SystemExit(run(command))
 
 
