@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ from hf_mech.hub import check_folder
 from hf_mech.hub.environment import describe_machine, package_versions
 from tests.training.cases import CASES, TRAINED, Case, outcome_of, reset_process, weights_of
 from training.engine.runner import run_one
-from training.engine.settings import OPTION, names_of
+from training.engine.settings import OPTION, Settings, SettingsError, names_of
 from training.render_readme import experiments
 
 ROOT = Path(__file__).parents[2]
@@ -82,12 +84,18 @@ def test_a_finished_run_is_not_done_again(case: Case, straight: tuple[Any, Path]
 
 def test_another_runs_folder_is_refused(case: Case, straight: tuple[Any, Path]) -> None:
     outcome, folder = straight
-    numbers = (name for name in names_of(outcome.settings, OPTION) if type(getattr(outcome.settings, name)) is int)
-    changed = next(numbers)
-    other = replace(outcome.settings, **{changed: getattr(outcome.settings, changed) + 1})
+    changed, other = next(_others(outcome.settings))
     job = replace(case.job(outcome.settings, _root(outcome, folder)), folder=folder)
     with pytest.raises(FileExistsError, match=rf"{changed} .*Remove the folder or choose another --output_dir"):
         run_one(case.experiment, other, job)
+
+
+def _others(settings: Settings) -> Iterator[tuple[str, Settings]]:
+    """The settings with one whole number changed, and its name, where that can be."""
+    for name in names_of(settings, OPTION):
+        if type(value := getattr(settings, name)) is int:
+            with suppress(SettingsError):
+                yield name, replace(settings, **{name: value + 1})
 
 
 @pytest.mark.parametrize("case", TRAINED, indirect=True)
