@@ -134,7 +134,7 @@ def test_killed_and_started_again(case: Case, straight: tuple[Any, Path], tmp_pa
             time.sleep(0.005)
     finally:
         child.send_signal(signal.SIGKILL)
-        child.communicate()
+        child.wait()
     assert not (job.folder / "outcome.json").exists()
     assert_same_run(run_one(case.experiment, settings, job), job.folder, straight)
 

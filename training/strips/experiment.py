@@ -10,7 +10,8 @@ from typing import Any
 from ..engine import Experiment, Options, Request, SettingsError
 from ..engine.settings import seeds_as_text
 from . import report
-from .run import PAPER, Cell, CellOutcome, train_cell
+from .run import CellOutcome, train_cell
+from .settings import PAPER, Cell
 
 _USUAL_SIZE = 500  # of a domain that Table 1 does not have
 
@@ -64,11 +65,13 @@ class StripsExperiment(Experiment[Cell, CellOutcome]):
                     request.overrides,
                     domain=domain,
                     num_train=size,
+                    data_seed=data_seed,
                     head_factor=factor,
                     seeds=seeds_as_text(request.seeds),
                     **files,
                 )
                 for size, factor in kinds
+                for data_seed in axes["data_seed"]
                 for preset in request.presets
             ]
         # Large training sets first, so that no core waits long for the last cell.
@@ -78,14 +81,18 @@ class StripsExperiment(Experiment[Cell, CellOutcome]):
         return settings.labels[0], settings.seeds
 
     def upgrade(self, record: dict[str, Any], folder: Path) -> dict[str, Any] | None:
-        """Before, `seeds` was their number, `redraw_after` None where it is 0 today, and no preset was noted."""
+        """Before, `seeds` was their number, `redraw_after` None where it is 0 today; no preset or learner was noted."""
         if "num_train" not in record or "head_factor" not in record:
             return None
         record = {name: value for name, value in record.items() if name != "checkpoint_steps"}
         if isinstance(record["seeds"], int):
             record["seeds"] = seeds_as_text(range(record["seeds"]))
         record["preset"] = record.get("preset") or ("redraw" if record["redraw_after"] else "paper")
-        return record | {"redraw_after": record["redraw_after"] or 0}
+        return (
+            {"learner": "gradient", "sweeps": 400, "restarts": 4}
+            | record
+            | {"redraw_after": record["redraw_after"] or 0}
+        )
 
 
 EXPERIMENT = StripsExperiment()

@@ -16,7 +16,8 @@ from hf_mech.viz.strips_curves import Point, curves_figure
 from hf_mech.viz.strips_domains import domains_figure
 from hf_mech.viz.strips_heads import attention_arrays, attention_figure
 
-from .run import DATASET, CellOutcome
+from .run import CellOutcome
+from .settings import DATASET
 
 _LENGTH_SHOWN = 6  # of the trace in the picture of the attention heads
 

@@ -17,7 +17,8 @@ from hf_mech.planning.problem import StripsProblem, reachable_states
 from ..engine.card import Card, Checkpoint
 from ..engine.tables import Table
 from .figures import figures_of
-from .run import DATASET, PAPER, Cell, CellOutcome
+from .run import CellOutcome
+from .settings import DATASET, PAPER, Cell
 
 TRAIN, TEST = "train_trace_accuracy", "test_trace_accuracy"
 BEST = "test_trace_accuracy_of_best_training_seed"

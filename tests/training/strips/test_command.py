@@ -15,7 +15,8 @@ from tests.training.strips.conftest import theta_of
 from training.engine import main
 from training.engine.settings import OPTION, names_of
 from training.strips.experiment import EXPERIMENT, StripsOptions
-from training.strips.run import PAPER, Cell, CellOutcome
+from training.strips.run import CellOutcome
+from training.strips.settings import PAPER, Cell
 
 SIZES = (50, 200)
 

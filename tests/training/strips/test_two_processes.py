@@ -42,9 +42,9 @@ def slowly(*arguments, **settings):
 accelerate.accelerator.save_accelerator_state = slowly
 torch.manual_seed(rank)
 outcome = strips_run._outcome
-def noting(cell, origin, model, *rest):
-    torch.save(model.theta.detach(), f"{os.environ['NOTES']}.{rank}.pt")
-    return outcome(cell, origin, model, *rest)
+def noting(cell, origin, fit, *rest):
+    torch.save(fit.model.theta.detach(), f"{os.environ['NOTES']}.{rank}.pt")
+    return outcome(cell, origin, fit, *rest)
 strips_run._outcome = noting
 runpy.run_module("training.train_strips", run_name="__main__", alter_sys=True)
 """

@@ -1,0 +1,97 @@
+"""The settings of a cell of Table 1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from hf_mech.planning.bundled import BUNDLED
+
+from ..engine import Settings, axis, fixed, option
+from ..engine.paper import Paper
+from ..engine.settings import SettingsError
+
+DATASET = "hf_mech/strips_traces"
+PAPER = Paper(Path(__file__).with_name("paper.json"))
+ALL_SEEDS = "0..9"
+OPTIONS_OF = {
+    "gradient": ("max_steps", "eval_steps", "patience", "redraw_after", "beta2", "learning_rate", "batch_size"),
+    "two_part_code": ("sweeps", "restarts"),
+}
+"""Each learner's own options."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell(Settings):
+    """A cell: a domain, a number of traces, and how the ensemble is trained."""
+
+    PRESETS = {
+        "paper": {},
+        "redraw": {"redraw_after": 5_000, "beta2": 0.99},
+        "two_part_code": {"learner": "two_part_code"},
+    }
+
+    domain: str = axis("configurations of hf_mech/strips_traces", (*BUNDLED, "pddl"), all=PAPER.values("domain"))
+    num_train: int = axis(
+        "numbers of training traces; all: those of Table 1", all=["all"], default=["all"], called="sizes", least=1
+    )
+    head_factor: float = axis("heads per true proposition; 1: their number is known, as in the paper", default=[1.0])
+    data_seed: int = axis("seeds of the traces and their initial states", default=[0], least=0)
+    seeds: str = fixed("the seeds, trained at once", default=ALL_SEEDS)
+    learner: str = option(
+        "gradient: descent, as in the paper; two_part_code: the domain with the shortest code, by annealing",
+        known=OPTIONS_OF,
+        default="gradient",
+    )
+    max_steps: int = option(
+        "steps at most; training stops earlier when every seed has settled", default=100_000, least=1
+    )
+    eval_steps: int = option("steps between two measurements of the training accuracy", default=1_000, least=1)
+    patience: int = option(
+        "a seed settles when it is perfect in training and its symbols are those of the last measurement, or (if none "
+        "is redrawn) when they have not changed for this many steps",
+        default=20_000,
+        least=1,
+    )
+    redraw_after: int = option(
+        "a seed whose best training accuracy has not improved for this many steps goes back to its best weights, with "
+        "one head drawn anew; 0: never",
+        default=0,
+        least=0,
+    )
+    # Rare gradients, an action seen in one batch of a hundred, take steps of lr / sqrt(1 - beta2): with torch's 0.999
+    # they undo what was learnt.
+    beta2: float = option("RAdam's second coefficient", default=0.999, least=0, most=1)
+    learning_rate: float = option("RAdam's learning rate", default=0.02, least=0)
+    batch_size: int = option("traces a step", default=8, least=1)
+    sweeps: int = option("of the annealing", default=400, least=1)
+    restarts: int = option("chains a seed; the shortest code wins", default=4, least=1)
+    num_test: int = option("test traces, half of them positive", default=10_000, least=2)
+    domain_file: str | None = fixed("the PDDL domain of --domain pddl", default=None)
+    problem_file: str | None = fixed("the PDDL problem of --domain pddl", default=None)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        usual = {entry.name: entry.default for entry in fields(self)} | dict(self.PRESETS.get(self.preset, {}))
+        for learner, names in OPTIONS_OF.items():
+            if learner != self.learner and (given := [name for name in names if getattr(self, name) != usual[name]]):
+                raise SettingsError(f"--{given[0]} is an option of --learner {learner}, not of {self.learner}.")
+
+    @property
+    def labels(self) -> list[str]:
+        heads = [] if self.head_factor == 1 else [f"heads-x{self.head_factor:g}"]
+        data = [] if self.data_seed == 0 else [f"data{self.data_seed}"]
+        domain = self.domain if self.problem_file is None else Path(self.problem_file).stem
+        return [domain, str(self.num_train), *heads, *data]
+
+    @property
+    def ending(self) -> list[str]:
+        return [] if self.seeds == ALL_SEEDS else [f"seeds={self.seeds}"]
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The arguments of the data set's builder, besides the configuration's name."""
+        files = {"domain_file": self.domain_file, "problem_file": self.problem_file}
+        numbers = {"seed": self.data_seed, "num_train": self.num_train, "num_test": self.num_test}
+        return numbers | (files if self.domain_file is not None else {})
