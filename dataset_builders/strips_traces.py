@@ -46,6 +46,7 @@ class StripsTracesConfig(SeededConfig):
 
     Args:
         seed, num_train, num_test, negative_fraction, max_test_length: see `TraceSettings`.
+        negatives, test_negatives, walk_bias, label_noise: see `TraceSettings`.
         max_train_length: None for the paper's: 10 for simple, 20 for blocksworld-2b and ferry-1c, 30 for blocksworld-3b
             and ferry-2c; 20 for every other problem.
         domain_file, problem_file: PDDL files, only for the config `pddl`.
@@ -58,6 +59,10 @@ class StripsTracesConfig(SeededConfig):
     negative_fraction: float = 0.8
     max_train_length: int | None = None
     max_test_length: int = 50
+    negatives: str = "contradiction"
+    test_negatives: str | None = None
+    walk_bias: int = 0
+    label_noise: float = 0.0
     domain_file: str | None = None
     problem_file: str | None = None
     max_ground: int | None = None

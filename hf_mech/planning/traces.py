@@ -17,12 +17,12 @@ from ..models.strips.strips_domain import StripsDomain
 from ..models.strips.strips_errors import StripsError
 from ..random_numbers import Die
 from .problem import StripsProblem
-from .walks import Trace, Walks
+from .walks import NEGATIVES, Trace, Walks
 
 MOST_STATES = 10_000  # initial states are drawn among this many first states of a breadth-first search
 STATE_CHOICES = 16  # choices of initial states that a seed may try
 PATIENCE = 100_000  # a split stops after this many walks in a row without a new trace
-_STATES, _TRAIN, _TEST = 0, 1, 2  # a seed's streams of random numbers
+_STATES, _TRAIN, _TEST, _BIAS, _NOISE = range(5)  # a seed's streams of random numbers
 
 PAPER_MAX_TRAIN_LENGTH = {"simple": 10, "blocksworld-2b": 20, "ferry-1c": 20, "blocksworld-3b": 30, "ferry-2c": 30}
 """The longest training traces of the paper's problems; its test traces have up to 50 actions."""
@@ -55,9 +55,14 @@ class TraceSettings:
         max_train_length: training lengths are uniform in 1 to this (2 to this for negative traces: if the initial state
             is unknown, a first action is always possible).
         max_test_length: the same for the test traces.
+        negatives: how the last action of a negative trace is drawn, one of `NEGATIVES`; the paper's is "contradiction".
+        test_negatives: the same for the test traces; None: as in training.
+        walk_bias: half of the actions, drawn by the seed, are taken 1 + walk_bias times as often as the others, in
+            training; 0: all alike.
+        label_noise: the share of training traces whose last label is wrong.
 
     Raises:
-        TraceSettingsError: a count, length or fraction out of its range.
+        TraceSettingsError: a count, length or fraction out of its range, or an unknown kind of negatives.
     """
 
     seed: int = 0
@@ -66,16 +71,25 @@ class TraceSettings:
     negative_fraction: float = 0.8
     max_train_length: int = 20
     max_test_length: int = 50
+    negatives: str = "contradiction"
+    test_negatives: str | None = None
+    walk_bias: int = 0
+    label_noise: float = 0.0
 
     def __post_init__(self) -> None:
-        least = {"seed": 0, "num_train": 1, "num_test": 1, "max_train_length": 2, "max_test_length": 2}
+        least = {"seed": 0, "num_train": 1, "num_test": 1, "max_train_length": 2, "max_test_length": 2, "walk_bias": 0}
         for name, low in least.items():
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < low:
                 raise TraceSettingsError(f"{name} must be a whole number, {low} or more, got {value!r}.")
-        fraction: Any = self.negative_fraction
-        if isinstance(fraction, bool) or not isinstance(fraction, int | float) or not 0 <= fraction <= 1:
-            raise TraceSettingsError(f"negative_fraction must be a number in 0 to 1, got {fraction!r}.")
+        for name in ("negative_fraction", "label_noise"):
+            fraction: Any = getattr(self, name)
+            if isinstance(fraction, bool) or not isinstance(fraction, int | float) or not 0 <= fraction <= 1:
+                raise TraceSettingsError(f"{name} must be a number in 0 to 1, got {fraction!r}.")
+        for name in ("negatives", "test_negatives"):
+            kind = getattr(self, name)
+            if kind not in NEGATIVES and not (name == "test_negatives" and kind is None):
+                raise TraceSettingsError(f"{name} must be one of {', '.join(NEGATIVES)}, got {kind!r}.")
 
 
 class TraceSplits(NamedTuple):
@@ -122,13 +136,32 @@ def _splits(walks: Walks, train: Sequence[int], test: Sequence[int], settings: T
     negatives = round(settings.num_train * settings.negative_fraction)
     train_counts = (settings.num_train - negatives, negatives)
     test_counts = (settings.num_test - settings.num_test // 2, settings.num_test // 2)
-    train_traces = _draw(walks, train, train_counts, settings.max_train_length, Die(settings.seed, (_TRAIN,)), "train")
+    biased = Walks(walks.domain, _weights(walks.domain, settings)) if settings.walk_bias else walks
+    own, other = settings.negatives, settings.test_negatives or settings.negatives
+    dice = [Die(settings.seed, (stream,)) for stream in (_TRAIN, _TEST)]
+    train_traces = _draw(biased, train, train_counts, settings.max_train_length, dice[0], "train", own)
     seen = frozenset(train_traces)
-    test_traces = _draw(walks, test, test_counts, settings.max_test_length, Die(settings.seed, (_TEST,)), "test", seen)
+    test_traces = _draw(walks, test, test_counts, settings.max_test_length, dice[1], "test", other, seen)
     shared = seen.intersection(test_traces)
     if shared:
         raise AssertionError(f"Train and test share {len(shared)} traces, such as {min(shared)}; report this as a bug.")
-    return TraceSplits(train_traces, test_traces, (train[0], train[1]), (test[0], test[1]))
+    return TraceSplits(_mislabelled(train_traces, settings), test_traces, (train[0], train[1]), (test[0], test[1]))
+
+
+def _weights(domain: StripsDomain, settings: TraceSettings) -> list[int]:
+    """How often a biased walk takes each action, in proportion."""
+    order = list(range(len(domain.actions)))
+    Die(settings.seed, (_BIAS,)).shuffle(order)
+    favoured = set(order[: len(order) // 2])
+    return [1 + settings.walk_bias * (action in favoured) for action in range(len(order))]
+
+
+def _mislabelled(traces: tuple[Trace, ...], settings: TraceSettings) -> tuple[Trace, ...]:
+    """The traces, so many of them with the other sign."""
+    order = list(range(len(traces)))
+    Die(settings.seed, (_NOISE,)).shuffle(order)
+    wrong = set(order[: round(len(traces) * settings.label_noise)])
+    return tuple(trace._replace(valid=trace.valid ^ (i in wrong)) for i, trace in enumerate(traces))
 
 
 def _draw(
@@ -138,6 +171,7 @@ def _draw(
     max_length: int,
     die: Die,
     split: str,
+    negatives: str,
     excluded: frozenset[Trace] = frozenset(),
 ) -> tuple[Trace, ...]:
     """`counts` = (positive, negative) unique traces outside `excluded`, shuffled.
@@ -154,7 +188,8 @@ def _draw(
             raise _too_few(walks.domain, split, valid, count, found, max_length, overlap, "there are")
         shortest, misses, goal = 1 if valid else 2, 0, len(drawn) + count
         while len(drawn) < goal:
-            trace = walks.walk(states[die.below(2)], shortest + die.below(max_length - shortest + 1), valid, die)
+            state, length = states[die.below(2)], shortest + die.below(max_length - shortest + 1)
+            trace = walks.walk(state, length, valid, die, negatives)
             if trace is None or trace in known:
                 misses += 1
                 if misses > PATIENCE:

@@ -24,6 +24,16 @@ class Trace(NamedTuple):
         return [0] * (len(self.actions) - 1) + [int(not self.valid)]
 
 
+NEGATIVES = ("contradiction", "inapplicable", "first_inapplicable")
+"""How negative traces end.
+
+- contradiction: after a walk, an action that contradicts it (Definition 1), each as likely; the paper's.
+- inapplicable: after a walk, an action that the hidden state does not allow, each as likely.
+- first_inapplicable: no walk; any actions, each as likely, until the hidden state does not allow one. Only traces that
+  contradict themselves are kept.
+"""
+
+
 class Walks:
     """Random walks in one domain. States are masks of true propositions, as in `StripsDomain`.
 
@@ -32,10 +42,12 @@ class Walks:
         moves: state -> its (action, next state) pairs; computed at the first use of a state.
         contradictions: known-false propositions (a mask) -> the actions with one of them as a precondition: Y(i) = 1 in
             Eq. 6.
+        weights: how much likelier a walk takes one action than another, whole numbers by action; None: all alike.
     """
 
-    def __init__(self, domain: StripsDomain) -> None:
+    def __init__(self, domain: StripsDomain, weights: Sequence[int] | None = None) -> None:
         self.domain = domain
+        self.weights = weights
         self.moves = _Moves(domain)
         self.contradictions = _Contradictions(domain)
 
@@ -48,21 +60,49 @@ class Walks:
             states.update(dict.fromkeys(frontier))
         return list(states)[:most]
 
-    def walk(self, state: int, length: int, valid: bool, die: Die) -> Trace | None:
-        """A random trace of the given length and sign from a state; None if the walk ends early."""
+    def walk(self, state: int, length: int, valid: bool, die: Die, negatives: str = "contradiction") -> Trace | None:
+        """A random trace of the given length and sign from a state; None if the walk ends early.
+
+        Args:
+            state, length, valid: where it begins, how long it is, and whether it is positive.
+            die: the random numbers.
+            negatives: how the last action of a negative trace is drawn, one of `NEGATIVES`.
+        """
+        if not valid and negatives == "first_inapplicable":
+            return self._until_inapplicable(state, length, die)
         actions: list[int] = []
         for _ in range(length if valid else length - 1):
             moves = self.moves[state]
             if not moves:
                 return None
-            action, state = moves[die.below(len(moves))]
+            action, state = self._choose(moves, die)
             actions.append(action)
         if not valid:
-            last = self.contradictions[self.domain.falsified(actions)]
+            last: Sequence[int] = self.contradictions[self.domain.falsified(actions)]
+            if negatives == "inapplicable":
+                last = [a for a, pre in enumerate(self.domain.pre_masks) if pre & ~state]
             if not last:
                 return None
             actions.append(last[die.below(len(last))])
         return Trace(tuple(actions), valid)
+
+    def _choose(self, moves: Sequence[tuple[int, int]], die: Die) -> tuple[int, int]:
+        if self.weights is None:
+            return moves[die.below(len(moves))]
+        weighted = [move for move in moves for _ in range(self.weights[move[0]])]
+        return weighted[die.below(len(weighted))]
+
+    def _until_inapplicable(self, state: int, length: int, die: Die) -> Trace | None:
+        """Any actions until one is inapplicable; None if that does not contradict them, or if it takes too many."""
+        actions: list[int] = []
+        while len(actions) < length:
+            action = die.below(len(self.domain.actions))
+            actions.append(action)
+            if self.domain.pre_masks[action] & ~state:
+                contradicts = action in self.contradictions[self.domain.falsified(actions[:-1])]
+                return Trace(tuple(actions), False) if contradicts else None
+            state = self.domain.apply(state, action)
+        return None
 
     def can_draw(self, trace: Trace, states: Sequence[int], max_length: int) -> bool:
         """Whether `walk` could return this trace from one of the states."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hf_mech.planning.bundled import BUNDLED
+from hf_mech.planning.walks import NEGATIVES
 
 from ..engine import Settings, axis, fixed, option
 from ..engine.paper import Paper
@@ -17,9 +18,10 @@ PAPER = Paper(Path(__file__).with_name("paper.json"))
 ALL_SEEDS = "0..9"
 OPTIONS_OF = {
     "gradient": ("max_steps", "eval_steps", "patience", "redraw_after", "beta2", "learning_rate", "batch_size"),
-    "two_part_code": ("sweeps", "restarts"),
+    "two_part_code": ("sweeps", "restarts", "search_factor", "shortest_only"),
 }
 """Each learner's own options."""
+_DATA = ("negative_fraction", "negatives", "test_negatives", "walk_bias", "label_noise")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +69,16 @@ class Cell(Settings):
     batch_size: int = option("traces a step", default=8, least=1)
     sweeps: int = option("of the annealing", default=400, least=1)
     restarts: int = option("chains a seed; the shortest code wins", default=4, least=1)
+    search_factor: float = option(
+        "propositions to choose from, for each head; the code leaves most of the others empty", default=1.5, least=1
+    )
+    shortest_only: bool = option("keep the shortest code as it is, without what walks support besides", default=False)
     num_test: int = option("test traces, half of them positive", default=10_000, least=2)
+    negative_fraction: float = option("the share of negative training traces", default=0.8, least=0, most=1)
+    negatives: str = option("how negative training traces end", known=NEGATIVES, default="contradiction")
+    test_negatives: str = option("how negative test traces end", known=NEGATIVES, default="contradiction")
+    walk_bias: int = option("half of the actions are 1 + walk_bias times as likely in training", default=0, least=0)
+    label_noise: float = option("the share of training traces with a wrong last label", default=0.0, least=0, most=0.4)
     domain_file: str | None = fixed("the PDDL domain of --domain pddl", default=None)
     problem_file: str | None = fixed("the PDDL problem of --domain pddl", default=None)
 
@@ -92,6 +103,8 @@ class Cell(Settings):
     @property
     def data(self) -> dict[str, Any]:
         """The arguments of the data set's builder, besides the configuration's name."""
+        own = {"seed": self.data_seed} | {name: getattr(self, name) for name in ("num_train", "num_test")}
+        usual = {entry.name: entry.default for entry in fields(self)}
+        own |= {name: getattr(self, name) for name in _DATA if getattr(self, name) != usual[name]}
         files = {"domain_file": self.domain_file, "problem_file": self.problem_file}
-        numbers = {"seed": self.data_seed, "num_train": self.num_train, "num_test": self.num_test}
-        return numbers | (files if self.domain_file is not None else {})
+        return own | (files if self.domain_file is not None else {})

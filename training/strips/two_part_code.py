@@ -12,7 +12,7 @@ from torch import Tensor
 
 from hf_mech.hub.environment import usable_cores
 from hf_mech.models.strips import StripsTransformer
-from hf_mech.planning.two_part_code import Search, TwoPartCode, positions_of, theta_of
+from hf_mech.planning.two_part_code import Search, TwoPartCode, positions_of, speaking, theta_of
 
 from ..engine import Job
 from ..engine.run import last_checkpoint, save_state
@@ -49,8 +49,8 @@ def fit(
     traces = [ids[told >= 0].tolist() for ids, told in zip(input_ids, labels, strict=True)]
     data = positions_of(traces, [told[told >= 0].tolist() for told in labels], model.config.actions)
     keys = [(seed, restart) for seed in seeds for restart in range(cell.restarts)]
-    code = TwoPartCode(sweeps=cell.sweeps)
-    progress = _Progress(Search(data, model.config.num_propositions, keys, code))
+    most = round(model.config.num_propositions * cell.search_factor)
+    progress = _Progress(Search(data, most, keys, TwoPartCode(sweeps=cell.sweeps)))
     search = progress.search
     accelerator.register_for_checkpointing(progress)
     if checkpoint := last_checkpoint(job.folder):
@@ -68,9 +68,13 @@ def fit(
     best = [
         min(range(own, own + cell.restarts), key=search.bits.__getitem__) for own in range(0, len(keys), cell.restarts)
     ]
-    with torch.no_grad():
-        for theta, chain in zip(model.theta, best, strict=True):
-            theta.copy_(torch.as_tensor(theta_of(search.cells(chain))))
+    guesses = [search.best(chain) for chain in best]
+    model.config.num_propositions = max(model.config.num_propositions, *(speaking(own).sum() for own in guesses))
+    model = StripsTransformer(model.config)
+    model.theta.data.zero_()
+    for theta, guess in zip(model.theta.data, guesses, strict=True):
+        learned = torch.as_tensor(theta_of(guess)[speaking(guess)])
+        theta[: len(learned)] = learned
     return Fit(
         model=model,
         steps=search.sweep,

@@ -1,10 +1,13 @@
 """The domain with the shortest two-part code: what it is, how long its code is, and the search for it."""
 
 from .code import TwoPartCode, TwoPartCodeError, code_length_reference
-from .search import LearnedDomain, Search, domain_of, inapplicable, learn_domain, positions_of, theta_of
+from .kernel import Guess, Positions
+from .search import LearnedDomain, Search, domain_of, inapplicable, learn_domain, positions_of, speaking, theta_of
 
 __all__ = [
+    "Guess",
     "LearnedDomain",
+    "Positions",
     "Search",
     "TwoPartCode",
     "TwoPartCodeError",
@@ -13,5 +16,6 @@ __all__ = [
     "inapplicable",
     "learn_domain",
     "positions_of",
+    "speaking",
     "theta_of",
 ]

@@ -1,14 +1,21 @@
-"""The two-part code: how many bits a domain and the traces, told with its help, take.
+"""The two-part code: how many bits a domain takes, and the traces that are told with its help.
 
     E = W w + sum over positions t of log2 |S(t)| + sum over cells of price(pre, effect)
 
-S(t) is the set of actions that the choice of a_t is made among: those that the domain calls inapplicable after the
-actions before t (Eq. 6) if a_t is one of them, else those that it calls applicable. w is the number of positions whose
-label is not what the domain says. Cells that no trace determines cost bits, so the shortest code leaves them empty.
+A *cell* is an atom and an action. S(t) is the set of actions among which a_t was drawn:
 
-The second term is an **assumption** about the traces: each action of a walk is uniform among the applicable ones, and
-the last action of a negative trace is uniform among the inapplicable ones. `hf_mech/strips_traces` draws them so, but
-applicable in the hidden state is narrower than applicable as far as the trace tells.
+- in a walk (label 0), those whose preconditions are true in the state before t. The traces begin in one of K states,
+  unknown, as is which of them a trace begins in: both are fitted, and cost nothing.
+- at the last action of a negative trace (label 1), those that contradict the actions before t (Eq. 6): known to be
+  inapplicable whatever the initial state.
+
+w is the number of positions whose action is not in S(t). Cells that no trace determines cost bits, so the shortest code
+leaves them empty.
+
+This is an **assumption** about the traces: each action of a walk is uniform among the applicable ones, the last action
+of a negative trace is uniform among the contradicting ones, and few initial states serve all traces. The default traces
+of `hf_mech/strips_traces` are drawn so, from two initial states a split. The domain itself is judged as in the paper:
+by Definition 1, which knows no initial state.
 """
 
 from __future__ import annotations
@@ -33,11 +40,12 @@ class TwoPartCode:
         precondition, add, delete: bits of a cell with only this.
         add_precondition, delete_precondition: bits of a cell that is a precondition, too. A deleted precondition is the
             common case of planning, and the cheapest of the two.
-        label_noise: the share of labels to expect wrong; 0: a wrong label is never worth its price. A wrong label costs
-            log2((1 - noise) / noise) bits.
+        label_noise: the share of traces whose last label is expected to be wrong; 0: a wrong label is never worth its
+            price. W is log2((1 - noise) / noise) bits.
         sweeps: for how long to anneal.
         temperature: the first and the last one, in bits.
         first_wrong_label: the price of a wrong label at the beginning, in bits.
+        initial_states: K, the number of states that the traces begin in.
 
     Raises:
         TwoPartCodeError: a number out of its range.
@@ -52,6 +60,7 @@ class TwoPartCode:
     sweeps: int = 400
     temperature: tuple[float, float] = (8.0, 0.8)
     first_wrong_label: float = 20.0
+    initial_states: int = 2
 
     def __post_init__(self) -> None:
         if not 0 <= self.label_noise < 0.5:
@@ -59,12 +68,15 @@ class TwoPartCode:
                 f"label_noise must be 0 or more and less than 0.5, got {self.label_noise}; with half of the labels "
                 "wrong they say nothing."
             )
-        if self.sweeps < 1:
-            raise TwoPartCodeError(f"sweeps must be 1 or more, got {self.sweeps}.")
+        for count in ("sweeps", "initial_states"):
+            if getattr(self, count) < 1:
+                raise TwoPartCodeError(f"{count} must be 1 or more, got {getattr(self, count)}.")
         first, last = self.temperature
         if not 0 < last <= first:
             raise TwoPartCodeError(f"temperature must fall, and stay above 0; got {first} to {last}.")
-        for name in ("precondition", "add", "delete", "add_precondition", "delete_precondition", "first_wrong_label"):
+        if not 0 < self.first_wrong_label < math.inf:
+            raise TwoPartCodeError(f"first_wrong_label is a number of bits above 0, got {self.first_wrong_label}.")
+        for name in ("precondition", "add", "delete", "add_precondition", "delete_precondition"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise TwoPartCodeError(f"{name} is a number of bits, 0 or more, got {getattr(self, name)}.")
 
@@ -80,7 +92,11 @@ class TwoPartCode:
 
 
 def code_length_reference(
-    domain: StripsDomain, traces: Sequence[Sequence[int]], labels: Sequence[Sequence[int]], code: TwoPartCode
+    domain: StripsDomain,
+    traces: Sequence[Sequence[int]],
+    labels: Sequence[Sequence[int]],
+    initial: Sequence[int],
+    code: TwoPartCode,
 ) -> float:
     """E, position by position as the formula has it.
 
@@ -88,16 +104,18 @@ def code_length_reference(
         domain: any domain.
         traces: actions by index.
         labels: 1 where the action is inapplicable.
+        initial: the false propositions of the state in which each trace begins, as masks.
         code: the prices.
     """
     bits = 0.0
-    for trace, told in zip(traces, labels, strict=True):
-        falsified = 0
+    for trace, told, false_at_first in zip(traces, labels, initial, strict=True):
+        false_, falsified = false_at_first, 0  # in the state, and by the trace alone
         for action, label in zip(trace, told, strict=True):
-            inapplicable = [bool(pre & falsified) for pre in domain.pre_masks]
-            bits += math.log2(inapplicable.count(inapplicable[action]))
-            bits += code.wrong_label * (inapplicable[action] != bool(label))
-            falsified = domain.advance(falsified, action)
+            forbids = falsified if label else false_
+            forbidden = [bool(pre & forbids) for pre in domain.pre_masks]
+            bits += math.log2(forbidden.count(forbidden[action]))
+            bits += code.wrong_label * (forbidden[action] != bool(label))
+            false_, falsified = domain.advance(false_, action), domain.advance(falsified, action)
     for known in domain.actions:
         for atom in domain.propositions:
             effect = 1 if atom in known.add else 2 if atom in known.delete else 0

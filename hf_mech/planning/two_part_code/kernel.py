@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 F = TypeVar("F")
 NOTHING, ADD, DELETE, FLIP = 0, 1, 2, -1
+TRUE, DELETED, FALSE_AT_FIRST = 0, 1, 2
 _PROPOSALS = 3
 
 
@@ -25,6 +26,7 @@ class Positions(NamedTuple):
     Attributes:
         actions: the action at every position, [N].
         labels: 1 where it is inapplicable, [N].
+        starts: the first position of each trace, [traces].
         ends: the end of the position's trace, [N].
         places, first: the positions of each action in order, [N]; those of action a begin at `first[a]`, [A + 1].
         log2: the logarithms of 0 (never used) to A, [A + 1].
@@ -32,35 +34,62 @@ class Positions(NamedTuple):
 
     actions: NDArray[np.int64]
     labels: NDArray[np.uint8]
+    starts: NDArray[np.int64]
     ends: NDArray[np.int64]
     places: NDArray[np.int64]
     first: NDArray[np.int64]
     log2: NDArray[np.float64]
 
 
-class Chain(NamedTuple):
-    """The cells of L atoms, and what follows from them.
+class Guess(NamedTuple):
+    """The cells of L atoms, and the initial states.
 
     Attributes:
         pre: 1 where the atom is a precondition, [L, A].
         effect: `NOTHING`, `ADD` or `DELETE`, [L, A].
-        listed, number: the actions that have the atom as a precondition, [L, A], and how many they are, [L].
-        unmet: 1 where the atom is known to be false before the position (Definition 1), [L, N].
-        cover: how many atoms forbid the action there: preconditions that are known to be false, [A, N].
+        initial: 1 where the atom is false in an initial state, [K, L].
+        state: the initial state of each trace, [traces].
+    """
+
+    pre: NDArray[np.uint8]
+    effect: NDArray[np.uint8]
+    initial: NDArray[np.uint8]
+    state: NDArray[np.int64]
+
+
+class Chain(NamedTuple):
+    """A guess, and what follows from it.
+
+    Attributes:
+        pre, effect, initial, state: the guess.
+        needs: the actions that have the atom as a precondition, as bits, [L, words].
+        unmet: the atom before the position, [L, N]: `TRUE`, `DELETED`, or `FALSE_AT_FIRST` and not yet affected. Only
+            the first of these says nothing to a walk; only the second speaks to the label 1 (Definition 1).
+        cover: how many atoms forbid the action there: preconditions that are false, [N, A].
+        free, single: the actions that no atom forbids there, and those that one atom alone does, as bits, [N, words].
         forbidden: how many actions at least one atom forbids there, [N].
     """
 
     pre: NDArray[np.uint8]
     effect: NDArray[np.uint8]
-    listed: NDArray[np.int64]
-    number: NDArray[np.int64]
+    initial: NDArray[np.uint8]
+    state: NDArray[np.int64]
+    needs: NDArray[np.uint64]
     unmet: NDArray[np.uint8]
     cover: NDArray[np.int16]
+    free: NDArray[np.uint64]
+    single: NDArray[np.uint64]
     forbidden: NDArray[np.int64]
 
 
 def _compiled(function: F) -> F:
     compiled: F = numba.njit(cache=True, nogil=True)(function)
+    return compiled
+
+
+def _inlined(function: F) -> F:
+    """For the innermost functions: a call would count the references of every array."""
+    compiled: F = numba.njit(inline="always")(function)
     return compiled
 
 
@@ -86,45 +115,91 @@ def uniform(dice: Any) -> float:
     return (float(word(dice) >> np.uint64(11)) + 0.5) / 9007199254740992.0
 
 
+@_inlined
+def _bit(action: Any) -> Any:
+    return np.uint64(1) << np.uint64(action & 63)
+
+
+@_inlined
+def _ones(x: Any) -> Any:
+    """The number of bits of a word that are set; compilers know this form."""
+    x = x - ((x >> np.uint64(1)) & np.uint64(0x5555555555555555))
+    x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return np.int64((x * np.uint64(0x0101010101010101)) >> np.uint64(56))
+
+
+@_inlined
+def _forbids(value: Any, label: Any) -> Any:
+    """Whether an atom forbids its actions. A walk knows its state; a negative trace's last action contradicts it."""
+    return value == DELETED or (value == FALSE_AT_FIRST and label == 0)
+
+
+@_inlined
+def _choices(inapplicable: Any, forbidden: Any, total: Any) -> Any:
+    return forbidden if inapplicable else total - forbidden
+
+
 @_compiled
-def chain_of(pre: Any, effect: Any, data: Any) -> Any:
-    """The chain that begins with these cells."""
+def _cover(chain: Any, t: Any, action: Any, add: Any) -> None:
+    """One atom more (1) or less (-1) forbids the action at a position."""
+    before = chain.cover[t, action]
+    now = before + add
+    chain.cover[t, action] = now
+    if before <= 1 or now <= 1:
+        word_, bit = action >> 6, _bit(action)
+        chain.free[t, word_] = chain.free[t, word_] | bit if now == 0 else chain.free[t, word_] & ~bit
+        chain.single[t, word_] = chain.single[t, word_] | bit if now == 1 else chain.single[t, word_] & ~bit
+    chain.forbidden[t] += int(now > 0) - int(before > 0)
+
+
+@_compiled
+def chain_of(guess: Any, data: Any) -> Any:
+    """The chain that begins with a guess, whose arrays become the chain's."""
+    pre, effect, initial, state = guess
     atoms, total = pre.shape
-    listed, number = np.zeros((atoms, total), np.int64), np.zeros(atoms, np.int64)
-    unmet = np.zeros((atoms, len(data.actions)), np.uint8)
-    cover, forbidden = np.zeros((total, len(data.actions)), np.int16), np.zeros(len(data.actions), np.int64)
-    for atom in range(atoms):
-        for action in range(total):
+    positions, words = len(data.actions), (total + 63) // 64
+    chain = Chain(
+        pre,
+        effect,
+        initial,
+        state,
+        np.zeros((atoms, words), np.uint64),
+        np.zeros((atoms, positions), np.uint8),
+        np.zeros((positions, total), np.int16),
+        np.zeros((positions, words), np.uint64),
+        np.zeros((positions, words), np.uint64),
+        np.zeros(positions, np.int64),
+    )
+    for action in range(total):
+        chain.free[:, action >> 6] |= _bit(action)
+        for atom in range(atoms):
             if pre[atom, action]:
-                listed[atom, number[atom]] = action
-                number[atom] += 1
-        false_ = 0
-        for t in range(len(data.actions)):
-            unmet[atom, t] = false_
-            for k in range(number[atom] if false_ else 0):
-                forbidden[t] += cover[listed[atom, k], t] == 0
-                cover[listed[atom, k], t] += 1
-            if effect[atom, data.actions[t]] != NOTHING:
-                false_ = int(effect[atom, data.actions[t]] == DELETE)
-            if t + 1 == data.ends[t]:
-                false_ = 0
-    return Chain(pre, effect, listed, number, unmet, cover, forbidden)
+                chain.needs[atom, action >> 6] |= _bit(action)
+    for atom in range(atoms):
+        for trace in range(len(data.starts)):
+            value: Any = FALSE_AT_FIRST if initial[state[trace], atom] else TRUE
+            for t in range(data.starts[trace], data.ends[data.starts[trace]]):
+                chain.unmet[atom, t] = value
+                if _forbids(value, data.labels[t]):
+                    for action in range(total):
+                        if pre[atom, action]:
+                            _cover(chain, t, action, 1)
+                if effect[atom, data.actions[t]] != NOTHING:
+                    value = DELETED if effect[atom, data.actions[t]] == DELETE else TRUE
+    return chain
 
 
 @_compiled
 def data_bits(chain: Any, data: Any) -> Any:
     """The bits of the actions, and the number of wrong labels."""
     bits, wrong = 0.0, 0
+    total = chain.cover.shape[1]
     for t in range(len(data.actions)):
-        inapplicable = int(chain.cover[data.actions[t], t] > 0)
-        bits += data.log2[_choices(inapplicable, chain.forbidden[t], len(chain.cover))]
+        inapplicable = int(chain.cover[t, data.actions[t]] > 0)
+        bits += data.log2[_choices(inapplicable, chain.forbidden[t], total)]
         wrong += inapplicable != data.labels[t]
     return bits, wrong
-
-
-@_compiled
-def _choices(inapplicable: Any, forbidden: Any, total: Any) -> Any:
-    return forbidden if inapplicable else total - forbidden
 
 
 @_compiled
@@ -137,82 +212,116 @@ def flip_precondition(chain: Any, data: Any, atom: Any, action: Any, write: bool
     Returns:
         The change in the bits of the actions, and in the number of wrong labels.
     """
-    cover, total = chain.cover[action], len(chain.cover)
+    unmet, cover, forbidden = chain.unmet[atom], chain.cover, chain.forbidden
+    actions, labels, log2 = data.actions, data.labels, data.log2
+    total = cover.shape[1]
     add = 1 - 2 * np.int64(chain.pre[atom, action])
     alone = 0 if add == 1 else 1  # the cover at which this atom decides
     bits, wrong = 0.0, 0
-    for t in range(len(data.actions)):
-        if chain.unmet[atom, t]:
-            if cover[t] == alone:
-                own, n = data.actions[t], chain.forbidden[t]
-                before = int(chain.cover[own, t] > 0)
-                after = before + add if own == action else before
-                bits += data.log2[_choices(after, n + add, total)] - data.log2[_choices(before, n, total)]
-                wrong += (after != before) * (1 - 2 * int(after == data.labels[t]))
-                if write:
-                    chain.forbidden[t] += add
+    for t in range(len(actions)):
+        if _forbids(unmet[t], labels[t]):
+            if cover[t, action] == alone:
+                n = forbidden[t]
+                before = int(cover[t, actions[t]] > 0)
+                now = before + add if actions[t] == action else before
+                bits += log2[_choices(now, n + add, total)] - log2[_choices(before, n, total)]
+                wrong += (now != before) * (1 - 2 * int(now == labels[t]))
             if write:
-                cover[t] += add
+                _cover(chain, t, action, add)
     if write:
-        _list(chain, atom, action, add)
+        chain.pre[atom, action] = add == 1
+        chain.needs[atom, action >> 6] ^= _bit(action)
     return bits, wrong
 
 
 @_compiled
-def _list(chain: Any, atom: Any, action: Any, add: Any) -> None:
-    chain.pre[atom, action] = add == 1
-    listed, number = chain.listed[atom], chain.number
-    if add == 1:
-        listed[number[atom]] = action
-        number[atom] += 1
-        return
-    at = 0
-    while listed[at] != action:
-        at += 1
-    number[atom] -= 1
-    listed[at] = listed[number[atom]]
+def _turn(
+    chain: Any, data: Any, atom: Any, places: Any, after: Any, value: Any, inherit: bool, ender: Any, write: bool
+) -> Any:
+    """Gives the atom another value on stretches of positions, each up to the next effect on the atom.
+
+    Args:
+        places, after: a stretch begins `after` (0 or 1) positions behind each place, in the same trace.
+        value: the new one.
+        inherit: whether, instead, the value is that before the place, which may lie in the stretch before.
+        ender: an action that ends a stretch, too, or -1.
+        write: whether to make the change, or only to weigh it.
+
+    Returns:
+        The change in the bits of the actions, and in the number of wrong labels.
+    """
+    unmet, effect, needs = chain.unmet[atom], chain.effect[atom], chain.needs[atom]
+    pre, cover, free, single, forbidden = chain.pre[atom], chain.cover, chain.free, chain.single, chain.forbidden
+    actions, labels, ends, log2 = data.actions, data.labels, data.ends, data.log2
+    total, words = cover.shape[1], free.shape[1]
+    bits, wrong = 0.0, 0
+    reach = -1  # the last position of the stretch before
+    for place in places:
+        if inherit and place > reach:
+            value = unmet[place]
+        reach = ends[place] - 1
+        for t in range(place + after, ends[place]):
+            if unmet[t] != value:
+                forbids = _forbids(value, labels[t])
+                if forbids != _forbids(unmet[t], labels[t]):
+                    own, n, more = actions[t], forbidden[t], 0
+                    add = 1 if forbids else -1
+                    for k in range(words):
+                        more += add * _ones(needs[k] & (free[t, k] if forbids else single[t, k]))
+                    if more != 0:
+                        before = int(cover[t, own] > 0)
+                        now = before + add if pre[own] and cover[t, own] == (0 if forbids else 1) else before
+                        bits += log2[_choices(now, n + more, total)] - log2[_choices(before, n, total)]
+                        wrong += (now != before) * (1 - 2 * int(now == labels[t]))
+                    if write:
+                        for action in range(total):
+                            if pre[action]:
+                                _cover(chain, t, action, add)
+                if write:
+                    unmet[t] = value
+            if actions[t] == ender or effect[actions[t]] != NOTHING:
+                reach = t
+                break
+    return bits, wrong
 
 
 @_compiled
 def set_effect(chain: Any, data: Any, atom: Any, action: Any, to: Any, write: bool) -> Any:
     """Gives the action another effect on the atom; arguments and result as in `flip_precondition`."""
-    unmet, effect, total = chain.unmet[atom], chain.effect[atom], len(chain.cover)
-    bits, wrong = 0.0, 0
-    value: Any = 0  # whether the atom is false in the last stretch
-    reach = -1  # the last position of that stretch
-    for place in range(data.first[action], data.first[action + 1]):
-        begin = data.places[place]
-        if to != NOTHING:
-            value = int(to == DELETE)
-        elif begin > reach:
-            value = np.int64(unmet[begin])
-        add = 2 * value - 1
-        reach = data.ends[begin] - 1
-        for t in range(begin + 1, data.ends[begin]):
-            own = data.actions[t]
-            if unmet[t] != value:
-                n, more = chain.forbidden[t], 0
-                before = int(chain.cover[own, t] > 0)
-                after = before
-                for k in range(chain.number[atom]):
-                    other = chain.listed[atom, k]
-                    if chain.cover[other, t] == 1 - value:
-                        more += add
-                        if other == own:
-                            after = value
-                    if write:
-                        chain.cover[other, t] += add
-                if more:
-                    bits += data.log2[_choices(after, n + more, total)] - data.log2[_choices(before, n, total)]
-                    wrong += (after != before) * (1 - 2 * int(after == data.labels[t]))
-                if write:
-                    chain.forbidden[t] = n + more
-                    unmet[t] = value
-            if own == action or effect[own] != NOTHING:
-                reach = t
-                break
+    places = data.places[data.first[action] : data.first[action + 1]]
+    value = np.uint8(DELETED if to == DELETE else TRUE)
+    more = _turn(chain, data, atom, places, 1, value, to == NOTHING, action, write)
     if write:
-        effect[action] = to
+        chain.effect[atom, action] = to
+    return more
+
+
+@_compiled
+def flip_initial(chain: Any, data: Any, which: Any, atom: Any, write: bool) -> Any:
+    """Makes the atom false in an initial state, or true again; arguments and result as in `flip_precondition`."""
+    value = np.uint8(TRUE if chain.initial[which, atom] else FALSE_AT_FIRST)
+    more = _turn(chain, data, atom, data.starts[chain.state == which], 0, value, False, -1, write)
+    if write:
+        chain.initial[which, atom] = value == FALSE_AT_FIRST
+    return more
+
+
+@_compiled
+def move_traces(chain: Any, data: Any, moved: Any, to: Any) -> Any:
+    """Gives traces of one initial state another one; the change in bits and in wrong labels.
+
+    Args:
+        moved: one or more traces.
+        to: their new initial state.
+    """
+    bits, wrong = 0.0, 0
+    now = chain.state[moved[0]]
+    for atom in range(len(chain.pre)):
+        if chain.initial[to, atom] != chain.initial[now, atom]:
+            value = np.uint8(FALSE_AT_FIRST if chain.initial[to, atom] else TRUE)
+            more = _turn(chain, data, atom, data.starts[moved], 0, value, False, -1, True)
+            bits, wrong = bits + more[0], wrong + more[1]
+    chain.state[moved] = to
     return bits, wrong
 
 
@@ -236,7 +345,7 @@ def change(chain: Any, data: Any, prices: Any, atom: Any, action: Any, to: Any, 
 @_compiled
 def propose(chain: Any, atom: Any, dice: Any) -> Any:
     """A random move of an atom, as likely as its undoing: an action and its change, and a second one (or -1)."""
-    total = len(chain.cover)
+    total = chain.cover.shape[1]
     kind, one = below(dice, 8), below(dice, total)
     own = np.int64(chain.effect[atom, one])
     other = (own + 1 + below(dice, 2)) % 3
@@ -255,30 +364,30 @@ def propose(chain: Any, atom: Any, dice: Any) -> Any:
 
 
 @_compiled
-def anneal(
-    pre: Any,
-    effect: Any,
-    data: Any,
-    prices: Any,
-    schedule: Any,
-    span: Any,
-    dice: Any,
-    best: Any,
-    best_cells: Any,
-) -> None:
-    """Some sweeps of a chain. A sweep draws as many atoms as there are, and proposes three moves an action for each.
+def _accepts(rise: Any, temperature: Any, dice: Any) -> Any:
+    """Metropolis' rule."""
+    return rise <= 0 or math.log(uniform(dice)) * temperature < -rise
+
+
+@_compiled
+def anneal(now: Any, data: Any, prices: Any, schedule: Any, span: Any, dice: Any, bits_kept: Any, kept: Any) -> None:
+    """Some sweeps of a chain.
+
+    A sweep draws as many atoms as there are; it proposes three moves an action for each, and its flip in every initial
+    state. Then it proposes another initial state for all traces that begin with the same action, and for every trace.
 
     Args:
-        pre, effect: the cells, changed in place.
+        now: the guess, changed in place.
         data: the traces.
         prices: the bits of a cell by its precondition and its effect, [2, 3].
         schedule: the temperature and the bits of a wrong label by sweep, [sweeps, 2].
-        span: the first sweep, the one to stop before, and the first one whose cells may be kept.
+        span: the first sweep, the one to stop before, and the first one whose guess may be kept.
         dice: the stream of random numbers, [1].
-        best, best_cells: the shortest code so far, [1], and its cells, pre and effect, [2, L, A]; changed in place.
+        bits_kept, kept: the shortest code so far, [1], and its guess; changed in place.
     """
+    pre, effect, initial, state = now
     atoms, total = pre.shape
-    chain = chain_of(pre, effect, data)
+    chain = chain_of(now, data)
     bits, wrong = data_bits(chain, data)
     paid = 0.0
     for atom in range(atoms):
@@ -297,8 +406,7 @@ def anneal(
                 if two >= 0:
                     second = change(chain, data, prices, atom, two, then, False)
                     price, more, worse = price + second[0], more + second[1], worse + second[2]
-                rise = price + more + wrong_label * worse
-                if rise <= 0 or math.log(uniform(dice)) * temperature < -rise:
+                if _accepts(price + more + wrong_label * worse, temperature, dice):
                     if two >= 0:
                         change(chain, data, prices, atom, two, then, True)
                     else:
@@ -306,6 +414,26 @@ def anneal(
                     paid, bits, wrong = paid + price, bits + more, wrong + worse
                 elif two >= 0:
                     change(chain, data, prices, atom, one, undo, True)
-        if sweep >= span[2] and paid + bits + wrong_label * wrong < best[0] - 1e-9:
-            best[0] = paid + bits + wrong_label * wrong
-            best_cells[0], best_cells[1] = pre, effect
+            for which in range(len(initial)):
+                more, worse = flip_initial(chain, data, which, atom, False)
+                if _accepts(more + wrong_label * worse, temperature, dice):
+                    flip_initial(chain, data, which, atom, True)
+                    bits, wrong = bits + more, wrong + worse
+        groups = total + len(data.starts) if len(initial) > 1 else 0
+        for group in range(groups):  # those that begin with one action, then each by itself
+            before = np.int64(below(dice, len(initial)))
+            if group < total:
+                moved = np.nonzero((data.actions[data.starts] == group) & (state == before))[0]
+            else:
+                moved = np.full(1, group - total)
+                before = state[group - total]
+            if len(moved):
+                to = (before + 1 + below(dice, len(initial) - 1)) % len(initial)
+                more, worse = move_traces(chain, data, moved, to)
+                if _accepts(more + wrong_label * worse, temperature, dice):
+                    bits, wrong = bits + more, wrong + worse
+                else:
+                    move_traces(chain, data, moved, before)
+        if sweep >= span[2] and paid + bits + wrong_label * wrong < bits_kept[0] - 1e-9:
+            bits_kept[0] = paid + bits + wrong_label * wrong
+            kept.pre[:], kept.effect[:], kept.initial[:], kept.state[:] = pre, effect, initial, state

@@ -14,7 +14,7 @@ from tqdm.auto import tqdm
 from ...models.strips.strips_domain import StripsAction, StripsDomain
 from ...random_numbers import Dice
 from .code import TwoPartCode, TwoPartCodeError
-from .kernel import ADD, DELETE, NOTHING, Positions, anneal, chain_of
+from .kernel import ADD, DELETE, NOTHING, Guess, Positions, anneal, chain_of
 
 _STRIDE = 10  # sweeps between two looks at the progress bar
 _COLD = 1e-9
@@ -80,7 +80,7 @@ def learn_domain(
             bar.update(done)
             bar.set_postfix_str(f"{min(search.bits):,.0f} bits")
     best = int(np.argmin(search.bits))
-    domain = domain_of(search.cells(best), actions, "learned")
+    domain = domain_of(search.best(best), actions, "learned")
     return LearnedDomain(domain, search.bits[best], search.wrong_labels(best), tuple(search.bits))
 
 
@@ -106,7 +106,10 @@ class Search:
         self.data, self.code, self.sweep = data, code, 0
         self._prices = np.array(code.prices)
         self._schedule, self._keep_from = _schedule(code)
-        self._chains = [_Chain.begin(Dice(seed, (restart,)), shape) for seed, restart in keys]
+        first = data.actions[data.starts]
+        self._chains = [
+            _Chain.begin(Dice(seed, (restart,)), shape, code.initial_states, first) for seed, restart in keys
+        ]
 
     def advance(self, sweeps: int, jobs: int = 1) -> int:
         """Goes on by so many sweeps, or as many as are left; returns their number."""
@@ -114,8 +117,7 @@ class Search:
 
         def go_on(chain: _Chain) -> None:
             span = np.array([self.sweep, stop, self._keep_from])
-            pre, effect = chain.now
-            anneal(pre, effect, self.data, self._prices, self._schedule, span, chain.dice, chain.bits, chain.best)
+            anneal(chain.now, self.data, self._prices, self._schedule, span, chain.dice, chain.bits, chain.best)
 
         with ThreadPoolExecutor(jobs) as pool:
             list(pool.map(go_on, self._chains))
@@ -127,13 +129,13 @@ class Search:
         """The shortest code of every chain so far; infinite before wrong labels have their full price."""
         return [float(chain.bits[0]) for chain in self._chains]
 
-    def cells(self, chain: int) -> NDArray[np.uint8]:
-        """The best cells of a chain: preconditions and effects, [2, propositions, actions]."""
+    def best(self, chain: int) -> Guess:
+        """The guess of a chain with the shortest code."""
         return self._chains[chain].best
 
     def wrong_labels(self, chain: int) -> int:
-        """How many labels those cells get wrong."""
-        return int((inapplicable(self.cells(chain), self.data) != self.data.labels).sum())
+        """How many labels its domain gets wrong."""
+        return int((inapplicable(self.best(chain), self.data) != self.data.labels).sum())
 
     def state_dict(self) -> dict[str, Any]:
         """All that a killed search needs to go on exactly, as JSON has it."""
@@ -147,26 +149,38 @@ class Search:
 
 @dataclass
 class _Chain:
-    """One chain between two sweeps: its cells, the best ones and their bits, [1], and its random stream, [1]."""
+    """One chain between two sweeps: its guess, the best one and its bits, [1], and its random stream, [1]."""
 
-    now: NDArray[np.uint8]
-    best: NDArray[np.uint8]
+    now: Guess
+    best: Guess
     bits: NDArray[np.float64]
     dice: NDArray[np.uint64]
 
     @classmethod
-    def begin(cls, dice: Dice, shape: tuple[int, int]) -> _Chain:
-        """Every cell drawn at random."""
-        now = np.stack([dice.below(2, shape), dice.below(3, shape)]).astype(np.uint8)
-        return cls(now, now.copy(), np.array([np.inf]), dice.words((1,)))
+    def begin(cls, dice: Dice, shape: tuple[int, int], states: int, first: NDArray[np.int64]) -> _Chain:
+        """Cells drawn at random, one initial state for all traces with the same first action, all true in each."""
+        now = Guess(
+            pre=dice.below(2, shape).astype(np.uint8),
+            effect=dice.below(3, shape).astype(np.uint8),
+            initial=np.zeros((states, shape[0]), np.uint8),
+            state=dice.below(states, (shape[1],))[first],
+        )
+        return cls(now, Guess(*(values.copy() for values in now)), np.array([np.inf]), dice.words((1,)))
 
     def to_dict(self) -> dict[str, Any]:
-        return {name: values.tolist() for name, values in vars(self).items()}
+        guesses = {name: [values.tolist() for values in getattr(self, name)] for name in ("now", "best")}
+        return {**guesses, "bits": self.bits.tolist(), "dice": self.dice.tolist()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> _Chain:
-        kinds = {"now": np.uint8, "best": np.uint8, "bits": np.float64, "dice": np.uint64}
-        return cls(**{name: np.array(values[name], kind) for name, kind in kinds.items()})
+        kinds: tuple[type[Any], ...] = (np.uint8, np.uint8, np.uint8, np.int64)
+
+        def guess(name: str) -> Guess:
+            arrays: list[Any] = [np.array(own, kind) for own, kind in zip(values[name], kinds, strict=True)]
+            return Guess(*arrays)
+
+        now, best = guess("now"), guess("best")
+        return cls(now, best, np.array(values["bits"], np.float64), np.array(values["dice"], np.uint64))
 
 
 def _schedule(code: TwoPartCode) -> tuple[NDArray[np.float64], int]:
@@ -212,6 +226,7 @@ def positions_of(
     return Positions(
         actions=positions,
         labels=np.array(told, np.uint8),
+        starts=np.unique(ends, return_index=True)[1],
         ends=np.array(ends),
         places=places,
         first=np.searchsorted(positions[places], np.arange(len(actions) + 1)),
@@ -219,23 +234,35 @@ def positions_of(
     )
 
 
-def inapplicable(cells: NDArray[np.uint8], data: Positions) -> NDArray[np.bool_]:
-    """Whether each position's action is inapplicable by these cells (Eq. 6), [N]."""
-    chain = chain_of(cells[0].copy(), cells[1].copy(), data)
-    found: NDArray[np.bool_] = chain.cover[data.actions, np.arange(len(data.actions))] > 0
+def inapplicable(guess: Guess, data: Positions) -> NDArray[np.bool_]:
+    """Whether each position's action is inapplicable by the guessed domain, whatever the initial state (Eq. 6), [N]."""
+    everything_true = np.zeros((1, len(guess.pre)), np.uint8), np.zeros(len(data.starts), np.int64)
+    chain = chain_of(Guess(guess.pre.copy(), guess.effect.copy(), *everything_true), data)
+    found: NDArray[np.bool_] = chain.cover[np.arange(len(data.actions)), data.actions] > 0
     return found
 
 
-def theta_of(cells: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """The cells as theta of Eq. 8-10, [propositions, actions, 3]."""
-    pre, effect = cells
-    return np.stack([pre == 1, effect != NOTHING, effect == DELETE], axis=-1).astype(np.float32)
+def theta_of(guess: Guess) -> NDArray[np.float32]:
+    """The guessed domain as theta of Eq. 8-10, [propositions, actions, 3]."""
+    return np.stack([guess.pre == 1, guess.effect != NOTHING, guess.effect == DELETE], axis=-1).astype(np.float32)
 
 
-def domain_of(cells: NDArray[np.uint8], actions: Sequence[str], name: str) -> StripsDomain:
-    """The cells as a domain, without the propositions that forbid nothing: no precondition, or never deleted."""
-    pre, effect = cells
-    used = pre.any(1) & (effect == DELETE).any(1)
+def speaking(guess: Guess) -> NDArray[np.bool_]:
+    """The propositions that can forbid an action: a precondition, and deleted by some action, [propositions]."""
+    used: NDArray[np.bool_] = guess.pre.any(1) & (guess.effect == DELETE).any(1)
+    return used
+
+
+def domain_of(guess: Guess, actions: Sequence[str], name: str, *, keep_idle: bool = False) -> StripsDomain:
+    """The guessed domain, its propositions named p0, p1, ...
+
+    Args:
+        guess: the cells.
+        actions: their names.
+        name: of the domain.
+        keep_idle: whether to keep the propositions that can forbid nothing.
+    """
+    used = speaking(guess) | keep_idle
     names = [f"p{number}" for number in range(int(used.sum()))]
 
     def where(cell: NDArray[np.bool_]) -> frozenset[str]:
@@ -244,7 +271,12 @@ def domain_of(cells: NDArray[np.uint8], actions: Sequence[str], name: str) -> St
     return StripsDomain(
         tuple(names),
         tuple(
-            StripsAction(action, where(pre[:, a] == 1), where(effect[:, a] == ADD), where(effect[:, a] == DELETE))
+            StripsAction(
+                action,
+                where(guess.pre[:, a] == 1),
+                where(guess.effect[:, a] == ADD),
+                where(guess.effect[:, a] == DELETE),
+            )
             for a, action in enumerate(actions)
         ),
         name,

@@ -47,7 +47,9 @@ def test_the_paper_preset_never_redraws(cell: Cell, job: Job):
 
 
 def test_the_name_of_a_cell():
-    paper, usual = (Cell.of(name, domain="simple", num_train=50, head_factor=1.0, data_seed=0) for name in ("paper", "redraw"))
+    paper, usual = (
+        Cell.of(name, domain="simple", num_train=50, head_factor=1.0, data_seed=0) for name in ("paper", "redraw")
+    )
     assert (paper.name, usual.name) == ("simple-50-paper", "simple-50-redraw")
     assert replace(usual, head_factor=2.0).name == "simple-50-heads-x2-redraw"
     assert replace(usual, seeds="3,7", batch_size=4).name == "simple-50-redraw-batch_size=4-seeds=3,7"
