@@ -68,7 +68,7 @@ class Cell(Settings):
     learning_rate: float = option("RAdam's learning rate", default=0.02, least=0)
     batch_size: int = option("traces a step", default=8, least=1)
     sweeps: int = option("of the annealing", default=400, least=1)
-    restarts: int = option("chains a seed; the shortest code wins", default=4, least=1)
+    restarts: int = option("chains a seed; the shortest code wins", default=2, least=1)
     search_factor: float = option(
         "propositions to choose from, for each head; the code leaves most of the others empty", default=1.5, least=1
     )

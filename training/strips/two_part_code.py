@@ -11,8 +11,8 @@ from accelerate import Accelerator
 from torch import Tensor
 
 from hf_mech.hub.environment import usable_cores
-from hf_mech.models.strips import StripsTransformer
-from hf_mech.planning.two_part_code import Search, TwoPartCode, positions_of, speaking, theta_of
+from hf_mech.models.strips import StripsTransformer, StripsTransformerConfig
+from hf_mech.planning.two_part_code import Search, TwoPartCode, complete, positions_of, speaking, theta_of
 
 from ..engine import Job
 from ..engine.run import last_checkpoint, save_state
@@ -50,13 +50,14 @@ def fit(
     data = positions_of(traces, [told[told >= 0].tolist() for told in labels], model.config.actions)
     keys = [(seed, restart) for seed in seeds for restart in range(cell.restarts)]
     most = round(model.config.num_propositions * cell.search_factor)
-    progress = _Progress(Search(data, most, keys, TwoPartCode(sweeps=cell.sweeps)))
+    code = TwoPartCode(sweeps=cell.sweeps, label_noise=cell.label_noise)
+    progress = _Progress(Search(data, most, keys, code))
     search = progress.search
     accelerator.register_for_checkpointing(progress)
     if checkpoint := last_checkpoint(job.folder):
         accelerator.load_state(str(checkpoint))
-    with job.bar(cell.sweeps, initial=search.sweep) as bar:
-        while search.sweep < cell.sweeps:
+    with job.bar(search.sweeps, initial=search.sweep) as bar:
+        while search.sweep < search.sweeps:
             began = time.perf_counter()
             bar.update(search.advance(_SAVE_SWEEPS, threads))
             progress.seconds += time.perf_counter() - began
@@ -69,8 +70,12 @@ def fit(
         min(range(own, own + cell.restarts), key=search.bits.__getitem__) for own in range(0, len(keys), cell.restarts)
     ]
     guesses = [search.best(chain) for chain in best]
-    model.config.num_propositions = max(model.config.num_propositions, *(speaking(own).sum() for own in guesses))
-    model = StripsTransformer(model.config)
+    if not cell.shortest_only:
+        guesses = [complete(guess, data, code) for guess in guesses]
+    most = max(model.config.num_propositions, *(int(speaking(own).sum()) for own in guesses))
+    model = StripsTransformer(
+        StripsTransformerConfig(actions=model.config.actions, num_propositions=most, ensemble=len(seeds))
+    )
     model.theta.data.zero_()
     for theta, guess in zip(model.theta.data, guesses, strict=True):
         learned = torch.as_tensor(theta_of(guess)[speaking(guess)])

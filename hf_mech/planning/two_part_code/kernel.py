@@ -56,6 +56,10 @@ class Guess(NamedTuple):
     initial: NDArray[np.uint8]
     state: NDArray[np.int64]
 
+    def copy(self) -> Guess:
+        """The same numbers in arrays of their own."""
+        return Guess(self.pre.copy(), self.effect.copy(), self.initial.copy(), self.state.copy())
+
 
 class Chain(NamedTuple):
     """A guess, and what follows from it.

@@ -2,86 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm.auto import tqdm
 
-from ...models.strips.strips_domain import StripsAction, StripsDomain
 from ...random_numbers import Dice
 from .code import TwoPartCode, TwoPartCodeError
-from .kernel import ADD, DELETE, NOTHING, Guess, Positions, anneal, chain_of
+from .guesses import inapplicable
+from .kernel import Guess, Positions, anneal
+from .positions import some_of
 
-_STRIDE = 10  # sweeps between two looks at the progress bar
 _COLD = 1e-9
+_GROWTH = 3
 
 
 @dataclass(frozen=True)
-class LearnedDomain:
-    """A domain, and what its code costs.
+class _Stage:
+    """Some sweeps with some of the traces.
 
     Attributes:
-        domain: the domain; its propositions are named p0, p1, ...; those that no action names are left out.
-        bits: the length of the whole code.
-        wrong_labels: positions whose label the domain gets wrong.
-        restart_bits: the code length of every restart.
+        traces: which.
+        data: they.
+        begin, stop: the first sweep, and the one after the last.
+        schedule: temperature and price of a wrong label by sweep, [sweeps, 2].
+        keep_from: the first sweep, counted from `begin`, at which that price is full.
     """
 
-    domain: StripsDomain
-    bits: float
-    wrong_labels: int
-    restart_bits: tuple[float, ...]
-
-
-def learn_domain(
-    traces: Iterable[Sequence[int | str]],
-    labels: Iterable[Sequence[int]],
-    actions: Sequence[str],
-    *,
-    num_propositions: int | None = None,
-    seed: int = 0,
-    restarts: int = 4,
-    code: TwoPartCode | None = None,
-    jobs: int = 1,
-    progress: bool = True,
-) -> LearnedDomain:
-    """The domain with the shortest two-part code (see `code.py`) that annealing finds.
-
-    The same arguments give the same domain, with any number of jobs.
-
-    Args:
-        traces: actions by index or by name.
-        labels: of each position, 1: inapplicable, as in `hf_mech/strips_traces`.
-        actions: the names of all actions.
-        num_propositions: the largest number of propositions; those that explain too little stay empty. None: as many as
-            there are actions.
-        seed: 0 or more.
-        restarts: how many chains; the shortest code wins.
-        code: prices and schedule; None: the defaults.
-        jobs: chains at a time, each a thread.
-        progress: whether to show a progress bar.
-
-    Raises:
-        TwoPartCodeError: no traces, an unknown action, a label that is neither 0 nor 1, or a number out of range.
-    """
-    code = code or TwoPartCode()
-    data = positions_of(traces, labels, actions)
-    if restarts < 1 or jobs < 1:
-        raise TwoPartCodeError(f"restarts and jobs must be 1 or more, got {restarts} and {jobs}.")
-    atoms = len(actions) if num_propositions is None else num_propositions
-    search = Search(data, atoms, [(seed, restart) for restart in range(restarts)], code)
-    with tqdm(total=code.sweeps, desc="two-part code", unit="sweep", disable=not progress) as bar:
-        while search.sweep < code.sweeps:
-            done = search.advance(_STRIDE, jobs)
-            bar.update(done)
-            bar.set_postfix_str(f"{min(search.bits):,.0f} bits")
-    best = int(np.argmin(search.bits))
-    domain = domain_of(search.best(best), actions, "learned")
-    return LearnedDomain(domain, search.bits[best], search.wrong_labels(best), tuple(search.bits))
+    traces: NDArray[np.int64]
+    data: Positions
+    begin: int
+    stop: int
+    schedule: NDArray[np.float64]
+    keep_from: int
 
 
 class Search:
@@ -105,28 +61,36 @@ class Search:
         shape = (num_propositions, len(data.first) - 1)
         self.data, self.code, self.sweep = data, code, 0
         self._prices = np.array(code.prices)
-        self._schedule, self._keep_from = _schedule(code)
+        self._stages = _stages(data, code)
         first = data.actions[data.starts]
         self._chains = [
             _Chain.begin(Dice(seed, (restart,)), shape, code.initial_states, first) for seed, restart in keys
         ]
 
+    @property
+    def sweeps(self) -> int:
+        """How many there are in all."""
+        return self._stages[-1].stop
+
     def advance(self, sweeps: int, jobs: int = 1) -> int:
         """Goes on by so many sweeps, or as many as are left; returns their number."""
-        stop = min(self.sweep + sweeps, self.code.sweeps)
-
-        def go_on(chain: _Chain) -> None:
-            span = np.array([self.sweep, stop, self._keep_from])
-            anneal(chain.now, self.data, self._prices, self._schedule, span, chain.dice, chain.bits, chain.best)
-
+        before, stop = self.sweep, min(self.sweep + sweeps, self.sweeps)
         with ThreadPoolExecutor(jobs) as pool:
-            list(pool.map(go_on, self._chains))
-        done, self.sweep = stop - self.sweep, stop
-        return done
+            for number, stage in enumerate(self._stages):
+                until = min(stop, stage.stop)
+                if not stage.begin <= self.sweep < until:
+                    continue
+                if self.sweep == stage.begin and number:
+                    for chain in self._chains:
+                        chain.take_more(self._stages[number - 1].traces, self.data)
+                span = np.array([self.sweep - stage.begin, until - stage.begin, stage.keep_from])
+                list(pool.map(lambda chain: chain.anneal(stage, span, self._prices), self._chains))  # noqa: B023
+                self.sweep = until
+        return self.sweep - before
 
     @property
     def bits(self) -> list[float]:
-        """The shortest code of every chain so far; infinite before wrong labels have their full price."""
+        """The shortest code of every chain for the traces so far; infinite until wrong labels have their full price."""
         return [float(chain.bits[0]) for chain in self._chains]
 
     def best(self, chain: int) -> Guess:
@@ -165,7 +129,23 @@ class _Chain:
             initial=np.zeros((states, shape[0]), np.uint8),
             state=dice.below(states, (shape[1],))[first],
         )
-        return cls(now, Guess(*(values.copy() for values in now)), np.array([np.inf]), dice.words((1,)))
+        return cls(now, now.copy(), np.array([np.inf]), dice.words((1,)))
+
+    def anneal(self, stage: _Stage, span: NDArray[np.int64], prices: NDArray[np.float64]) -> None:
+        """Some sweeps of a stage, see `kernel.anneal`."""
+        now, best = (own._replace(state=own.state[stage.traces]) for own in (self.now, self.best))
+        anneal(now, stage.data, prices, stage.schedule, span, self.dice, self.bits, best)
+        self.now.state[stage.traces], self.best.state[stage.traces] = now.state, best.state
+
+    def take_more(self, known: NDArray[np.int64], data: Positions) -> None:
+        """Goes on from the best guess; new traces begin in the state of most known ones with the same first action."""
+        first, state = data.actions[data.starts], self.best.state.copy()
+        for action in np.unique(first):
+            alike = state[known][first[known] == action]
+            state[first == action] = np.bincount(alike).argmax() if len(alike) else 0
+        state[known] = self.best.state[known]
+        self.now = self.best._replace(state=state).copy()
+        self.bits[0] = np.inf
 
     def to_dict(self) -> dict[str, Any]:
         guesses = {name: [values.tolist() for values in getattr(self, name)] for name in ("now", "best")}
@@ -183,101 +163,28 @@ class _Chain:
         return cls(now, best, np.array(values["bits"], np.float64), np.array(values["dice"], np.uint64))
 
 
-def _schedule(code: TwoPartCode) -> tuple[NDArray[np.float64], int]:
+def _stages(data: Positions, code: TwoPartCode) -> list[_Stage]:
+    """Some traces, then three times as many, until there are all; the later stages have a quarter of the sweeps."""
+    total, stages = len(data.starts), list[_Stage]()
+    size, begin, sweeps, wrong_label = code.first_traces, 0, code.sweeps, code.first_wrong_label
+    while not stages or len(stages[-1].traces) < total:
+        size = total if size * _GROWTH > total * 2 else size  # no last stage with few more traces
+        traces = np.arange(min(size, total)) * total // min(size, total)  # spread out: they may be sorted by sign
+        schedule, keep_from = _schedule(code, sweeps, wrong_label)
+        stages.append(_Stage(traces, some_of(data, traces), begin, begin + sweeps, schedule, keep_from))
+        size, begin, sweeps = size * _GROWTH, begin + sweeps, max(1, code.sweeps // 4)
+        wrong_label = 5 * code.first_wrong_label
+    return stages
+
+
+def _schedule(code: TwoPartCode, sweeps: int, first_wrong_label: float) -> tuple[NDArray[np.float64], int]:
     """Temperature and price of a wrong label by sweep, both geometric; the first sweep at which that price is full.
 
     The price is full after two thirds of the sweeps. The last sweep only accepts what shortens the code.
     """
-    done = np.arange(code.sweeps) / max(1, code.sweeps - 1)
+    done = np.arange(sweeps) / max(1, sweeps - 1)
     hot, cold = code.temperature
-    rising = np.minimum(1.0, 1.5 * done)
-    schedule = np.stack(
-        [hot * (cold / hot) ** done, code.first_wrong_label ** (1 - rising) * code.wrong_label**rising], 1
-    )
+    rising = np.minimum(1.0, 1.5 * done) if sweeps > 1 else np.ones(1)
+    schedule = np.stack([hot * (cold / hot) ** done, first_wrong_label ** (1 - rising) * code.wrong_label**rising], 1)
     schedule[-1, 0] = _COLD
     return schedule, int(np.argmax(rising >= 1.0))
-
-
-def positions_of(
-    traces: Iterable[Sequence[int | str]], labels: Iterable[Sequence[int]], actions: Sequence[str]
-) -> Positions:
-    """The traces as arrays. Raises TwoPartCodeError for what [`learn_domain`] refuses."""
-    index = {name: number for number, name in enumerate(actions)} | {number: number for number in range(len(actions))}
-    if len(index) != 2 * len(actions) or not actions:
-        raise TwoPartCodeError(f"actions must be one or more different names, got {list(actions)}.")
-    flat: list[int] = []
-    told: list[int] = []
-    ends: list[int] = []
-    for trace, own in zip(traces, labels, strict=True):
-        if unknown := [action for action in trace if action not in index]:
-            raise TwoPartCodeError(f"Unknown action {unknown[0]!r} in trace {len(ends)}; known: {', '.join(actions)}.")
-        if len(own) != len(trace) or not {*own} <= {0, 1}:
-            raise TwoPartCodeError(
-                f"Trace {len(ends)} needs a label for each of its {len(trace)} actions, 0 (applicable) or 1; got "
-                f"{list(own)}."
-            )
-        flat += [index[action] for action in trace]
-        told += own
-        ends += [len(flat)] * len(trace)
-    if not flat:
-        raise TwoPartCodeError("There are no traces to learn from; give at least one that is not empty.")
-    positions = np.array(flat)
-    places = np.argsort(positions, kind="stable")
-    return Positions(
-        actions=positions,
-        labels=np.array(told, np.uint8),
-        starts=np.unique(ends, return_index=True)[1],
-        ends=np.array(ends),
-        places=places,
-        first=np.searchsorted(positions[places], np.arange(len(actions) + 1)),
-        log2=np.log2(np.maximum(np.arange(len(actions) + 1), 1)),
-    )
-
-
-def inapplicable(guess: Guess, data: Positions) -> NDArray[np.bool_]:
-    """Whether each position's action is inapplicable by the guessed domain, whatever the initial state (Eq. 6), [N]."""
-    everything_true = np.zeros((1, len(guess.pre)), np.uint8), np.zeros(len(data.starts), np.int64)
-    chain = chain_of(Guess(guess.pre.copy(), guess.effect.copy(), *everything_true), data)
-    found: NDArray[np.bool_] = chain.cover[np.arange(len(data.actions)), data.actions] > 0
-    return found
-
-
-def theta_of(guess: Guess) -> NDArray[np.float32]:
-    """The guessed domain as theta of Eq. 8-10, [propositions, actions, 3]."""
-    return np.stack([guess.pre == 1, guess.effect != NOTHING, guess.effect == DELETE], axis=-1).astype(np.float32)
-
-
-def speaking(guess: Guess) -> NDArray[np.bool_]:
-    """The propositions that can forbid an action: a precondition, and deleted by some action, [propositions]."""
-    used: NDArray[np.bool_] = guess.pre.any(1) & (guess.effect == DELETE).any(1)
-    return used
-
-
-def domain_of(guess: Guess, actions: Sequence[str], name: str, *, keep_idle: bool = False) -> StripsDomain:
-    """The guessed domain, its propositions named p0, p1, ...
-
-    Args:
-        guess: the cells.
-        actions: their names.
-        name: of the domain.
-        keep_idle: whether to keep the propositions that can forbid nothing.
-    """
-    used = speaking(guess) | keep_idle
-    names = [f"p{number}" for number in range(int(used.sum()))]
-
-    def where(cell: NDArray[np.bool_]) -> frozenset[str]:
-        return frozenset(name for name, here in zip(names, cell[used], strict=True) if here)
-
-    return StripsDomain(
-        tuple(names),
-        tuple(
-            StripsAction(
-                action,
-                where(guess.pre[:, a] == 1),
-                where(guess.effect[:, a] == ADD),
-                where(guess.effect[:, a] == DELETE),
-            )
-            for a, action in enumerate(actions)
-        ),
-        name,
-    )

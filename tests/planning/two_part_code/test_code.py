@@ -49,10 +49,6 @@ def cases(draw: st.DrawFn):
     return Guess(*cells, numbers(2, 2, 3).astype(np.uint8), numbers(2, len(traces))), traces, labels
 
 
-def copy(guess: Guess) -> Guess:
-    return Guess(*(values.copy() for values in guess))
-
-
 def masks(guess: Guess) -> list[int]:
     """The false propositions at the start of each trace."""
     return [sum(1 << atom for atom in range(guess.initial.shape[1]) if guess.initial[k, atom]) for k in guess.state]
@@ -63,7 +59,7 @@ def masks(guess: Guess) -> list[int]:
 def test_the_compiled_length_is_the_formula(case):
     guess, traces, labels = case
     data, code = positions_of(traces, labels, ACTIONS), TwoPartCode()
-    bits, wrong = data_bits(chain_of(copy(guess), data), data)
+    bits, wrong = data_bits(chain_of(guess.copy(), data), data)
     paid = PRICES[guess.pre, guess.effect].sum()
     domain = domain_of(guess, ACTIONS, "any", keep_idle=True)
     expected = code_length_reference(domain, traces, labels, masks(guess), code)
@@ -84,7 +80,7 @@ MOVES = st.one_of(
 def test_a_move_costs_what_it_says_and_leaves_the_state_of_its_guess(case, moves):
     guess, traces, labels = case
     data = positions_of(traces, labels, ACTIONS)
-    chain = chain_of(copy(guess), data)
+    chain = chain_of(guess.copy(), data)
     for kind, *move in moves:
         before, paid = data_bits(chain, data), PRICES[chain.pre, chain.effect].sum()
         price = 0.0
@@ -103,7 +99,7 @@ def test_a_move_costs_what_it_says_and_leaves_the_state_of_its_guess(case, moves
         after = data_bits(chain, data)
         assert PRICES[chain.pre, chain.effect].sum() - paid == pytest.approx(price)
         assert (after[0] - before[0], after[1] - before[1]) == (pytest.approx(bits, abs=1e-9), wrong)
-        fresh = chain_of(copy(Guess(*chain[:4])), data)
+        fresh = chain_of(Guess(*chain[:4]).copy(), data)
         for name in ("needs", "unmet", "cover", "free", "single", "forbidden"):
             np.testing.assert_array_equal(getattr(chain, name), getattr(fresh, name), err_msg=name)
 
@@ -114,7 +110,7 @@ def test_more_actions_than_a_word_has_bits():
     pre[0, [0, 63, 64, 129]], effect[0, 100] = 1, DELETE
     guess = Guess(pre, effect, np.zeros((1, 1), np.uint8), np.zeros(2, np.int64))
     data = positions_of([[100, 129], [129, 63]], [[0, 1], [0, 0]], actions)
-    chain = chain_of(copy(guess), data)
+    chain = chain_of(guess.copy(), data)
     assert chain.forbidden.tolist() == [0, 4, 0, 0]
     assert data_bits(chain, data) == (pytest.approx(3 * np.log2(130) + 2), 0)
     bits, wrong = set_effect(chain, data, 0, 129, DELETE, True)

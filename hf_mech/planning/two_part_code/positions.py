@@ -1,0 +1,60 @@
+"""Labelled traces as the arrays that the annealing reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .code import TwoPartCodeError
+from .kernel import Positions
+
+
+def positions_of(
+    traces: Iterable[Sequence[int | str]], labels: Iterable[Sequence[int]], actions: Sequence[str]
+) -> Positions:
+    """The traces as arrays. Raises TwoPartCodeError for what [`learn_domain`] refuses."""
+    index = {name: number for number, name in enumerate(actions)} | {number: number for number in range(len(actions))}
+    if len(index) != 2 * len(actions) or not actions:
+        raise TwoPartCodeError(f"actions must be one or more different names, got {list(actions)}.")
+    flat: list[int] = []
+    told: list[int] = []
+    ends: list[int] = []
+    for trace, own in zip(traces, labels, strict=True):
+        if unknown := [action for action in trace if action not in index]:
+            raise TwoPartCodeError(f"Unknown action {unknown[0]!r} in trace {len(ends)}; known: {', '.join(actions)}.")
+        if len(own) != len(trace) or not {*own} <= {0, 1}:
+            raise TwoPartCodeError(
+                f"Trace {len(ends)} needs a label for each of its {len(trace)} actions, 0 (applicable) or 1; got "
+                f"{list(own)}."
+            )
+        flat += [index[action] for action in trace]
+        told += own
+        ends += [len(flat)] * len(trace)
+    if not flat:
+        raise TwoPartCodeError("There are no traces to learn from; give at least one that is not empty.")
+    return _positions(np.array(flat), np.array(told, np.uint8), np.array(ends), len(actions))
+
+
+def some_of(data: Positions, traces: NDArray[np.int64]) -> Positions:
+    """Only these traces, in ascending order."""
+    lengths = data.ends[data.starts] - data.starts
+    kept = np.isin(np.repeat(np.arange(len(lengths)), lengths), traces)
+    ends = np.repeat(np.cumsum(lengths[traces]), lengths[traces])
+    return _positions(data.actions[kept], data.labels[kept], ends, len(data.first) - 1)
+
+
+def _positions(
+    positions: NDArray[np.int64], labels: NDArray[np.uint8], ends: NDArray[np.int64], actions: int
+) -> Positions:
+    places = np.argsort(positions, kind="stable")
+    return Positions(
+        actions=positions,
+        labels=labels,
+        starts=np.unique(ends, return_index=True)[1],
+        ends=ends,
+        places=places,
+        first=np.searchsorted(positions[places], np.arange(actions + 1)),
+        log2=np.log2(np.maximum(np.arange(actions + 1), 1)),
+    )
