@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from statistics import stdev
+from typing import Any, NamedTuple
 
 from datasets import load_dataset_builder
 
@@ -37,7 +38,9 @@ def card(outcomes: Mapping[Path, CellOutcome]) -> Card:
     def merit(folder: Path) -> tuple[Any, ...]:
         outcome = outcomes[folder]
         cell, best = outcome.settings, max(outcome.train_trace_accuracy)
-        return cell.head_factor == 1, not cell.departures, cell.num_train, best, cell.preset == "redraw"
+        presets = list(Cell.PRESETS)
+        rank = presets.index(cell.preset) if cell.preset in presets else -1
+        return cell.head_factor == 1, not cell.departures, cell.num_train, best, rank, -cell.data_seed
 
     folder = max(outcomes, key=merit)
     chosen, domain = outcomes[folder], outcomes[folder].settings.domain
@@ -61,6 +64,7 @@ def card(outcomes: Mapping[Path, CellOutcome]) -> Card:
             "propositions": len(hidden.propositions),
             "seeds": len(chosen.train_trace_accuracy),
             "num_train": chosen.settings.num_train,
+            "preset": chosen.settings.preset,
             "proof": _PROOF[proved],
             "best": BEST,
             "first": hidden.action_names[0],
@@ -115,7 +119,7 @@ def measurements(outcome: CellOutcome, verdicts: Sequence[Equivalence]) -> list[
         "proved_on_instances": instances,
         "proved_on_all_sequences": outcome.equivalent,
         "undecided": [None in pair for pair in zip(instances, outcome.equivalent, strict=True)],
-        "redraws": outcome.redraws,
+        **({"redraws": outcome.redraws} if outcome.code_bits is None else {"code_bits": outcome.code_bits}),
         "steps": [outcome.steps],
         "seconds": [outcome.seconds],
     }
@@ -154,20 +158,32 @@ def table(outcomes: Sequence[CellOutcome]) -> Table:
 
 
 def table1(cards: Path) -> Table:
-    """Table 1 from the cards: a row a cell, ours beside the paper's."""
-    heads = ["domain", ">traces", "train", "test", "paper's train", "paper's test"]
-    table = Table([*heads, ">proved: instances", ">all sequences", ">steps"])
-    above: list[str] = []
-    below: list[str] = []
-    for (domain, size), cell in cells_of(cards):
-        table.rows.append(_row(domain, size, cell))
-        test = cell[TEST]
-        if test.paper and test.paper.std is not None:
-            (below if test.mean < test.paper.mean - test.paper.std else above).append(f"{domain} {size}")
-    table.notes.append(
-        f"At least the paper's test mean less one of its standard deviations: {len(above)} cells. Below: {len(below)}"
-        + (f" ({', '.join(below)})." if below else ".")
-    )
+    """Table 1 from the cards: a row a cell, the presets beside the paper."""
+    cells = list(cells_of(cards))
+    presets = [name for name in Cell.PRESETS if any(name in cell for _, cell in cells)]
+    table = Table(["domain", ">traces", "paper", *presets, *(f">proved: {name}" for name in presets)])
+    short: dict[str, list[str]] = {name: [] for name in presets}
+    for (domain, size), cell in cells:
+        paper = next((m.paper for kind in cell.values() for m in kind[TEST] if m.paper), None)
+        shown, proved = [], []
+        for name in presets:
+            if name not in cell:
+                shown.append("")
+                proved.append("")
+                continue
+            tests, proofs = cell[name][TEST], cell[name]["proved_on_instances"]
+            figure = _over_data(tests)
+            shown.append(figure.shown)
+            proved.append(f"{sum(sum(m.values) for m in proofs):.0f} of {sum(m.n for m in proofs)}")
+            if paper and figure.mean < paper.mean:
+                short[name].append(f"{domain} {size}")
+        table.rows.append([domain, str(size), _spread(paper), *shown, *proved])
+    for name, missed in short.items():
+        done = sum(name in cell for _, cell in cells)
+        table.notes.append(
+            f"`{name}`: {done - len(missed)} of {done} cells at or above the paper's mean"
+            + (f"; below: {', '.join(missed)}." if missed else ".")
+        )
     return table
 
 
@@ -177,48 +193,61 @@ def results(cards: Path) -> dict[str, str]:
 
 
 def summary(cards: Path) -> list[list[str]]:
-    """One row for the largest cells of all domains."""
-    largest = list({domain: cell for (domain, _), cell in cells_of(cards)}.values())
-    if not largest:
-        return []
-    proved = [proof for cell in largest for proof in cell["proved_on_instances"].values]
-    papers = [cell[TEST].paper for cell in largest]
-    return [
-        [
-            f"[STRIPS](docs/results/strips.md), {len(largest)} domains at their most traces",
-            "test accuracy, lowest and highest of the domains; seeds proved right",
-            f"{_range([cell[TEST].mean for cell in largest])}; {sum(proved):.0f} of {len(proved)}",
-            _range([paper.mean for paper in papers if paper]),
-            "no",
-        ]
-    ]
+    """A row for each preset: the largest cells of all domains."""
+    largest = {domain: cell for (domain, _), cell in cells_of(cards)}
+    rows = []
+    for name in Cell.PRESETS:
+        cells = [cell[name] for cell in largest.values() if name in cell]
+        if not cells:
+            continue
+        proved = [proof for cell in cells for m in cell["proved_on_instances"] for proof in m.values]
+        papers = [m.paper for cell in cells for m in cell[TEST][:1]]
+        rows.append(
+            [
+                f"[STRIPS](docs/results/strips.md), `{name}`, {len(cells)} domains at their most traces",
+                "test accuracy, lowest and highest of the domains; seeds proved right",
+                f"{_range([_over_data(cell[TEST]).mean for cell in cells])}; {sum(proved):.0f} of {len(proved)}",
+                _range([paper.mean for paper in papers if paper]),
+                "no",
+            ]
+        )
+    return rows
 
 
 def _range(means: list[float]) -> str:
     return f"{min(means):.3f}, {max(means):.3f}" if means else ""
 
 
-def cells_of(cards: Path) -> Iterable[tuple[tuple[str, int], dict[str, Measurement]]]:
-    """The cells of Table 1 that the cards hold, domain by domain: each metric's figure."""
+Kinds = dict[str, dict[str, list[Measurement]]]
+"""A cell's figures by preset and metric, one a data seed."""
+
+
+def cells_of(cards: Path) -> Iterable[tuple[tuple[str, int], Kinds]]:
+    """The cells of Table 1 that the cards hold, domain by domain; heads are as many as propositions."""
     for file in sorted(cards.glob("strips-*/results.json")):
-        cells: dict[tuple[str, int], dict[str, Measurement]] = {}
+        cells: dict[tuple[str, int], Kinds] = {}
         for entry in Results.load(file).results:
             setting = entry.setting
-            chosen = (setting["preset"], setting["head_factor"], setting["data_seed"], "departures" in setting)
-            if chosen == ("redraw", 1, 0, False):
-                cells.setdefault((entry.config or "", entry.setting["num_train"]), {})[entry.metric] = entry
+            if setting["head_factor"] != 1 or "departures" in setting:
+                continue
+            kinds = cells.setdefault((entry.config or "", setting["num_train"]), {})
+            kinds.setdefault(setting["preset"], {}).setdefault(entry.metric, []).append(entry)
         yield from sorted(cells.items())
 
 
-def _row(domain: str, size: int, cell: dict[str, Measurement]) -> list[str]:
-    train, test, best = cell[TRAIN], cell[TEST], cell[BEST]
-    proofs = [cell["proved_on_instances"], cell["proved_on_all_sequences"]]
-    return [
-        *(domain, str(size), _spread(train), f"{_spread(test)} ({best.mean:.3f})", _spread(train.paper)),
-        f"{_spread(test.paper)} ({best.paper.mean:.3f})" if test.paper and best.paper else "",
-        *(f"{sum(proved.values):.0f} of {proved.n}" for proved in proofs),
-        f"{cell['steps'].mean:,.0f}",
-    ]
+class _Spread(NamedTuple):
+    mean: float
+    shown: str
+
+
+def _over_data(figures: Sequence[Measurement]) -> _Spread:
+    """The mean over data seeds, with two spreads: of the data seeds' means, and that within one data seed."""
+    means = [figure.mean for figure in figures]
+    within = sum(figure.std or 0 for figure in figures) / len(figures)
+    mean = sum(means) / len(means)
+    if len(means) == 1:
+        return _Spread(mean, f"{mean:.3f} ± {within:.3f}")
+    return _Spread(mean, f"{mean:.3f} ± {stdev(means):.3f} ± {within:.3f}")
 
 
 def _spread(figure: Measurement | PaperFigure | None) -> str:

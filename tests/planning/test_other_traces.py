@@ -1,0 +1,92 @@
+"""Traces that are not the paper's: other negatives, biased walks, wrong labels."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from hf_mech.planning import load_bundled
+from hf_mech.planning.traces import TraceSettings, TraceSettingsError, generate_traces
+
+PROBLEM = load_bundled("blocksworld-2b")
+DOMAIN = PROBLEM.domain
+
+
+def splits(**given):
+    return generate_traces(PROBLEM, TraceSettings(**{"num_train": 300, "num_test": 300, "seed": 4, **given}))
+
+
+def states_before_the_last(trace, starts):
+    """The states that the walk may have reached, from those in which it may have begun."""
+    for state in starts:
+        for action in trace.actions[:-1]:
+            if action not in DOMAIN.applicable(state):
+                break
+            state = DOMAIN.apply(state, action)
+        else:
+            yield state
+
+
+def test_negatives_that_the_hidden_state_forbids():
+    made = splits(negatives="inapplicable")
+    negatives = [trace for trace in made.train if not trace.valid]
+    assert len(negatives) == 240
+    for trace in negatives:
+        reached = list(states_before_the_last(trace, made.train_states))
+        assert any(trace.actions[-1] not in DOMAIN.applicable(state) for state in reached)
+    assert sum(DOMAIN.is_positive(trace.actions) for trace in negatives) > 20  # no contradiction by Definition 1
+
+
+def test_random_actions_until_one_is_inapplicable():
+    made, usual = splits(negatives="first_inapplicable"), splits()
+    for trace in made.train:
+        if not trace.valid:
+            assert DOMAIN.labels(trace.actions) == trace.labels
+            assert list(states_before_the_last(trace, made.train_states))
+    length = {
+        kind: sum(len(trace.actions) for trace in own.train if not trace.valid) / 240
+        for kind, own in (("first", made), ("usual", usual))
+    }
+    assert length["first"] < 0.7 * length["usual"]
+
+
+def test_the_test_split_alone():
+    made, usual = splits(test_negatives="first_inapplicable"), splits()
+    assert made.train == usual.train
+    assert made.test != usual.test
+
+
+def test_a_biased_walk_prefers_half_of_the_actions():
+    made, usual = splits(walk_bias=9, negative_fraction=0.0), splits(negative_fraction=0.0)
+    shares = []
+    for own in (made, usual):
+        counts = Counter(action for trace in own.train for action in trace.actions)
+        most = sum(count for _, count in counts.most_common(4))
+        shares.append(most / sum(counts.values()))
+    assert shares[0] > shares[1] + 0.1
+    assert made.test == usual.test or not set(made.train) & set(made.test)
+
+
+def test_so_many_labels_are_wrong():
+    made, clean = splits(label_noise=0.05), splits()
+    wrong = [noisy for noisy, own in zip(made.train, clean.train, strict=True) if noisy != own]
+    assert len(wrong) == 15
+    for noisy, own in zip(made.train, clean.train, strict=True):
+        assert noisy.actions == own.actions
+    assert made.test == clean.test
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        ({"negatives": "none"}, "negatives must be one of contradiction"),
+        ({"negatives": None}, "negatives must be one of"),
+        ({"test_negatives": "none"}, "test_negatives must be one of"),
+        ({"walk_bias": -1}, "walk_bias must be a whole number"),
+        ({"label_noise": 1.5}, "label_noise must be a number in 0 to 1"),
+    ],
+)
+def test_settings_that_make_no_sense(given, names):
+    with pytest.raises(TraceSettingsError, match=names):
+        TraceSettings(**given)
