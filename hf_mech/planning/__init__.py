@@ -1,4 +1,4 @@
-"""Planning domains: PDDL reader and writer, the bundled problems, traces, equivalence, reduction, and plans."""
+"""Planning domains: PDDL, the bundled problems, traces, learning, equivalence, reduction, and plans."""
 
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "problem": ["StripsProblem", "reachable_states", "state_after"],
         "reduce": ["reduce_propositions"],
         "traces": ["TraceSettings", "generate_traces"],
+        "two_part_code": ["LearnedDomain", "TwoPartCode", "learn_domain"],
     },
 )
 
@@ -34,3 +35,6 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .reduce import reduce_propositions as reduce_propositions
     from .traces import TraceSettings as TraceSettings
     from .traces import generate_traces as generate_traces
+    from .two_part_code import LearnedDomain as LearnedDomain
+    from .two_part_code import TwoPartCode as TwoPartCode
+    from .two_part_code import learn_domain as learn_domain
