@@ -42,8 +42,7 @@ class TwoPartCode:
             common case of planning, and the cheapest of the two.
         label_noise: the share of traces whose last label is expected to be wrong; 0: a wrong label is never worth its
             price. W is log2((1 - noise) / noise) bits.
-        significance: the chance at which a precondition that no walk contradicts is believed, see `completion.py`.
-        least_occurrences: how often an action was taken, at least, to believe what it deletes.
+        significance: the largest chance at which an invariant is believed, see `completion.py`.
         sweeps: for how long to anneal, with the first traces; each later stage takes a quarter of it.
         first_traces: how many those are; each later stage has three times as many.
         temperature: the first and the last one, in bits.
@@ -60,8 +59,7 @@ class TwoPartCode:
     add_precondition: float = 17.0
     delete_precondition: float = 11.0
     label_noise: float = 0.0
-    significance: float = 1e-3
-    least_occurrences: int = 10
+    significance: float = 1e-6
     sweeps: int = 400
     first_traces: int = 200
     temperature: tuple[float, float] = (8.0, 0.8)
@@ -74,7 +72,7 @@ class TwoPartCode:
                 f"label_noise must be 0 or more and less than 0.5, got {self.label_noise}; with half of the labels "
                 "wrong they say nothing."
             )
-        for count in ("sweeps", "initial_states", "first_traces", "least_occurrences"):
+        for count in ("sweeps", "initial_states", "first_traces"):
             if getattr(self, count) < 1:
                 raise TwoPartCodeError(f"{count} must be 1 or more, got {getattr(self, count)}.")
         if not 0 < self.significance < 1:

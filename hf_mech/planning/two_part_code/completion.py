@@ -1,14 +1,17 @@
-"""From the shortest code to the whole domain: all preconditions and delete effects that the walks support.
+"""From the shortest code to the whole domain: the preconditions and delete effects that it had no need to name.
 
 The shortest code says once what follows from it. If two preconditions of an action are always false together in the
-training traces, it pays for one. From another initial state they need not be. So every precondition and every delete
-effect that no walk contradicts is added, if the walks had the chance to contradict it:
+training traces, it pays for one of them. A trace from another initial state may delete the other one alone. So the
+domain is completed by the invariants that the walks show: an action is applicable only where an atom is true, or only
+where it is false.
 
-- an atom is a precondition of an action that was never taken where the atom was false. By the walks' own assumption,
-  each choice uniform, the chance of that is the product of 1 - 1 / |S(t)| over those positions; it must be small.
-- an action deletes an atom that was false whenever it was taken, often enough, and that it does not add.
+- Only where it is true: the atom becomes a precondition.
+- Only where it is false, and the action does not add it: the action deletes it.
 
-No step makes a walk impossible, so a label that was right remains right.
+Neither makes a walk impossible. An invariant is believed if chance would hardly show it. A *stretch* is the part of a
+walk between two effects on the atom. Let the action be applicable somewhere in a share q of the stretches of one value,
+and in none of the n stretches of the other: were the atom of no account, the chance of that is (1 - q)^n. Values from
+the start of a trace are left out, as all traces share their few initial states.
 """
 
 from __future__ import annotations
@@ -16,35 +19,56 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .code import TwoPartCode
 from .guesses import speaking
-from .kernel import DELETE, NOTHING, Guess, Positions, chain_of
+from .kernel import DELETE, NOTHING, TRUE, Chain, Guess, Positions, chain_of
 
 
 def complete(guess: Guess, data: Positions, code: TwoPartCode) -> Guess:
-    """The guess with everything that the walks support.
+    """The guess with every precondition and delete effect that the walks show, for atoms that can forbid an action.
 
     Args:
         guess: with the shortest code.
         data: the traces that it explains.
-        code: `significance` and `least_occurrences` say what support is.
+        code: `significance` is the largest chance at which an invariant is believed.
     """
-    pre, effect, _, _ = now = guess.copy()
-    total, bound = pre.shape[1], math.log(code.significance)
+    now, bound = guess.copy(), math.log(code.significance)
     while True:
-        before = pre.sum() + (effect == DELETE).sum()
         chain = chain_of(now.copy(), data)
-        free = chain.cover == 0
-        walked = (data.labels == 0) & free[np.arange(len(data.actions)), data.actions]  # the others are mislabelled
-        choices = np.maximum((total - chain.forbidden)[:, None] + ~free, 2)  # if the action were one of them
-        never = np.log1p(-1 / choices)
-        taken = np.bincount(data.actions[walked], minlength=total)
+        before = int(now.pre.sum() + (now.effect == DELETE).sum())
         for atom in np.flatnonzero(speaking(now)):
-            unmet = (chain.unmet[atom] != 0) & walked
-            taken_unmet = np.bincount(data.actions[unmet], minlength=total)
-            pre[atom] |= (taken_unmet == 0) & (never[unmet].sum(0) < bound)
-            always = (taken >= code.least_occurrences) & (taken_unmet == taken)
-            effect[atom, always & (effect[atom] == NOTHING)] = DELETE
-        if pre.sum() + (effect == DELETE).sum() == before:
+            (true, when_true), (false, when_false) = _stretches(chain, data, int(atom))
+            if not true or not false:
+                continue
+            with np.errstate(divide="ignore"):  # an action that is applicable in every stretch: the chance is 0
+                only_true = false * np.log1p(-when_true / true)
+                only_false = true * np.log1p(-when_false / false)
+            now.pre[atom, (when_false == 0) & (only_true < bound)] = 1
+            deleted = (when_true == 0) & (only_false < bound) & (now.effect[atom] == NOTHING)
+            now.effect[atom, deleted] = DELETE
+        if now.pre.sum() + (now.effect == DELETE).sum() == before:
             return now
+
+
+def _stretches(chain: Chain, data: Positions, atom: int) -> list[tuple[int, NDArray[np.int64]]]:
+    """The stretches in which an atom is true, and those in which it is false.
+
+    Returns:
+        For each value, the number of stretches, and in how many of them each action is applicable as far as the other
+        atoms go, [actions].
+    """
+    touches = chain.effect[atom, data.actions] != NOTHING
+    number = np.cumsum(touches) - touches  # grows behind every effect
+    opens = np.cumsum(touches) - touches > np.repeat(number[data.starts], data.ends[data.starts] - data.starts)
+    walked = opens & (data.labels == 0) & (chain.cover[np.arange(len(touches)), data.actions] == 0)
+    places = np.flatnonzero(walked)
+    if not len(places):
+        return [(0, np.zeros(0, np.int64))] * 2
+    first = np.flatnonzero(np.diff(number[places], prepend=-1))
+    value = chain.unmet[atom, places]
+    own = np.outer(value != TRUE, chain.pre[atom])
+    applicable = np.logical_or.reduceat(chain.cover[places] - own == 0, first, axis=0)
+    true = value[first] == TRUE
+    return [(int(kind.sum()), applicable[kind].sum(0)) for kind in (true, ~true)]

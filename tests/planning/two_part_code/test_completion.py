@@ -1,0 +1,84 @@
+"""What the walks support besides the shortest code."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hf_mech.models.strips import StripsAction, StripsDomain
+from hf_mech.planning.problem import StripsProblem
+from hf_mech.planning.traces import TraceSettings, generate_traces
+from hf_mech.planning.two_part_code import Guess, TwoPartCode, complete, inapplicable, positions_of
+from hf_mech.planning.two_part_code.kernel import ADD, DELETE, NOTHING
+
+LAMP = StripsProblem(
+    StripsDomain(
+        ("dark", "plugged"),
+        (
+            StripsAction("on", pre=frozenset({"dark", "plugged"}), delete=frozenset({"dark"})),
+            StripsAction("off", add=frozenset({"dark"})),
+            StripsAction("pull", pre=frozenset({"plugged"}), delete=frozenset({"plugged"}), add=frozenset({"dark"})),
+            StripsAction("push", add=frozenset({"plugged"})),
+        ),
+    ),
+    frozenset({"dark", "plugged"}),
+    frozenset(),
+)
+"""The lamp is dark wherever it is not plugged in."""
+
+
+def walks(number: int):
+    made = generate_traces(LAMP, TraceSettings(seed=2, num_train=number, num_test=2, negative_fraction=0.0)).train
+    return positions_of([t.actions for t in made], [t.labels for t in made], LAMP.domain.action_names)
+
+
+def guess_of(domain: StripsDomain, traces: int) -> Guess:
+    pre = [[p in a.pre for a in domain.actions] for p in domain.propositions]
+    effect = [
+        [ADD if p in a.add else DELETE if p in a.delete else NOTHING for a in domain.actions]
+        for p in domain.propositions
+    ]
+    initial = np.zeros((1, len(pre)), np.uint8)
+    return Guess(np.array(pre, np.uint8), np.array(effect, np.uint8), initial, np.zeros(traces, np.int64))
+
+
+def test_an_action_that_only_happens_where_an_atom_is_true_needs_it():
+    data = walks(200)
+    guess = guess_of(LAMP.domain, len(data.starts))
+    guess.pre[1, 2] = 0  # as if "pull" did not need the plug
+    pull = data.actions == 2
+    assert pull.sum() > 100
+    whole = complete(guess, data, TwoPartCode())
+    assert whole.pre[1, 2] == 0  # it is applicable by the guess, so the walks would have chosen it
+    guess.pre[0, 0] = 0  # "on" needs the plug alone
+    guess.pre[1, 0] = 1
+    assert (complete(guess, data, TwoPartCode()).pre >= guess.pre).all()
+
+
+def test_a_redundant_precondition_and_a_redundant_delete_come_back():
+    twice = StripsDomain(
+        ("free", "clear"),
+        (
+            StripsAction("take", pre=frozenset({"free", "clear"}), delete=frozenset({"free", "clear"})),
+            StripsAction("put", add=frozenset({"free", "clear"})),
+            StripsAction("look", pre=frozenset({"clear"})),
+        ),
+    )
+    problem = StripsProblem(twice, frozenset({"free", "clear"}), frozenset())
+    made = generate_traces(problem, TraceSettings(seed=2, num_train=60, num_test=2, negative_fraction=0.5)).train
+    data = positions_of([t.actions for t in made], [t.labels for t in made], twice.action_names)
+    guess = guess_of(twice, len(made))
+    guess.pre[0, 0] = 0  # the shortest code names one of the two
+    guess.pre[0, 2] = 1
+    guess.pre[1, 2] = 0
+    whole = complete(guess, data, TwoPartCode())
+    assert whole.pre.tolist() == [[1, 0, 1], [1, 0, 1]]
+    assert not (inapplicable(whole, data) != data.labels).any()
+
+
+def test_few_walks_show_no_invariant():
+    data = walks(4)
+    guess = guess_of(LAMP.domain, len(data.starts))
+    guess.pre[0, 0] = 0
+    whole = complete(guess, data, TwoPartCode())
+    assert (whole.pre == guess.pre).all()
+    assert (whole.effect == guess.effect).all()
