@@ -135,6 +135,7 @@ def test_killed_and_started_again(case: Case, straight: tuple[Any, Path], tmp_pa
     finally:
         child.send_signal(signal.SIGKILL)
         child.wait()
+        child.stderr.close()
     assert not (job.folder / "outcome.json").exists()
     assert_same_run(run_one(case.experiment, settings, job), job.folder, straight)
 

@@ -89,11 +89,7 @@ class StripsExperiment(Experiment[Cell, CellOutcome]):
         if isinstance(record["seeds"], int):
             record["seeds"] = seeds_as_text(range(record["seeds"]))
         record["preset"] = record.get("preset") or ("redraw" if record["redraw_after"] else "paper")
-        return (
-            {"learner": "gradient", "sweeps": 400, "restarts": 4}
-            | record
-            | {"redraw_after": record["redraw_after"] or 0}
-        )
+        return _LATER | record | {"redraw_after": record["redraw_after"] or 0}
 
 
 EXPERIMENT = StripsExperiment()
