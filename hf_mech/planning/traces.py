@@ -3,7 +3,8 @@
 Traces are random walks over the applicable actions, from initial states drawn among the reachable ones. A *positive*
 trace is such a walk. A *negative* trace is a walk followed by a last action that contradicts it by Definition 1: one of
 the action's preconditions was last deleted. If an action is inapplicable in the hidden state but does not contradict
-the trace, the trace is positive by Definition 1; such an action is never used as a last action.
+the trace, the trace is positive by Definition 1; such an action is never used as a last action. Other negatives, biased
+walks and wrong labels, which the paper does not have, are settings.
 """
 
 from __future__ import annotations
@@ -183,7 +184,7 @@ def _draw(
     known = set(excluded)
     for valid, count in zip((True, False), counts, strict=True):
         overlap = sum(1 for t in excluded if t.valid == valid and walks.can_draw(t, states, max_length))
-        found = walks.count(states, max_length, valid, enough=count + overlap) - overlap
+        found = walks.count(states, max_length, valid, count + overlap, negatives) - overlap
         if found < count:
             raise _too_few(walks.domain, split, valid, count, found, max_length, overlap, "there are")
         shortest, misses, goal = 1 if valid else 2, 0, len(drawn) + count

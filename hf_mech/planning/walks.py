@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import reduce
 from operator import or_
 from typing import NamedTuple
@@ -80,7 +80,7 @@ class Walks:
         if not valid:
             last: Sequence[int] = self.contradictions[self.domain.falsified(actions)]
             if negatives == "inapplicable":
-                last = [a for a, pre in enumerate(self.domain.pre_masks) if pre & ~state]
+                last = self._forbidden([state])
             if not last:
                 return None
             actions.append(last[die.below(len(last))])
@@ -113,13 +113,16 @@ class Walks:
             current = frozenset(after for s in current for a, after in self.moves[s] if a == action)
         return bool(current)
 
-    def count(self, states: Sequence[int], max_length: int, valid: bool, enough: int) -> int:
+    def count(
+        self, states: Sequence[int], max_length: int, valid: bool, enough: int, negatives: str = "contradiction"
+    ) -> int:
         """The number of different traces of up to `max_length` actions that `walk` can return; stops at `enough`.
 
         Exact, without enumerating them. Walks of one length are counted together if they have the same possible states
         and the same falsified propositions; the counts of longer walks follow from these.
         """
-        if not valid and not self.contradictions[reduce(or_, self.domain.delete_masks, 0)]:
+        by_state = not valid and negatives == "inapplicable"
+        if not valid and not by_state and not self.contradictions[reduce(or_, self.domain.delete_masks, 0)]:
             return 0  # no precondition is ever deleted: no need to search
         level = {(frozenset(states), 0): 1}
         total = 0
@@ -133,11 +136,16 @@ class Walks:
                 for action, following_states in after.items():
                     longer[frozenset(following_states), self.domain.advance(falsified, action)] += ways
             level = longer
-            for (_, falsified), ways in level.items():
-                total += ways if valid else ways * len(self.contradictions[falsified])
+            for (current, falsified), ways in level.items():
+                last = self._forbidden(current) if by_state else self.contradictions[falsified]
+                total += ways if valid else ways * len(last)
             if total >= enough or not level:
                 break
         return total
+
+    def _forbidden(self, states: Iterable[int]) -> list[int]:
+        """The actions that one of the states does not allow."""
+        return [a for a, pre in enumerate(self.domain.pre_masks) if any(pre & ~state for state in states)]
 
 
 class _Moves(dict[int, tuple[tuple[int, int], ...]]):

@@ -21,7 +21,8 @@ OPTIONS_OF = {
     "two_part_code": ("sweeps", "restarts", "search_factor", "shortest_only"),
 }
 """Each learner's own options."""
-_DATA = ("negative_fraction", "negatives", "test_negatives", "walk_bias", "label_noise")
+_OTHER_DATA = ("negative_fraction", "negatives", "test_negatives", "walk_bias", "label_noise")
+"""Settings of the data set that are not the paper's if one of them differs from its default."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +106,7 @@ class Cell(Settings):
         """The arguments of the data set's builder, besides the configuration's name."""
         own = {"seed": self.data_seed} | {name: getattr(self, name) for name in ("num_train", "num_test")}
         usual = {entry.name: entry.default for entry in fields(self)}
-        own |= {name: getattr(self, name) for name in _DATA if getattr(self, name) != usual[name]}
+        other = {name: getattr(self, name) for name in _OTHER_DATA}
+        own |= other if any(value != usual[name] for name, value in other.items()) else {}
         files = {"domain_file": self.domain_file, "problem_file": self.problem_file}
         return own | (files if self.domain_file is not None else {})

@@ -92,7 +92,7 @@ def _compiled(function: F) -> F:
 
 
 def _inlined(function: F) -> F:
-    """For the innermost functions: a call would count the references of every array."""
+    """For small functions of numbers. Those of arrays gain nothing: a loop and its arrays belong in one function."""
     compiled: F = numba.njit(inline="always")(function)
     return compiled
 
@@ -151,9 +151,9 @@ def _cover(chain: Any, t: Any, action: Any, add: Any) -> None:
     now = before + add
     chain.cover[t, action] = now
     if before <= 1 or now <= 1:
-        word_, bit = action >> 6, _bit(action)
-        chain.free[t, word_] = chain.free[t, word_] | bit if now == 0 else chain.free[t, word_] & ~bit
-        chain.single[t, word_] = chain.single[t, word_] | bit if now == 1 else chain.single[t, word_] & ~bit
+        at, bit = action >> 6, _bit(action)
+        chain.free[t, at] = chain.free[t, at] | bit if now == 0 else chain.free[t, at] & ~bit
+        chain.single[t, at] = chain.single[t, at] | bit if now == 1 else chain.single[t, at] & ~bit
     chain.forbidden[t] += int(now > 0) - int(before > 0)
 
 

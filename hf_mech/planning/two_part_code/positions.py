@@ -15,18 +15,21 @@ def positions_of(
     traces: Iterable[Sequence[int | str]], labels: Iterable[Sequence[int]], actions: Sequence[str]
 ) -> Positions:
     """The traces as arrays. Raises TwoPartCodeError for what [`learn_domain`] refuses."""
+    traces, labels = list(traces), list(labels)
+    if len(traces) != len(labels):
+        raise TwoPartCodeError(f"Each trace needs its labels: got {len(traces)} traces, labels of {len(labels)}.")
     index = {name: number for number, name in enumerate(actions)} | {number: number for number in range(len(actions))}
     if len(index) != 2 * len(actions) or not actions:
         raise TwoPartCodeError(f"actions must be one or more different names, got {list(actions)}.")
     flat: list[int] = []
     told: list[int] = []
     ends: list[int] = []
-    for trace, own in zip(traces, labels, strict=True):
+    for number, (trace, own) in enumerate(zip(traces, labels, strict=True)):
         if unknown := [action for action in trace if action not in index]:
-            raise TwoPartCodeError(f"Unknown action {unknown[0]!r} in trace {len(ends)}; known: {', '.join(actions)}.")
+            raise TwoPartCodeError(f"Unknown action {unknown[0]!r} in trace {number}; known: {', '.join(actions)}.")
         if len(own) != len(trace) or not {*own} <= {0, 1}:
             raise TwoPartCodeError(
-                f"Trace {len(ends)} needs a label for each of its {len(trace)} actions, 0 (applicable) or 1; got "
+                f"Trace {number} needs a label for each of its {len(trace)} actions, 0 (applicable) or 1; got "
                 f"{list(own)}."
             )
         flat += [index[action] for action in trace]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -84,7 +85,8 @@ class Search:
                     for chain in self._chains:
                         chain.take_more(self._stages[number - 1].traces, self.data)
                 span = np.array([self.sweep - stage.begin, until - stage.begin, stage.keep_from])
-                list(pool.map(lambda chain: chain.anneal(stage, span, self._prices), self._chains))  # noqa: B023
+                anneal_stage = partial(_Chain.anneal, stage=stage, span=span, prices=self._prices)
+                list(pool.map(anneal_stage, self._chains))
                 self.sweep = until
         return self.sweep - before
 

@@ -193,6 +193,8 @@ def test_prices_that_make_no_sense(given_, names):
         ([["jump"]], [[0]], "jump"),
         ([["a"]], [[2]], "label"),
         ([["a", "b"]], [[0]], "label"),
+        ([["a"], ["b"], ["c", "d"]], [[0], [0], [0, 3]], "Trace 2 needs a label"),
+        ([["a"], ["b"]], [[0]], "2 traces, labels of 1"),
         ([[-1]], [[0]], "-1"),
     ],
 )

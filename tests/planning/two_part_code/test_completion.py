@@ -41,17 +41,13 @@ def guess_of(domain: StripsDomain, traces: int) -> Guess:
     return Guess(np.array(pre, np.uint8), np.array(effect, np.uint8), initial, np.zeros(traces, np.int64))
 
 
-def test_an_action_that_only_happens_where_an_atom_is_true_needs_it():
+def test_a_precondition_that_the_guess_lacks_is_not_invented():
+    """By the guess "pull" is applicable everywhere, so no walk shows that it needs the plug; the code must say that."""
     data = walks(200)
     guess = guess_of(LAMP.domain, len(data.starts))
-    guess.pre[1, 2] = 0  # as if "pull" did not need the plug
-    pull = data.actions == 2
-    assert pull.sum() > 100
-    whole = complete(guess, data, TwoPartCode())
-    assert whole.pre[1, 2] == 0  # it is applicable by the guess, so the walks would have chosen it
-    guess.pre[0, 0] = 0  # "on" needs the plug alone
-    guess.pre[1, 0] = 1
-    assert (complete(guess, data, TwoPartCode()).pre >= guess.pre).all()
+    guess.pre[1, 2] = 0
+    assert (data.actions == 2).sum() > 100
+    assert complete(guess, data, TwoPartCode()).pre[1, 2] == 0
 
 
 def test_a_redundant_precondition_and_a_redundant_delete_come_back():

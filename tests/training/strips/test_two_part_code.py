@@ -79,4 +79,12 @@ def test_its_name():
     assert cell.name == "simple-50-data100-two_part_code"
     noisy = Cell.of("two_part_code", {"label_noise": 0.02}, domain="simple", num_train=50, head_factor=1.0, data_seed=0)
     assert noisy.name == "simple-50-two_part_code-label_noise=0.02"
-    assert noisy.data == {"seed": 0, "num_train": 50, "num_test": 10_000, "label_noise": 0.02}
+    assert cell.data == {"seed": 100, "num_train": 50, "num_test": 10_000}
+    assert noisy.data["label_noise"] == 0.02
+
+
+def test_other_negatives_in_training_leave_the_test_as_it_is():
+    cell = Cell.of(
+        "paper", {"negatives": "inapplicable"}, domain="blocksworld-2b", num_train=50, head_factor=1.0, data_seed=0
+    )
+    assert (cell.data["negatives"], cell.data["test_negatives"]) == ("inapplicable", "contradiction")
