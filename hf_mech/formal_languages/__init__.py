@@ -8,6 +8,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "batches": ["fresh_batch", "test_batch"],
+        "bracket_values": ["BRACKETED"],
         "collator": ["DataCollatorForFormalLanguages"],
         "errors": ["DatasetSettingsError", "FormalLanguageError", "LayoutError", "TaskError"],
         "task": ["Dice", "Examples", "Task"],
@@ -19,6 +20,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
 if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .batches import fresh_batch as fresh_batch
     from .batches import test_batch as test_batch
+    from .bracket_values import BRACKETED as BRACKETED
     from .collator import DataCollatorForFormalLanguages as DataCollatorForFormalLanguages
     from .errors import DatasetSettingsError as DatasetSettingsError
     from .errors import FormalLanguageError as FormalLanguageError

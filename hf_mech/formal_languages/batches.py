@@ -10,7 +10,14 @@ from hf_mech.formal_languages.tasks import task_named
 
 
 def fresh_batch(
-    task_name: str, layout: Layout, *, seed: int, step: int, batch_size: int, max_length: int = 40
+    task_name: str,
+    layout: Layout,
+    *,
+    seed: int,
+    step: int,
+    batch_size: int,
+    max_length: int = 40,
+    partial_results: bool = False,
 ) -> dict[str, torch.Tensor]:
     """The training batch of one step: one length, uniform among the task's lengths up to `max_length`.
 
@@ -21,13 +28,14 @@ def fresh_batch(
         step: of the run; every step has its own batch.
         batch_size: examples.
         max_length: the longest input.
+        partial_results: label the value of every bracket, too.
 
     Returns:
         input_ids, attention_mask and labels, [batch_size, width] int64.
 
     Raises:
         TaskError: there is no such task, it has no example of these lengths, or a number is out of its range.
-        LayoutError: there is no such layout.
+        LayoutError: there is no such layout, or partial results of a task without brackets.
 
     Example:
 
@@ -43,7 +51,7 @@ def fresh_batch(
     task, dice = task_named(task_name), dice_for(task_name, "fresh", seed, step)
     lengths = task.lengths(1, max_length)
     length = lengths[int(dice.below(len(lengths), (1,))[0])]
-    return _tensors(task_name, layout, task.sample(dice, length, batch_size))
+    return _tensors(task_name, layout, task.sample(dice, length, batch_size), partial_results)
 
 
 def test_batch(task_name: str, layout: Layout, *, seed: int, length: int, count: int) -> dict[str, torch.Tensor]:
@@ -71,8 +79,11 @@ def test_batch(task_name: str, layout: Layout, *, seed: int, length: int, count:
 test_batch.__test__ = False  # type: ignore[attr-defined]  # pytest takes it for a test otherwise
 
 
-def _tensors(task_name: str, layout: Layout, examples: Examples) -> dict[str, torch.Tensor]:
-    input_ids, labels = (torch.from_numpy(a) for a in lay_out(task_name, layout, examples))
+def _tensors(
+    task_name: str, layout: Layout, examples: Examples, partial_results: bool = False
+) -> dict[str, torch.Tensor]:
+    laid_out = lay_out(task_name, layout, examples, partial_results=partial_results)
+    input_ids, labels = (torch.from_numpy(part) for part in laid_out)
     return {"input_ids": input_ids, "attention_mask": torch.ones_like(input_ids), "labels": labels}
 
 

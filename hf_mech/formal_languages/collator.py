@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch.nn.utils.rnn import pad_sequence
 from transformers.tokenization_utils_tokenizers import PreTrainedTokenizerFast
 
+from hf_mech.formal_languages.bracket_values import check_bracketed
 from hf_mech.formal_languages.errors import LayoutError
 from hf_mech.formal_languages.layouts import IGNORED, Layout, check_layout, lay_out
 from hf_mech.formal_languages.task import Examples, Task
@@ -30,9 +31,11 @@ class DataCollatorForFormalLanguages:
     Args:
         tokenizer: from `formal_language_tokenizer`, or one of these saved and loaded; it holds its task.
         layout: `mlm` (`[BOS] x [MASK]...[MASK]`) or `alm` (`[BOS] x [SEP] y`).
+        partial_results: label the value of every bracket, too; of the tasks in `BRACKETED`.
 
     Raises:
-        LayoutError: there is no such layout, or the tokenizer is not a formal language's.
+        LayoutError: there is no such layout, the tokenizer is not a formal language's, or partial results of a task
+            without brackets.
 
     Example:
 
@@ -48,6 +51,7 @@ class DataCollatorForFormalLanguages:
 
     tokenizer: PreTrainedTokenizerFast
     layout: Layout = "mlm"
+    partial_results: bool = False
 
     def __post_init__(self) -> None:
         check_layout(self.layout)
@@ -57,6 +61,8 @@ class DataCollatorForFormalLanguages:
                 f"The tokenizer must be one of a formal language, got one with task {name!r} and "
                 f"{len(self.tokenizer)} tokens; make it with formal_language_tokenizer(task_name)."
             )
+        if self.partial_results:
+            check_bracketed(name)
 
     @cached_property
     def task(self) -> Task:
@@ -72,7 +78,10 @@ class DataCollatorForFormalLanguages:
         """
         if not rows:
             raise LayoutError("The collator got no rows; give it at least one.")
-        laid_out = [lay_out(self.task.name, self.layout, self._examples(row)) for row in rows]
+        laid_out = [
+            lay_out(self.task.name, self.layout, self._examples(row), partial_results=self.partial_results)
+            for row in rows
+        ]
         input_ids = self._padded([ids for ids, _ in laid_out], self.tokenizer.pad_token_id)
         return {
             "input_ids": input_ids,

@@ -2,6 +2,8 @@
 
 `mlm`: `[BOS] x [MASK]...[MASK]`, a mask for every output symbol, with its label at the mask.
 `alm`: `[BOS] x [SEP] y`, the labels of y at y itself: causal models shift them.
+
+With partial results, the value of every bracket is a label besides: at its closing bracket, in `alm` one place later.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from hf_mech.formal_languages.bracket_values import bracket_values
 from hf_mech.formal_languages.errors import LayoutError
 from hf_mech.formal_languages.task import Examples
 from hf_mech.formal_languages.tasks import task_named
@@ -27,12 +30,14 @@ def check_layout(layout: str) -> None:
         raise LayoutError(f"layout must be one of {', '.join(get_args(Layout))}, got {layout!r}.")
 
 
-def lay_out(task_name: str, layout: Layout, examples: Examples) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def lay_out(
+    task_name: str, layout: Layout, examples: Examples, *, partial_results: bool = False
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Examples of one length as (input_ids, labels), both [count, width]; labels are -100 at positions without a score.
 
     Raises:
         TaskError: there is no such task.
-        LayoutError: there is no such layout.
+        LayoutError: there is no such layout, or partial results of a task without brackets.
     """
     check_layout(layout)
     input_tokens, output_tokens = _token_ids(task_name)
@@ -46,6 +51,10 @@ def lay_out(task_name: str, layout: Layout, examples: Examples) -> tuple[NDArray
     input_ids = np.concatenate(parts, axis=1)
     labels = np.full(input_ids.shape, IGNORED)
     labels[:, input_ids.shape[1] - y.shape[1] :] = np.where(examples.scored, y, IGNORED)
+    if partial_results:
+        values, first = bracket_values(task_name, examples.inputs), 1 if layout == "mlm" else 2
+        known = labels[:, first : first + values.shape[1]]
+        known[values >= 0] = output_tokens[values[values >= 0]]
     return input_ids, labels
 
 

@@ -62,6 +62,7 @@ class ContractCase:
         texts: what a user would give to such a pipeline, of different lengths.
         first_position: the position id of a sequence's first token.
         lacks: for every capability that the model does not have, the reason. Checked, not believed.
+        variant: what the configuration sets that another case of the model does not.
     """
 
     model_class: type[PreTrainedModel]
@@ -83,10 +84,11 @@ class ContractCase:
     texts: tuple[str, ...] = ()
     first_position: int = 0
     lacks: Mapping[str, str] = field(default_factory=dict)
+    variant: str = ""
 
     @property
     def name(self) -> str:
-        return self.model_class.__name__
+        return " ".join(filter(None, (self.model_class.__name__, self.variant)))
 
     @property
     def outputs(self) -> tuple[str, ...]:

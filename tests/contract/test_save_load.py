@@ -99,7 +99,9 @@ def other_heads(case: ContractCase) -> dict[str, ContractCase]:
         auto_class: other
         for other in contract_cases()
         for auto_class in registered_models()[other.model_class]
-        if other.model_class.config_class is case.model_class.config_class and other.name != case.name
+        if other.model_class.config_class is case.model_class.config_class
+        and other.model_class is not case.model_class
+        and not other.variant
     }
     if case.refuses_partial is None:
         return others

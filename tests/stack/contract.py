@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -25,6 +26,12 @@ from hf_mech.models.stack import (
     StackRobertaModel,
     stack_attention,
     stack_attention_reference,
+)
+from hf_mech.models.stack.stack_values import (
+    Cell,
+    looped_values,
+    recurrent_values,
+    recurrent_values_reference,
 )
 from tests.contract.batches import Batch
 from tests.contract.case import ContractCase, Formula
@@ -114,6 +121,30 @@ def arguments(seed: int, pops: int = 1) -> tuple[Tensor]:
     return (torch.rand(3, 7, 2 + pops, generator=generator, dtype=torch.float64).softmax(-1),)
 
 
+def held_values(seed: int) -> tuple[Any, ...]:
+    """Random arguments of the values of 7 positions after 4; the last two are those values and what is real."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def random(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+    popped = random(3, 7, 11).softmax(-1).tril(3)
+    weights = [random(6, 10), random(5, 6), random(5), random(5), random(5)]
+    real = random(3, 7) > -0.5
+    return random(3, 7, 5), random(3, 7, 6), random(3, 7).sigmoid(), popped, *weights, random(3, 4, 5), real
+
+
+def values_by(function: Any) -> Any:
+    """The function on the arguments of [`held_values`]."""
+
+    def compute(hidden: Tensor, own: Tensor, runs: Tensor, popped: Tensor, *rest: Tensor) -> Tensor:
+        *weights, past, real = rest
+        earlier = torch.ones_like(popped).tril(3)  # no position pops itself
+        return function(hidden, own, runs, popped * earlier, Cell(*weights), eps=1e-5, past=past.detach(), real=real)
+
+    return compute
+
+
 def stock_gpt2() -> tuple[StackGPT2Config, PreTrainedTokenizerBase]:
     """As for any GPT-2: the tokenizer has no padding token, so the EOS pads."""
     tokenizer = gpt2_tokenizer()
@@ -134,6 +165,13 @@ def stock_roberta(**options: Any) -> tuple[StackRobertaConfig, PreTrainedTokeniz
 FORMULAS = (
     Formula("stack attention", stack_attention, stack_attention_reference, arguments),
     Formula("up to three pops", stack_attention, stack_attention_reference, lambda seed: arguments(seed, 3)),
+    Formula("recurrent values", values_by(recurrent_values), values_by(recurrent_values_reference), held_values),
+    Formula(
+        "recurrent values at once",
+        values_by(partial(looped_values, loops=7)),
+        values_by(recurrent_values_reference),
+        held_values,
+    ),
 )
 PADDING = {"input_ids": PAD, "attention_mask": 0, "labels": -100, "start_positions": -100, "end_positions": -100}
 NO_STREAM = "generation keeps its state in transformers' cache"
@@ -220,4 +258,18 @@ CASES = (
     with_head(StackRobertaForTokenClassification, roberta, tagging_tokens, generates=False),
     with_head(StackRobertaForQuestionAnswering, roberta, answering, **ANSWERS),
     with_head(StackRobertaForMultipleChoice, roberta, choosing, **CHOICES),
+    with_head(
+        StackGPT2ForCausalLM,
+        lambda: gpt2(stack_values="recurrent"),
+        predicting_tokens,
+        generates=True,
+        variant="recurrent",
+    ),
+    with_head(
+        StackRobertaForMaskedLM,
+        lambda: roberta(stack_values="recurrent"),
+        predicting_tokens,
+        generates=False,
+        variant="recurrent",
+    ),
 )

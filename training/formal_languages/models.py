@@ -47,7 +47,8 @@ def make_model(run: Run) -> nn.Module:
         tie_word_embeddings=False,
         is_decoder=causal,
         use_cache=False,  # nothing is generated while training
-        use_stack=run.model == "stack",
+        use_stack=run.model != "vanilla",
+        stack_values="recurrent" if run.model == "recurrent_stack" else "hidden",
         multi_pop=run.multi_pop,
         stack_gate=run.stack_gate,
         position_embedding_type=run.encoding,

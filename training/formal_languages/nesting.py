@@ -16,9 +16,6 @@ from hf_mech.formal_languages import TASKS, Dice
 
 from .settings import TEST_LENGTHS
 
-NESTED = ("modular_arithmetic", "solve_equation")
-"""The tasks with brackets."""
-
 _SAMPLES = 200
 _SEED = 0
 

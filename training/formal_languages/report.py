@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from hf_mech.formal_languages import formal_language_tokenizer
+from hf_mech.formal_languages import BRACKETED, formal_language_tokenizer
 from hf_mech.hub import Measurement, PaperFigure, Results, measurement
 
 from ..engine.card import Card, Checkpoint
@@ -17,7 +17,7 @@ from .figures import figures_of
 from .groups import NOT_THE_PAPERS, SCORE, Group, accuracy_by_length, grouped, paper_figure
 from .groups import order as order
 from .models import load_model
-from .nesting import NESTED, accuracy_of_levels
+from .nesting import accuracy_of_levels
 from .run import RunOutcome
 from .settings import LAYOUTS, PAPERS_TASKS, TEST_LENGTHS, TRANSFORMERS, Run
 from .stack_picture import example_of
@@ -101,8 +101,9 @@ def measurements(task: str, group: Group, members: list[RunOutcome]) -> list[Mea
     def measure(metric: str, values: list[float], paper: PaperFigure | None = None) -> Measurement:
         return measurement(DATASET, task, _setting(group, members), metric, values, paper)
 
+    paper = None if members[0].settings.is_taught else paper_figure(task, group)
     return [
-        measure(SCORE, [outcome.accuracy for outcome in members], paper_figure(task, group)),
+        measure(SCORE, [outcome.accuracy for outcome in members], paper),
         measure(f"{SCORE}_at_trained_lengths", [outcome.trained_length_accuracy for outcome in members]),
         measure("training_seconds", [outcome.seconds for outcome in members]),
     ]
@@ -124,7 +125,7 @@ def _setting(group: Group, members: list[RunOutcome]) -> dict[str, Any]:
 
 def _levels(task: str) -> str:
     """The scores of three to six levels of brackets in words; empty for a task without any."""
-    if task not in NESTED:
+    if task not in BRACKETED:
         return ""
     *scores, last = (f"{100 * accuracy_of_levels(task, levels):.1f}" for levels in (3, 4, 5, 6))
     return f"{', '.join(scores)} and {last}"

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import time
 from copy import deepcopy
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from statistics import fmean
+from typing import Any
 
 import torch
 from accelerate import Accelerator
 from accelerate.utils import set_seed
-from torch import Tensor, nn
-from torch.utils.data import Dataset
+from torch import nn
 from transformers import get_scheduler
 from transformers.utils.logging import disable_progress_bar
 
-from hf_mech.formal_languages import TASKS, fresh_batch, test_batch
+from hf_mech.formal_languages import TASKS, test_batch
 
-from ..engine import Job, Outcome
+from ..engine import Job, Outcome, SettingsError
 from ..engine.loop import Progress, Training
+from .lessons import FreshBatches, Growth, Taught, without_empty_mask
 from .models import make_model, save_model
 from .settings import TEST_LENGTHS, Run
 
@@ -59,31 +60,21 @@ class Attempts(Progress):
         attempt: how often the weights were drawn anew.
         attempt_began: the step at which they were last.
         losses: of all attempts, one after another.
+        growth: of the training texts.
     """
 
     last_step: int | None = None
     attempt: int = 0
     attempt_began: int = 0
     losses: list[float] = field(default_factory=list)
+    growth: Growth = field(default_factory=lambda: Growth(0))
 
+    def state_dict(self) -> dict[str, Any]:
+        return super().state_dict() | {"growth": asdict(self.growth)}
 
-class FreshBatches(Dataset[dict[str, Tensor]]):
-    """The training batches of a run by step: each a pure function of the seed and the step."""
-
-    def __init__(self, run: Run) -> None:
-        self.run = run
-
-    def __getitem__(self, step: int) -> dict[str, Tensor]:
-        run = self.run
-        batch = fresh_batch(
-            run.task,
-            run.layout,
-            seed=run.seed,
-            step=step,
-            batch_size=run.batch_size,
-            max_length=run.max_train_length,
-        )
-        return without_empty_mask(batch)
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        self.growth.become(Growth(**state["growth"]))
+        super().load_state_dict({name: value for name, value in state.items() if name != "growth"})
 
 
 def train_run(run: Run, job: Job) -> RunOutcome | None:
@@ -91,16 +82,23 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
 
     Raises:
         DivergedError: the loss is no longer a number.
+        SettingsError: texts that grow with what has been learned cannot be made ahead.
     """
+    if run.first_train_length and job.options.data_workers:
+        raise SettingsError(
+            "The next text depends on what has been learned: --first_train_length needs --data_workers 0, got "
+            f"{job.options.data_workers}."
+        )
     torch.set_flush_denormal(True)  # weights of a nearly hard stack decay into numbers that are slow to compute with
     disable_progress_bar()  # of saving the model, which takes no time
     accelerator = Accelerator(mixed_precision="no")
     set_seed(run.seed)
-    model = accelerator.prepare(make_model(run)).train()
+    progress = Attempts(growth=Growth.of(run))
+    untaught = make_model(run)
+    model = accelerator.prepare(Taught(untaught, run, progress.growth) if run.is_taught else untaught).train()
     optimizer = torch.optim.Adam(model.parameters(), lr=run.learning_rate, fused=True)
     scheduler = get_scheduler(run.scheduler, optimizer, num_warmup_steps=run.warmup_steps, num_training_steps=run.steps)
     untrained = deepcopy((optimizer.state_dict(), scheduler.state_dict()))
-    progress = Attempts()
 
     def ended() -> bool:
         if progress.last_step is None and progress.losses and progress.losses[-1] < run.learned_loss:
@@ -109,7 +107,8 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
             return True
         attempted = progress.step - progress.attempt_began
         if progress.last_step is None and attempted == run.restart_after and progress.step < run.steps:
-            accelerator.unwrap_model(model).load_state_dict(make_model(run).state_dict())
+            untaught.load_state_dict(make_model(run).state_dict())
+            progress.growth.become(Growth.of(run))
             optimizer.load_state_dict(deepcopy(untrained[0]))
             scheduler.load_state_dict(deepcopy(untrained[1]))
             progress.attempt, progress.attempt_began = progress.attempt + 1, progress.step
@@ -120,7 +119,7 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
         model=model,
         optimizer=optimizer,
         scheduler=scheduler,
-        batches=FreshBatches(run),
+        batches=FreshBatches(run, progress.growth),
         steps=run.steps,
         max_grad_norm=run.max_grad_norm,
         progress=progress,
@@ -138,10 +137,10 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
         restarts=progress.attempt,
         seconds=progress.seconds,
         losses=progress.losses,
-        accuracy_by_length={str(length): accuracy_at(model, run, length) for length in lengths},
+        accuracy_by_length={str(length): accuracy_at(untaught, run, length) for length in lengths},
         seconds_of_test=time.perf_counter() - began,
     )
-    save_model(accelerator.unwrap_model(model).cpu(), run, job.folder / "model")
+    save_model(untaught.cpu(), run, job.folder / "model")
     return outcome
 
 
@@ -165,8 +164,3 @@ def accuracy_at(model: nn.Module, run: Run, length: int) -> float:
         scored += int((labels >= 0).sum())
     model.train(was_training)
     return right / scored
-
-
-def without_empty_mask(batch: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The batch without an attention mask that hides nothing: attention without one is faster."""
-    return {name: tensor for name, tensor in batch.items() if name != "attention_mask" or not bool(tensor.all())}

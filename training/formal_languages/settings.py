@@ -13,8 +13,10 @@ from ..engine import Settings, axis, fixed, option
 from ..engine.paper import Paper
 from ..engine.settings import SCHEDULERS, by
 
-MODELS = ("stack", "vanilla", "rnn", "stack_rnn")
-TRANSFORMERS = ("stack", "vanilla")
+MODELS = ("stack", "recurrent_stack", "vanilla", "rnn", "stack_rnn")
+TRANSFORMERS = ("stack", "recurrent_stack", "vanilla")
+PAPERS_MODELS = ("stack", "vanilla", "rnn", "stack_rnn")
+"""All but `recurrent_stack`, whose stack holds recurrent values."""
 LAYOUTS: tuple[Layout, ...] = ("mlm", "alm")
 ENCODINGS = ("none", "sinusoidal", "relative", "rotary", "alibi")
 """Those of Table 2; `learned`, RoBERTa's own, can be asked for besides."""
@@ -62,11 +64,32 @@ class Run(Settings):
             "steps_after": 500,
             "test_samples": 32,
         },
+        "taught": {  # not the paper's: more than the answer is taught, and short texts first
+            "steps": 8_000,
+            "batch_size": 64,
+            "scheduler": "linear",
+            "restart_after": 0,
+            "learning_rate": 1e-3,
+            "warmup_steps": 0,
+            "dropout": 0.0,
+            "attention_dropout": 0.0,
+            "learned_loss": 0.0,
+            "steps_after": 0,
+            "test_samples": 32,
+            "first_train_length": 9,
+            "partial_results": _by_task(False, False, True, True, other=False),
+            # Reversed strings and stacks need not end empty, so that pushing is all that can be asked for.
+            "balance": _by_task(0.0, 0.0, 1.0, 1.0, other=0.0),
+            "least_push": _by_task(0.5, 0.5, 0.15, 0.15, other=0.0),
+            "num_hidden_layers": by("model", {"recurrent_stack": 1}, other=5),
+        },
     }
 
     task: str = axis("configurations of hf_mech/formal_languages", TASKS, all=PAPERS_TASKS)
     layout: Layout = axis("how a text is laid out (§2.3, §4.1)", LAYOUTS, default=["mlm"])
-    model: str = axis("the model; the recurrent ones have the layout mlm alone", MODELS, default=["stack"])
+    model: str = axis(
+        "the model; the recurrent networks have the layout mlm alone", MODELS, all=PAPERS_MODELS, default=["stack"]
+    )
     encoding: str = axis(
         "the transformers' positional encodings", (*ENCODINGS, "learned"), all=ENCODINGS, default=["none"]
     )
@@ -96,8 +119,27 @@ class Run(Settings):
     )
     steps_after: int = option("see --learned_loss", least=0)
     max_train_length: int = option("training lengths are uniform in 1 to this", default=40, least=1)
+    first_train_length: int = option(
+        "train on texts up to this long at first, and on longer ones as they are learned; 0: on all from the start",
+        default=0,
+        least=0,
+    )
+    partial_results: bool = option("teach the value of every bracket, not the answer alone", default=False)
+    balance: float = option(
+        "weight of a loss of the stacks, without labels: they end empty and are not popped when empty",
+        default=0.0,
+        least=0,
+    )
+    least_push: float = option(
+        "the share of pushes that a loss of the stacks, without labels, asks for", default=0.0, least=0, most=1
+    )
     test_samples: int = option("examples at each test length", least=1)
     multi_pop: int = option("the most pops that the stack takes in a step; 1: the paper", default=1, least=1)
     stack_gate: bool = option("the stack's learned gate; off: the paper", default=False)
     num_hidden_layers: int = option("layers of the transformers; 5: the paper", default=5, least=1)
     test_seed: int = option("seed of the test examples; another one to choose settings by", default=0, least=0)
+
+    @property
+    def is_taught(self) -> bool:
+        """Whether more is taught than the answer to texts of all lengths, so that no figure of the paper compares."""
+        return bool(self.first_train_length or self.partial_results or self.balance or self.least_push)

@@ -78,12 +78,14 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
             "StackCacheError",
             "StackError",
         ],
+        "stack_losses": ["balance_loss", "push_loss"],
         "stack_operations": [
             "most_probable_operations",
             "operations_as_text",
             "stack_attention_from_operations",
             "stacks_of",
         ],
+        "stack_values": ["recurrent_values", "recurrent_values_reference"],
     },
 )
 
@@ -115,7 +117,11 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .stack_errors import PackingError as PackingError
     from .stack_errors import StackCacheError as StackCacheError
     from .stack_errors import StackError as StackError
+    from .stack_losses import balance_loss as balance_loss
+    from .stack_losses import push_loss as push_loss
     from .stack_operations import most_probable_operations as most_probable_operations
     from .stack_operations import operations_as_text as operations_as_text
     from .stack_operations import stack_attention_from_operations as stack_attention_from_operations
     from .stack_operations import stacks_of as stacks_of
+    from .stack_values import recurrent_values as recurrent_values
+    from .stack_values import recurrent_values_reference as recurrent_values_reference

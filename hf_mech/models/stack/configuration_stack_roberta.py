@@ -21,6 +21,8 @@ from .stack_options import LAYERS, SIZES, WIDTHS, check_options
     num_attention_heads=WIDTHS,
     num_hidden_layers=LAYERS,
     multi_pop=WIDTHS,
+    stack_inner_size=WIDTHS,
+    num_stack_loops=SIZES,
 )
 class StackRobertaConfig(RobertaConfig):
     r"""A [`RobertaConfig`] with the stack's options; every other argument is RoBERTa's.
@@ -36,6 +38,12 @@ class StackRobertaConfig(RobertaConfig):
         stack_bottom (`str`, *optional*, defaults to `"first_token"`): position 0, the empty stack (Eq. 19), is the
             first real token of a sequence, whatever it is. `"bos_token"`, the paper's setting: it must be
             `bos_token_id`, and any other token is refused.
+        stack_values (`str`, *optional*, defaults to `"hidden"`): what the stack holds. `"hidden"`, the paper's: the
+            sub-layer's input. `"recurrent"`: values that depend on what was popped, so that one layer reduces any
+            nesting (not in the paper; see `stack_values.py`).
+        stack_inner_size (`int`, *optional*): of the recurrent values' inner layer; `None`: four times the hidden size.
+        num_stack_loops (`int`, *optional*): compute recurrent values by so many passes over all positions at once,
+            exact if no longer chain of values leads to a position; `None`: one position after another.
         output_stack_attentions (`bool`, *optional*, defaults to `False`): return the stack attention of every layer.
 
     Raises:
@@ -62,6 +70,9 @@ class StackRobertaConfig(RobertaConfig):
     stack_gate: bool = False
     position_embedding_type: str = "learned"
     stack_bottom: Literal["first_token", "bos_token"] = "first_token"
+    stack_values: Literal["hidden", "recurrent"] = "hidden"
+    stack_inner_size: int | None = None
+    num_stack_loops: int | None = None
     output_stack_attentions: bool = False
 
     def validate_architecture(self):

@@ -1,4 +1,4 @@
-"""The cache of every layer's stack: the stack attention and the hidden states of all positions so far.
+"""The cache of every layer's stack: the stack attention and what all positions so far hold there.
 
 When a layer first runs, its layer of the cache is replaced by one that also holds a [`StackState`]. So the caches of
 `generate()` or of a user (`DynamicCache`, `StaticCache`) work unchanged, and beam search, cropping and repeating act
@@ -7,6 +7,7 @@ on the stack together with the keys and values.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -15,6 +16,10 @@ from transformers.cache_utils import Cache, CacheLayerMixin, DynamicLayer, Encod
 
 from .stack_attention import stack_attention, stack_attention_step
 from .stack_errors import StackCacheError
+
+Held = Callable[[Tensor, Tensor, Tensor], Tensor]
+"""What new positions hold on the stack [batch, new, hidden], from alpha of the position before each of them
+[batch, new, n], what the positions before hold [batch, n, hidden], and the columns of the new ones [new]."""
 
 
 class StackState:
@@ -33,21 +38,23 @@ class StackState:
         self.begun = False  # True once there are tensors
         self.several = False  # True if rows hold several sequences
 
-    def begin(self, alpha: Tensor, hidden: Tensor, *, several: bool = False) -> None:
-        """Stores the first positions: their stack attention [batch, n, n] and hidden states [batch, n, hidden].
+    def begin(self, alpha: Tensor, values: Tensor, *, several: bool = False) -> None:
+        """Stores the first positions: their stack attention [batch, n, n] and what they hold [batch, n, hidden].
 
         `several` says that rows hold several sequences; such a state cannot be extended.
         """
         self.length, self.begun = alpha.shape[1], True
         self.several = several and not torch.compiler.is_compiling()  # a compiled model does not look at positions
-        self.alpha, self.values = alpha.detach(), hidden.detach()
+        self.alpha, self.values = alpha.detach(), values.detach()
         if self.capacity is not None:
             self._resize(self.capacity)
             if not torch.compiler.is_compiling():
                 torch._dynamo.mark_static_address(self.alpha)
                 torch._dynamo.mark_static_address(self.values)
 
-    def extend(self, actions: Tensor, hidden: Tensor, start: Tensor, length: int | Tensor) -> tuple[Tensor, Tensor]:
+    def extend(
+        self, actions: Tensor, hidden: Tensor, start: Tensor, length: int | Tensor, held: Held | None = None
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Adds new positions after the first `length`.
 
         Args:
@@ -55,10 +62,12 @@ class StackState:
             hidden: [batch, new, hidden].
             start: the column of position 0 in every row, [batch].
             length: the number of stored positions.
+            held: what the new positions hold, if not `hidden`.
 
         Returns:
-            alpha of the new positions [batch, new, n] and the hidden states [batch, n, hidden] that it refers to; n is
-            length + new, or the capacity. The new positions keep their gradient.
+            alpha of the new positions [batch, new, n], what the positions that it refers to hold [batch, n, hidden],
+            and what the new ones hold [batch, new, hidden]; n is length + new, or the capacity. The new positions keep
+            their gradient.
 
         Raises:
             StackCacheError: the stored rows hold several sequences.
@@ -68,39 +77,45 @@ class StackState:
                 "The cache holds rows of several sequences, and new tokens would continue the last one alone. To "
                 "generate, give every sequence a row of its own, with an attention_mask where they are padded."
             )
+        held = held or (lambda *_: hidden)
         trained = torch.is_grad_enabled() and (actions.requires_grad or hidden.requires_grad)
         if actions.shape[1] > 1 or trained:
-            return self._add_several(actions, hidden, start, int(length))
+            return self._add_several(actions, held, start, int(length))
         if self.capacity is None:
-            return self._add_one(actions, hidden, start, int(length))
-        return self._write_one(actions, hidden, start, length)
+            return self._add_one(actions, held, start, int(length))
+        return self._write_one(actions, held, start, length)
 
-    def _write_one(self, actions: Tensor, hidden: Tensor, start: Tensor, length: int | Tensor) -> tuple[Tensor, Tensor]:
+    def _write_one(
+        self, actions: Tensor, held: Held, start: Tensor, length: int | Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
         position = torch.as_tensor(length, device=actions.device).view(1)
-        previous = self.alpha.index_select(1, position - 1)[:, 0]
-        row = stack_attention_step(actions[:, 0], self.alpha, start=start, state=previous, position=position)
+        previous = self.alpha.index_select(1, position - 1)
+        new = held(previous, self.values, position)
+        row = stack_attention_step(actions[:, 0], self.alpha, start=start, state=previous[:, 0], position=position)
         row = row[:, None, :-1].index_copy(2, position, row[:, None, -1:])
         self.alpha.index_copy_(1, position, row)
-        self.values.index_copy_(1, position, hidden)
-        return row, self.values
+        self.values.index_copy_(1, position, new)
+        return row, self.values, new
 
-    def _add_one(self, actions: Tensor, hidden: Tensor, start: Tensor, length: int) -> tuple[Tensor, Tensor]:
+    def _add_one(self, actions: Tensor, held: Held, start: Tensor, length: int) -> tuple[Tensor, Tensor, Tensor]:
         self._make_room(length + 1)
-        past = self.alpha[:, :length, :length]
+        past, position = self.alpha[:, :length, :length], torch.tensor([length], device=actions.device)
+        new = held(past[:, -1:], self.values[:, :length], position)
         self.alpha[:, length, : length + 1] = stack_attention_step(actions[:, 0], past, start=start)
-        self.values[:, length] = hidden[:, 0]
+        self.values[:, length] = new[:, 0]
         self.length = length + 1
-        return self.alpha[:, length : length + 1, : length + 1], self.values[:, : length + 1]
+        return self.alpha[:, length : length + 1, : length + 1], self.values[:, : length + 1], new
 
-    def _add_several(self, actions: Tensor, hidden: Tensor, start: Tensor, length: int) -> tuple[Tensor, Tensor]:
+    def _add_several(self, actions: Tensor, held: Held, start: Tensor, length: int) -> tuple[Tensor, Tensor, Tensor]:
         total = length + actions.shape[1]
         past = self.alpha[:, :length, :length]
         alpha = stack_attention(actions, start=start, past=past, validate=False)
-        values = torch.cat([self.values[:, :length], hidden], 1)
+        new = held(alpha[:, length - 1 : -1], self.values[:, :length], torch.arange(length, total, device=alpha.device))
+        values = torch.cat([self.values[:, :length], new], 1)
         self._make_room(total)
         self.alpha[:, :total, :total], self.values[:, :total] = alpha.detach(), values.detach()
         self.length = total
-        return alpha[:, length:], values
+        return alpha[:, length:], values, new
 
     def _make_room(self, length: int) -> None:
         if self.capacity is None and length > self.alpha.shape[1]:

@@ -1,4 +1,7 @@
-"""The third sub-layer: actions (Eq. 24), stack attention (Eq. 19-23), read-out (Eq. 25) and residual (Eq. 26)."""
+"""The third sub-layer: actions (Eq. 24), stack attention (Eq. 19-23), read-out (Eq. 25) and residual (Eq. 26).
+
+With `stack_values="recurrent"` the stack holds values of its own, which take the place of the read-out.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from transformers.cache_utils import Cache
 from .stack_attention import read_stack, stack_attention
 from .stack_cache import stack_layer
 from .stack_operations import stack_attention_from_operations
+from .stack_values import RecurrentValues, links
 
 
 @dataclass
@@ -46,10 +50,11 @@ class StackContext:
 
 
 class StackSubLayer(nn.Module):
-    """Eq. 26: adds to every position the hidden state on top of its stack.
+    """Eq. 26: adds to every position the hidden state on top of its stack, or its recurrent value.
 
     Args:
-        config: has `hidden_size`, `multi_pop` and `stack_gate`.
+        config: has `hidden_size`, `multi_pop`, `stack_gate` and `stack_values`; for recurrent values also
+            `stack_inner_size` and `num_stack_loops`.
         layer_idx: the index of its layer in the cache.
     """
 
@@ -59,6 +64,12 @@ class StackSubLayer(nn.Module):
         self.multi_pop = config.multi_pop
         self.action = nn.Linear(config.hidden_size, 2 + config.multi_pop)  # W_A and b_A
         self.gate = nn.Parameter(torch.zeros(1)) if config.stack_gate else None
+        self.values = None
+        if config.stack_values == "recurrent":
+            inner_size = config.stack_inner_size or 4 * config.hidden_size
+            self.values = RecurrentValues(
+                config.hidden_size, inner_size, config.initializer_range, config.num_stack_loops
+            )
 
     def forward(self, hidden: Tensor, cache: Cache | None = None, context: StackContext | None = None) -> Tensor:
         """[batch, new, hidden] to the same shape. With a cache, call it after the layer's keys have been added."""
@@ -69,16 +80,42 @@ class StackSubLayer(nn.Module):
             start = context.start
             if start is None:
                 start = torch.zeros(len(hidden), dtype=torch.long, device=hidden.device)
-            past = layer.get_seq_length() - hidden.shape[1]
-            alpha, values = layer.stack.extend(actions, hidden, start, past)
+
+            def held(before: Tensor, past: Tensor, places: Tensor) -> Tensor:
+                return self._held(hidden, actions, context, before, past, places)
+
+            past_length = layer.get_seq_length() - hidden.shape[1]
+            alpha, values, new = layer.stack.extend(actions, hidden, start, past_length, held)
         else:
-            alpha, values = self._attention(actions, context), hidden
+            alpha = self._attention(actions, context)
+            places = torch.arange(hidden.shape[1], device=hidden.device)
+            before = nn.functional.pad(alpha[:, :-1], (0, 0, 1, 0))
+            values = new = self._held(hidden, actions, context, before, hidden[:, :0], places)
             if layer is not None:
-                layer.stack.begin(alpha, hidden, several=context.starts is not None)
+                layer.stack.begin(alpha, values, several=context.starts is not None)
         if context.record is not None:
             context.record.append((alpha, actions))
-        top = read_stack(alpha, values)
-        return hidden + (top if self.gate is None else self.gate * top)
+        read = read_stack(alpha, values) if self.values is None else new
+        return hidden + (read if self.gate is None else self.gate * read)
+
+    def _held(
+        self, hidden: Tensor, actions: Tensor, context: StackContext, before: Tensor, past: Tensor, places: Tensor
+    ) -> Tensor:
+        """What new positions hold on the stack [batch, new, hidden]: their hidden states, or recurrent values.
+
+        Args:
+            hidden: the sub-layer's input at the new positions.
+            actions: of the new positions.
+            context: of the forward pass.
+            before: alpha of the position before each of them, [batch, new, N].
+            past: what the positions before hold, [batch, past, hidden]; later ones may follow.
+            places: the columns of the new positions, [new].
+        """
+        if self.values is None:
+            return hidden
+        start = context.start if context.starts is None else context.starts
+        runs, popped = links(before, actions[..., 1], places, start)
+        return self.values(hidden, runs, popped, past, places, context.real)
 
     def actions(self, hidden: Tensor, context: StackContext) -> Tensor:
         """Eq. 24, or the given operations one-hot, [batch, new, 2 + K]; padding does nothing to the stack.
@@ -108,6 +145,8 @@ class StackSubLayer(nn.Module):
 
 
 def init_stack(module: nn.Module) -> None:
-    """Sets the gate to zero; W_A and b_A are initialised like every other Linear of the model."""
+    """Sets the gate to zero and the recurrent values' weights; W_A and b_A are as every other Linear of the model."""
     if isinstance(module, StackSubLayer) and module.gate is not None:
         init.zeros_(module.gate)
+    if isinstance(module, RecurrentValues):
+        module.init_weights()

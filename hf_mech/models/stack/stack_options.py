@@ -44,6 +44,10 @@ def check_options(config: Any) -> None:
             "Rotary positions need an even size of every head, got "
             f"{config.hidden_size} / {config.num_attention_heads} = {config.hidden_size // config.num_attention_heads}."
         )
+    if config.stack_values == "recurrent" and config.multi_pop != 1:
+        raise StackError(
+            f"stack_values='recurrent' pops one value a step: multi_pop must be 1, got {config.multi_pop}."
+        )
     if config.use_stack and config.stack_bottom == "bos_token" and config.bos_token_id is None:
         raise BosError(
             "stack_bottom='bos_token' asks for bos_token_id at the bottom of every stack, but bos_token_id is None. "

@@ -57,7 +57,7 @@ def test_every_task_has_its_runs():
     [
         ("--task reverse", "--task must be of .*reverse_string.*, got reverse"),
         ("--task all --layout clm", "--layout must be of mlm, alm, got clm"),
-        ("--task all --model gpt", "--model must be of stack, vanilla, .* got gpt"),
+        ("--task all --model gpt", "--model must be of stack, recurrent_stack, vanilla, .* got gpt"),
         ("--task all --encoding sincos", "--encoding must be of none, sinusoidal, .* got sincos"),
         ("--task all --layout alm --model rnn", "--model rnn needs --layout mlm, .* got alm"),
     ],

@@ -1,0 +1,52 @@
+"""Losses without labels that teach a stack to be used: structural priors, for texts that are known to have structure.
+
+They say nothing about which symbols push and which pop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+_PUSH, _POP = 0, 1
+
+
+def balance_loss(stack_attentions: Sequence[Tensor], stack_actions: Sequence[Tensor], text: Tensor) -> Tensor:
+    """How far each layer's stack is from balanced nesting over a text: it ends empty and is never popped when empty.
+
+    A stack that does nothing is balanced, too; see [`push_loss`].
+
+    Args:
+        stack_attentions: of a model with `output_stack_attentions=True`, each [batch, N, N].
+        stack_actions: the same, each [batch, N, 2 + K].
+        text: True at the positions of the balanced text, [batch, N]; each row has at least one. The position before the
+            first is the empty stack.
+
+    Returns:
+        A number from 0 on: the sum over the layers of the probability that the stack is not empty after the text, and
+        of the mean probability that a position of the text pops the empty stack; averaged over the rows.
+    """
+    places = torch.arange(text.shape[1], device=text.device)
+    bottom = (text.int().argmax(1) - 1).clamp(min=0)
+    last = torch.where(text, places, -1).amax(1)
+    rows, count = torch.arange(len(text), device=text.device), text.sum(1)
+    total = torch.zeros((), device=text.device)
+    for alpha, actions in zip(stack_attentions, stack_actions, strict=True):
+        empty = alpha.gather(2, bottom[:, None, None].expand(-1, alpha.shape[1], 1))[..., 0]  # [batch, N]
+        popped = actions[:, 1:, _POP:-1].sum(-1) * empty[:, :-1] * text[:, 1:]
+        total = total + (1 - empty[rows, last]).mean() + (popped.sum(1) / count).mean()
+    return total
+
+
+def push_loss(stack_actions: Sequence[Tensor], text: Tensor, least: float) -> Tensor:
+    """The share of pushes that each layer's actions lack: the sum over the layers of max(0, least - share).
+
+    Args:
+        stack_actions: of a model with `output_stack_attentions=True`, each [batch, N, 2 + K].
+        text: True at the positions that count, [batch, N].
+        least: the share of pushes that is enough, 0 to 1.
+    """
+    shares = [(actions[..., _PUSH] * text).sum() / text.sum() for actions in stack_actions]
+    return torch.stack([(least - share).clamp(min=0) for share in shares]).sum()

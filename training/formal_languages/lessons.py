@@ -1,0 +1,118 @@
+"""What can be taught besides the answer: short texts first, partial results, and stacks that are used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from torch.utils.data import Dataset
+
+from hf_mech.formal_languages import fresh_batch
+from hf_mech.formal_languages.tokenizer import BOS, MASK, PAD, SEP, SPECIAL_TOKENS
+from hf_mech.models.stack.stack_losses import balance_loss, push_loss
+
+from .settings import Run
+
+_BOS, _PAD, _SEP, _MASK = (SPECIAL_TOKENS.index(token) for token in (BOS, PAD, SEP, MASK))
+_LONGER = 4
+"""Symbols by which the longest text grows."""
+_LEARNED, _AT_LEAST = 0.95, 50
+"""The share of right answers, and the steps, after which it does."""
+_MEMORY = 0.98
+"""Of the running mean of that share."""
+_PUSHES = 5.0
+"""The weight of the missing pushes."""
+
+
+@dataclass
+class Growth:
+    """The longest training text so far.
+
+    Attributes:
+        longest: in symbols.
+        right: the share of right answers lately.
+        since: steps since the last change.
+    """
+
+    longest: int
+    right: float = 0.0
+    since: int = 0
+
+    @classmethod
+    def of(cls, run: Run) -> Growth:
+        """That of a run which begins."""
+        return cls(run.first_train_length or run.max_train_length)
+
+    def become(self, other: Growth) -> None:
+        """Takes over another state; the batches and the model hold this object."""
+        vars(self).update(vars(other))
+
+    def see(self, right: float, most: int) -> None:
+        """Takes the share of right answers of one step."""
+        self.right, self.since = _MEMORY * self.right + (1 - _MEMORY) * right, self.since + 1
+        if self.right > _LEARNED and self.since > _AT_LEAST and self.longest < most:
+            self.longest, self.since, self.right = min(most, self.longest + _LONGER), 0, 0.9
+
+
+class FreshBatches(Dataset[dict[str, Tensor]]):
+    """The training batches of a run by step: each a pure function of the seed, the step and the longest text."""
+
+    def __init__(self, run: Run, growth: Growth) -> None:
+        self.run, self.growth = run, growth
+
+    def __getitem__(self, step: int) -> dict[str, Tensor]:
+        run = self.run
+        batch = fresh_batch(
+            run.task,
+            run.layout,
+            seed=run.seed,
+            step=step,
+            batch_size=run.batch_size,
+            max_length=self.growth.longest,
+            partial_results=run.partial_results,
+        )
+        return without_empty_mask(batch)
+
+
+class Taught(nn.Module):
+    """A transformer with the loss of all lessons: that of the answer, as large a part for all partial results together,
+    and those of its stacks (`balance`, `least_push`).
+
+    Args:
+        model: the transformer.
+        run: how it is trained.
+        growth: sees the share of right answers of every step.
+    """
+
+    def __init__(self, model: nn.Module, run: Run, growth: Growth) -> None:
+        super().__init__()
+        self.model, self.run, self.growth = model, run, growth
+
+    def forward(self, input_ids: Tensor, labels: Tensor, **batch: Any) -> Any:
+        """The model's output with that loss."""
+        run = self.run
+        has_stack = run.model != "vanilla" and bool(run.balance or run.least_push)
+        output = self.model(input_ids=input_ids, output_stack_attentions=has_stack, **batch)
+        logits = output.logits
+        ends = (input_ids == _SEP) | (input_ids == _MASK)
+        text = (ends.cumsum(1) == 0) & (input_ids != _BOS) & (input_ids != _PAD)
+        asked = ~text & (input_ids != _SEP)  # where the answer stands, or where it is to be said
+        if run.layout == "alm":
+            logits, labels, asked = logits[:, :-1], labels[:, 1:], asked[:, 1:]
+        answers = asked & (labels >= 0)
+        output.loss = cross_entropy(logits[answers], labels[answers])
+        if run.partial_results and bool((between := ~asked & (labels >= 0)).any()):
+            output.loss = output.loss + cross_entropy(logits[between], labels[between])
+        if has_stack and run.balance:
+            output.loss = output.loss + run.balance * balance_loss(output.stack_attentions, output.stack_actions, text)
+        if has_stack and run.least_push:
+            output.loss = output.loss + _PUSHES * push_loss(output.stack_actions, text, run.least_push)
+        self.growth.see(float((logits.argmax(-1) == labels)[answers].float().mean()), run.max_train_length)
+        return output
+
+
+def without_empty_mask(batch: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The batch without an attention mask that hides nothing: attention without one is faster."""
+    return {name: tensor for name, tensor in batch.items() if name != "attention_mask" or not bool(tensor.all())}
