@@ -65,9 +65,9 @@ class Run(Settings):
             "test_samples": 32,
         },
         "taught": {  # not the paper's: more than the answer is taught, and short texts first
-            "steps": 8_000,
+            "steps": _by_task(3_000, 3_000, 8_000, 16_000, other=8_000),
             "batch_size": 64,
-            "scheduler": "linear",
+            "scheduler": _by_task("linear", "linear", "linear", "cosine", other="linear"),
             "restart_after": 0,
             "learning_rate": 1e-3,
             "warmup_steps": 0,

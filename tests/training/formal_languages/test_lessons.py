@@ -1,0 +1,94 @@
+"""Texts that grow with what has been learned, and the losses of a taught run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from tests.training.formal_languages.small import SMALL
+from tests.training.jobs import job_in
+from training.engine import SettingsError
+from training.formal_languages.experiment import EXPERIMENT
+from training.formal_languages.lessons import FreshBatches, Growth, Taught
+from training.formal_languages.models import make_model
+from training.formal_languages.run import train_run
+from training.formal_languages.settings import Run
+
+
+def taught(task: str, layout: str = "mlm", model: str = "recurrent_stack", **overrides: object) -> Run:
+    settings = SMALL | {"max_train_length": 20} | overrides
+    return Run.of("taught", settings, task=task, layout=layout, model=model, encoding="none", seed=0)
+
+
+def test_texts_grow_when_they_are_learned():
+    growth = Growth(9)
+    for _ in range(50):
+        growth.see(1.0, 12)
+    assert growth.longest == 9  # not before it has been right for a while
+    while growth.longest == 9:
+        growth.see(1.0, 12)
+    assert (growth.longest, growth.since) == (12, 0)  # at most the longest of all
+    for _ in range(500):
+        growth.see(1.0, 12)
+    assert growth.longest == 12
+    batches = FreshBatches(taught("reverse_string", batch_size=1), growth)
+    assert max(batches[step]["input_ids"].shape[1] for step in range(99)) == 1 + 2 * 12
+
+
+@pytest.mark.parametrize("layout", ["mlm", "alm"])
+def test_the_loss_is_that_of_all_lessons(layout: str):
+    run = taught("modular_arithmetic", layout)
+    batch = FreshBatches(run, Growth(9))[0]
+    losses = {}
+    for name in ("nothing", "partial_results", "balance", "least_push"):
+        told = {"partial_results": False, "balance": 0.0, "least_push": 0.0}
+        if name != "nothing":
+            told[name] = True if name == "partial_results" else 1.0
+        one = taught("modular_arithmetic", layout, **told)
+        torch.manual_seed(0)
+        losses[name] = float(Taught(make_model(one), one, Growth(9))(**batch).loss.detach())
+    torch.manual_seed(0)
+    answer = batch["labels"].clone()
+    answer[:, :-1] = -100
+    plain = make_model(run)(**{**batch, "labels": answer}).loss
+    torch.testing.assert_close(losses["nothing"], float(plain.detach()))
+    assert all(losses[name] > losses["nothing"] for name in ("partial_results", "balance", "least_push"))
+
+
+def test_the_share_of_right_answers_is_what_the_model_says():
+    run, growth = taught("modular_arithmetic", "alm"), Growth(9)
+    batch = FreshBatches(run, growth)[0]
+    model = make_model(run)
+    Taught(model, run, growth)(**batch)
+    right = (model(batch["input_ids"]).logits[:, -2].argmax(-1) == batch["labels"][:, -1]).float().mean()
+    assert growth.right == pytest.approx(0.02 * float(right))
+
+
+def test_a_killed_run_goes_on_with_texts_as_long(tmp_path: Path):
+    """The texts grow between the last checkpoint and the end of the run."""
+    run = taught("even_pairs", steps=120, batch_size=8, learning_rate=0.01, first_train_length=2, least_push=0.5)
+    whole = train_run(run, job_in(tmp_path / "whole", EXPERIMENT))
+    assert train_run(run, job_in(tmp_path / "cut", EXPERIMENT, checkpoint_steps=50, stop_at=70)) is None
+    cut = train_run(run, job_in(tmp_path / "cut", EXPERIMENT))
+    assert whole is not None
+    assert cut is not None
+    assert cut.losses == whole.losses
+    weights = [load_file(tmp_path / name / "model" / "model.safetensors") for name in ("whole", "cut")]
+    assert all(torch.equal(weights[0][name], tensor) for name, tensor in weights[1].items())
+
+
+def test_texts_that_grow_are_not_made_ahead(tmp_path: Path):
+    job = job_in(tmp_path, EXPERIMENT)
+    ahead = replace(job, options=replace(job.options, data_workers=1))
+    with pytest.raises(SettingsError, match="--first_train_length needs --data_workers 0, got 1"):
+        train_run(taught("reverse_string"), ahead)
+
+
+def test_a_model_without_stacks_is_taught_the_rest(tmp_path: Path):
+    outcome = train_run(taught("modular_arithmetic", model="vanilla"), job_in(tmp_path, EXPERIMENT))
+    assert outcome is not None
+    assert outcome.settings.is_taught
