@@ -18,8 +18,8 @@ from .settings import Run
 _BOS, _PAD, _SEP, _MASK = (SPECIAL_TOKENS.index(token) for token in (BOS, PAD, SEP, MASK))
 _LONGER = 4
 """Symbols by which the longest text grows."""
-_LEARNED, _AT_LEAST = 0.95, 50
-"""The share of right answers, and the steps, after which it does."""
+_AT_LEAST = 50
+"""Steps before it does again."""
 _MEMORY = 0.98
 """Of the running mean of that share."""
 _PUSHES = 5.0
@@ -49,11 +49,11 @@ class Growth:
         """Takes over another state; the batches and the model hold this object."""
         vars(self).update(vars(other))
 
-    def see(self, right: float, most: int) -> None:
-        """Takes the share of right answers of one step."""
+    def see(self, right: float, most: int, learned: float) -> None:
+        """Takes the share of right answers of one step; the texts grow up to `most` where it is `learned` lately."""
         self.right, self.since = _MEMORY * self.right + (1 - _MEMORY) * right, self.since + 1
-        if self.right > _LEARNED and self.since > _AT_LEAST and self.longest < most:
-            self.longest, self.since, self.right = min(most, self.longest + _LONGER), 0, 0.9
+        if self.right > learned and self.since > _AT_LEAST and self.longest < most:
+            self.longest, self.since, self.right = min(most, self.longest + _LONGER), 0, learned - 0.05
 
 
 class FreshBatches(Dataset[dict[str, Tensor]]):
@@ -109,7 +109,8 @@ class Taught(nn.Module):
             output.loss = output.loss + run.balance * balance_loss(output.stack_attentions, output.stack_actions, text)
         if has_stack and run.least_push:
             output.loss = output.loss + _PUSHES * push_loss(output.stack_actions, text, run.least_push)
-        self.growth.see(float((logits.argmax(-1) == labels)[answers].float().mean()), run.max_train_length)
+        right = float((logits.argmax(-1) == labels)[answers].float().mean())
+        self.growth.see(right, run.max_train_length, run.grow_at)
         return output
 
 

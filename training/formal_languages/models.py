@@ -16,7 +16,8 @@ from hf_mech.models.stack import StackRobertaConfig, StackRobertaForCausalLM, St
 from .settings import TRANSFORMERS, Run
 
 _POSITIONS = 512
-"""More than the longest text has: 100 symbols, their answer, and the special tokens."""
+"""More than the longest text of the score has: 100 symbols, their answer, and the special tokens. Models without
+learned positions read longer ones, too."""
 
 
 def make_model(run: Run) -> nn.Module:

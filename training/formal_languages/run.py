@@ -11,16 +11,17 @@ from typing import Any
 import torch
 from accelerate import Accelerator
 from accelerate.utils import set_seed
-from torch import nn
+from torch import Tensor, nn
 from transformers import get_scheduler
 from transformers.utils.logging import disable_progress_bar
 
-from hf_mech.formal_languages import TASKS, test_batch
+from hf_mech.formal_languages import BRACKETED, TASKS, formal_language_tokenizer, test_batch
 
 from ..engine import Job, Outcome, SettingsError
 from ..engine.loop import Progress, Training
 from .lessons import FreshBatches, Growth, Taught, without_empty_mask
 from .models import make_model, save_model
+from .nesting import nesting
 from .settings import TEST_LENGTHS, Run
 
 _TEST_BATCH = 64
@@ -35,7 +36,8 @@ class RunOutcome(Outcome[Run]):
     restarts: int  # how often the weights were drawn anew; the losses are those of all attempts, one after another
     seconds_of_test: float
     losses: list[float]  # training loss, the mean of each hundredth of the steps
-    accuracy_by_length: dict[str, float]  # per scored token, at every length up to 100 that the task has
+    accuracy_by_length: dict[str, float]  # per scored token, at every length up to 100 that the task has, and longer
+    accuracy_by_nesting: dict[str, tuple[float, int]] = field(default_factory=dict)  # with the number of texts
 
     @property
     def accuracy(self) -> float:
@@ -128,7 +130,6 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
     if not training.run(job):
         return None
     began = time.perf_counter()
-    lengths = TASKS[run.task].lengths(1, TEST_LENGTHS[1])
     outcome = RunOutcome(
         settings=run,
         origin=job.origin,
@@ -137,22 +138,40 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
         restarts=progress.attempt,
         seconds=progress.seconds,
         losses=progress.losses,
-        accuracy_by_length={str(length): accuracy_at(untaught, run, length) for length in lengths},
+        accuracy_by_nesting=accuracy_by_nesting(untaught, run) if run.task in BRACKETED else {},
+        accuracy_by_length={str(length): accuracy_at(untaught, run, length) for length in run.test_lengths},
         seconds_of_test=time.perf_counter() - began,
     )
     save_model(untaught.cpu(), run, job.folder / "model")
     return outcome
 
 
-@torch.no_grad()
 def accuracy_at(model: nn.Module, run: Run, length: int) -> float:
     """The share of scored tokens that the model says, on `run.test_samples` texts of one length.
 
     An `alm` sees the true symbols before the one that it is asked for (the paper's footnote 4). Dropout is off.
     """
+    right, scored, _ = rightness(model, run, length)
+    return int(right.sum()) / int(scored.sum())
+
+
+def accuracy_by_nesting(model: nn.Module, run: Run) -> dict[str, tuple[float, int]]:
+    """The same over the texts of the score, by their nesting, with the number of texts."""
+    seen: dict[int, list[bool]] = {}
+    tokenizer = formal_language_tokenizer(run.task)
+    for length in TASKS[run.task].lengths(*TEST_LENGTHS):
+        right, _, texts = rightness(model, run, length)
+        for ids, answered in zip(texts[:, 1 : 1 + length].tolist(), right.any(1).tolist(), strict=True):
+            seen.setdefault(nesting(tokenizer.convert_ids_to_tokens(ids)), []).append(answered)
+    return {str(depth): (fmean(answers), len(answers)) for depth, answers in sorted(seen.items())}
+
+
+@torch.no_grad()
+def rightness(model: nn.Module, run: Run, length: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Of the test texts of one length: where the model is right, where its answer counts, and their tokens."""
     was_training, device = model.training, next(model.parameters()).device
     model.eval()
-    right = scored = 0
+    rights, counts = [], []
     whole = test_batch(run.task, run.layout, seed=run.test_seed, length=length, count=run.test_samples)
     for start in range(0, run.test_samples, _TEST_BATCH):
         batch = {name: tensor[start : start + _TEST_BATCH].to(device) for name, tensor in whole.items()}
@@ -160,7 +179,7 @@ def accuracy_at(model: nn.Module, run: Run, length: int) -> float:
         said = model(**without_empty_mask(batch)).logits.argmax(-1)
         if run.layout == "alm":
             said, labels = said[:, :-1], labels[:, 1:]
-        right += int(((said == labels) & (labels >= 0)).sum())
-        scored += int((labels >= 0).sum())
+        rights.append(((said == labels) & (labels >= 0)).cpu())
+        counts.append((labels >= 0).cpu())
     model.train(was_training)
-    return right / scored
+    return torch.cat(rights), torch.cat(counts), whole["input_ids"]

@@ -26,6 +26,8 @@ PAPERS_TASKS = tuple(PAPER.values("task"))
 """The four tasks of the paper (§4.1), in its order."""
 TEST_LENGTHS = (41, 100)
 """The shortest and the longest length of the score (§4.2)."""
+LONG_LENGTHS = (150, 200, 300, 400, 500)
+"""Longer texts, which `max_test_length` may ask for."""
 
 
 def _by_task(*values: Any, other: Any) -> Any:
@@ -82,6 +84,7 @@ class Run(Settings):
             "balance": _by_task(0.0, 0.0, 1.0, 1.0, other=0.0),
             "least_push": _by_task(0.5, 0.5, 0.15, 0.15, other=0.0),
             "num_hidden_layers": by("model", {"recurrent_stack": 1}, other=5),
+            "max_test_length": 500,
         },
     }
 
@@ -124,6 +127,9 @@ class Run(Settings):
         default=0,
         least=0,
     )
+    grow_at: float = option(
+        "the share of right answers, lately, at which texts count as learned", default=0.95, least=0, most=1
+    )
     partial_results: bool = option("teach the value of every bracket, not the answer alone", default=False)
     balance: float = option(
         "weight of a loss of the stacks, without labels: they end empty and are not popped when empty",
@@ -134,6 +140,12 @@ class Run(Settings):
         "the share of pushes that a loss of the stacks, without labels, asks for", default=0.0, least=0, most=1
     )
     test_samples: int = option("examples at each test length", least=1)
+    max_test_length: int = option(
+        "the longest texts to test on; beyond 100, at 150, 200, 300, 400 and 500 and outside the score",
+        default=100,
+        least=100,
+        most=500,
+    )
     multi_pop: int = option("the most pops that the stack takes in a step; 1: the paper", default=1, least=1)
     stack_gate: bool = option("the stack's learned gate; off: the paper", default=False)
     num_hidden_layers: int = option("layers of the transformers; 5: the paper", default=5, least=1)
@@ -143,3 +155,10 @@ class Run(Settings):
     def is_taught(self) -> bool:
         """Whether more is taught than the answer to texts of all lengths, so that no figure of the paper compares."""
         return bool(self.first_train_length or self.partial_results or self.balance or self.least_push)
+
+    @property
+    def test_lengths(self) -> list[int]:
+        """All lengths at which the trained model is tested; the score has a part of them."""
+        task = TASKS[self.task]
+        longer = [task.lengths(length, length + 1)[0] for length in LONG_LENGTHS if length <= self.max_test_length]
+        return [*task.lengths(1, TEST_LENGTHS[1]), *longer]

@@ -27,13 +27,13 @@ def taught(task: str, layout: str = "mlm", model: str = "recurrent_stack", **ove
 def test_texts_grow_when_they_are_learned():
     growth = Growth(9)
     for _ in range(50):
-        growth.see(1.0, 12)
+        growth.see(1.0, 12, 0.95)
     assert growth.longest == 9  # not before it has been right for a while
     while growth.longest == 9:
-        growth.see(1.0, 12)
+        growth.see(1.0, 12, 0.95)
     assert (growth.longest, growth.since) == (12, 0)  # at most the longest of all
     for _ in range(500):
-        growth.see(1.0, 12)
+        growth.see(1.0, 12, 0.95)
     assert growth.longest == 12
     batches = FreshBatches(taught("reverse_string", batch_size=1), growth)
     assert max(batches[step]["input_ids"].shape[1] for step in range(99)) == 1 + 2 * 12
