@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from hf_mech.formal_languages import BRACKETED, formal_language_tokenizer
+from hf_mech.formal_languages import BRACKETED, TASKS, formal_language_tokenizer
 from hf_mech.hub import Measurement, PaperFigure, Results, measurement
 
 from ..engine.card import Card, Checkpoint
@@ -23,6 +23,9 @@ from .settings import LAYOUTS, PAPERS_TASKS, TEST_LENGTHS, TRANSFORMERS, Run
 from .stack_picture import example_of
 
 DATASET = "hf_mech/formal_languages"
+LONGEST = f"{SCORE}_at_longest"
+"""Of the longest texts, where they are longer than those of the score."""
+STACKS = ("stack", "recurrent_stack")
 _OF_TRANSFORMERS = ("dropout", "attention_dropout", "initializer_range")
 _SHOWN = (
     *("steps", "batch_size", "learning_rate", "scheduler", "warmup_steps", *_OF_TRANSFORMERS),
@@ -31,19 +34,21 @@ _SHOWN = (
 
 
 def choose(outcomes: Mapping[Path, RunOutcome]) -> Path | None:
-    """The run whose model goes with the card: of the paper's stack transformers the one best on the trained lengths.
+    """The run whose model goes with the card: of the stack transformers the one best on the trained lengths.
 
-    `mlm` before `alm`. Nothing of the test lengths has a say in it.
+    `mlm` before `alm`; the paper's stack first, or where more is taught than in the paper, the recurrent one. Nothing
+    of the test lengths has a say in it.
 
     Returns:
         Its folder, or None if there is no stack transformer among the runs.
     """
-    stacks = {folder: outcome for folder, outcome in outcomes.items() if outcome.settings.model == "stack"}
+    stacks = {folder: outcome for folder, outcome in outcomes.items() if outcome.settings.model in STACKS}
 
     def merit(folder: Path) -> tuple[Any, ...]:
-        outcome = stacks[folder]
-        as_in_paper = outcome.settings.encoding == "none" and not outcome.settings.departures
-        return outcome.settings.layout == "mlm", as_in_paper, outcome.trained_length_accuracy, -outcome.losses[-1]
+        outcome, run = stacks[folder], stacks[folder].settings
+        first = run.model == ("recurrent_stack" if run.is_taught else "stack")
+        as_declared = first and run.encoding == "none" and not run.departures
+        return run.layout == "mlm", as_declared, outcome.trained_length_accuracy, -outcome.losses[-1]
 
     return max(stacks, key=merit, default=None)
 
@@ -81,6 +86,7 @@ def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
             "anew": len(anew),
             "anew_and_learned": sum(min(outcome.losses) < outcome.settings.learned_loss for outcome in anew),
             "levels": _levels(task),
+            "nesting": nesting_table(groups),
             "head": "CausalLM" if causal else "MaskedLM",
             "example": _example(task, causal),
         },
@@ -102,10 +108,13 @@ def measurements(task: str, group: Group, members: list[RunOutcome]) -> list[Mea
         return measurement(DATASET, task, _setting(group, members), metric, values, paper)
 
     paper = None if members[0].settings.is_taught else paper_figure(task, group)
+    longest = max(members[0].settings.test_lengths)
+    at_longest = [outcome.accuracy_by_length[str(longest)] for outcome in members]
     return [
         measure(SCORE, [outcome.accuracy for outcome in members], paper),
         measure(f"{SCORE}_at_trained_lengths", [outcome.trained_length_accuracy for outcome in members]),
         measure("training_seconds", [outcome.seconds for outcome in members]),
+        *([measure(LONGEST, at_longest)] if longest > TEST_LENGTHS[1] else []),
     ]
 
 
@@ -158,7 +167,7 @@ def table(outcomes: Iterable[RunOutcome]) -> Table:
     shown = Table([*columns, ">steps", ">time a run"])
     for task in dict.fromkeys(outcome.settings.task for outcome in outcomes):
         for group, members in grouped(o for o in outcomes if o.settings.task == task).items():
-            score, trained, _ = measurements(task, group, members)
+            score, trained, *_ = measurements(task, group, members)
             departures = ", ".join(f"{name} {value}" for name, value in json.loads(group[3]).items())
             shown.rows.append(
                 [
@@ -217,9 +226,48 @@ def table1(cards: Path) -> Table:
     return table
 
 
+def taught_table(cards: Path) -> Table:
+    """What more lessons than the paper's make of the models: a row a task and layout, a column a model, in per cent."""
+    known, rows = [*TASKS], dict[tuple[int, int], dict[str, Measurement]]()
+    for file in sorted(cards.glob("stack-*-taught/results.json")):
+        for entry in Results.load(file).results:
+            setting = entry.setting
+            if entry.metric in (SCORE, LONGEST) and setting["encoding"] == "none":
+                place = known.index(entry.config or ""), LAYOUTS.index(setting["layout"])
+                model = setting["model"] if entry.metric == SCORE else f"{setting['model']} {LONGEST}"
+                rows.setdefault(place, {})[model] = entry
+    columns = ["recurrent_stack", f"recurrent_stack {LONGEST}", "stack", "vanilla"]
+    table = Table(["task", "layout", "recurrent stack", "at length 500", "stack", "vanilla", ">seeds", ">steps"])
+    for (task, layout), models in sorted(rows.items()):
+        figures = [percent(models.get(column)) for column in columns]
+        seeds = "/".join(dict.fromkeys(str(models[column].n) for column in columns if column in models))
+        steps = steps_in_words(next(iter(models.values())).setting["steps_done"])
+        table.rows.append([known[task], LAYOUTS[layout], *figures, seeds, steps])
+    return table
+
+
+def nesting_table(groups: Mapping[Group, list[RunOutcome]]) -> str:
+    """The accuracy over the texts of the score by their nesting, of the groups that measured it; else empty."""
+    measured = {group: own for group, own in groups.items() if all(outcome.accuracy_by_nesting for outcome in own)}
+    if not measured:
+        return ""
+    depths = sorted({int(depth) for own in measured.values() for depth in own[0].accuracy_by_nesting})
+    table = Table(["layout", "model", *(f">{depth}" for depth in depths)])
+    for (layout, model, *_), own in measured.items():
+        shares = [
+            [o.accuracy_by_nesting[str(depth)][0] for o in own if str(depth) in o.accuracy_by_nesting]
+            for depth in depths
+        ]
+        table.rows.append([layout, model, *(f"{100 * fmean(share):.0f}" if share else "" for share in shares)])
+    return table.markdown()
+
+
 def results(cards: Path) -> dict[str, str]:
     """The tables of docs/results."""
-    return {"stack-attention-table-1": table1(cards).markdown()}
+    return {
+        "stack-attention-table-1": table1(cards).markdown(),
+        "stack-attention-taught": taught_table(cards).markdown(),
+    }
 
 
 def summary(cards: Path) -> list[list[str]]:
