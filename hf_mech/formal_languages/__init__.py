@@ -8,9 +8,9 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
     submod_attrs={
         "batches": ["fresh_batch", "test_batch"],
-        "bracket_values": ["BRACKETED"],
         "collator": ["DataCollatorForFormalLanguages"],
         "errors": ["DatasetSettingsError", "FormalLanguageError", "LayoutError", "TaskError"],
+        "partial_results": ["BRACKETED"],
         "task": ["Dice", "Examples", "Task"],
         "tasks": ["TASKS"],
         "tokenizer": ["formal_language_tokenizer"],
@@ -20,12 +20,12 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
 if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .batches import fresh_batch as fresh_batch
     from .batches import test_batch as test_batch
-    from .bracket_values import BRACKETED as BRACKETED
     from .collator import DataCollatorForFormalLanguages as DataCollatorForFormalLanguages
     from .errors import DatasetSettingsError as DatasetSettingsError
     from .errors import FormalLanguageError as FormalLanguageError
     from .errors import LayoutError as LayoutError
     from .errors import TaskError as TaskError
+    from .partial_results import BRACKETED as BRACKETED
     from .task import Dice as Dice
     from .task import Examples as Examples
     from .task import Task as Task

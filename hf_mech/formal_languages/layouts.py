@@ -3,7 +3,7 @@
 `mlm`: `[BOS] x [MASK]...[MASK]`, a mask for every output symbol, with its label at the mask.
 `alm`: `[BOS] x [SEP] y`, the labels of y at y itself: causal models shift them.
 
-With partial results, the value of every bracket is a label besides: at its closing bracket, in `alm` one place later.
+Partial results are labels besides: at the symbols where they are known, in `alm` one place later.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_mech.formal_languages.bracket_values import bracket_values
 from hf_mech.formal_languages.errors import LayoutError
+from hf_mech.formal_languages.partial_results import partial_results as results_of
 from hf_mech.formal_languages.task import Examples
 from hf_mech.formal_languages.tasks import task_named
 from hf_mech.formal_languages.tokenizer import BOS, MASK, SEP, SPECIAL_TOKENS, vocabulary
@@ -52,9 +52,9 @@ def lay_out(
     labels = np.full(input_ids.shape, IGNORED)
     labels[:, input_ids.shape[1] - y.shape[1] :] = np.where(examples.scored, y, IGNORED)
     if partial_results:
-        values, first = bracket_values(task_name, examples.inputs), 1 if layout == "mlm" else 2
-        known = labels[:, first : first + values.shape[1]]
-        known[values >= 0] = output_tokens[values[values >= 0]]
+        results, first = results_of(task_name, examples.inputs), 1 if layout == "mlm" else 2
+        for symbol in np.unique(results[results != ""]):
+            labels[:, first : first + results.shape[1]][results == symbol] = vocabulary(task_name)[symbol]
     return input_ids, labels
 
 

@@ -130,7 +130,9 @@ class Run(Settings):
     grow_at: float = option(
         "the share of right answers, lately, at which texts count as learned", default=0.95, least=0, most=1
     )
-    partial_results: bool = option("teach the value of every bracket, not the answer alone", default=False)
+    partial_results: bool = option(
+        "teach the value of every bracket, and in equations the sign of the unknown", default=False
+    )
     balance: float = option(
         "weight of a loss of the stacks, without labels: they end empty and are not popped when empty",
         default=0.0,

@@ -1,4 +1,4 @@
-"""Partial results: the values of brackets, checked by Python's own arithmetic."""
+"""Partial results of expressions, checked by Python's own arithmetic."""
 
 import re
 
@@ -15,33 +15,38 @@ from hf_mech.formal_languages import (
     fresh_batch,
     test_batch,
 )
-from hf_mech.formal_languages.bracket_values import bracket_values
+from hf_mech.formal_languages.partial_results import partial_results
 
 
-def by_python(text: str) -> list[int]:
-    """The value of every bracket at its closing bracket, by `eval`; the unknown is zero."""
-    values, opened = [-1] * len(text), []
+def by_python(text: str) -> list[str]:
+    """The value of every bracket at its closing bracket, by `eval`, with the unknown as zero; and the unknown's sign,
+    behind the operands that hold it."""
+    results, opened = [""] * len(text), [0]
     for place, symbol in enumerate(text):
         if symbol == "(":
-            opened.append(place)
+            opened.append(place + 1)
         elif symbol == ")":
-            values[place] = eval(text[opened.pop() : place + 1].replace("x", "0")) % 5
-    return values
+            results[place] = str(eval(text[opened.pop() : place].replace("x", "0")) % 5)
+        elif symbol == "=" or (symbol in "+-*" and text[place - 1] not in "(+-*" and place > 0):
+            operand = text[opened[-1] : place]
+            if "x" in operand:
+                results[place] = "+" if eval(operand.replace("x", "1")) > eval(operand.replace("x", "0")) else "-"
+    return results
 
 
 @pytest.mark.parametrize("name", BRACKETED)
 @pytest.mark.parametrize("length", [3, 4, 9, 24, 41])
-def test_brackets_are_worth_what_python_says(name: str, length: int):
+def test_partial_results_are_what_python_says(name: str, length: int):
     tokenizer, symbols = formal_language_tokenizer(name), TASKS[name].inputs
     ids = test_batch(name, "mlm", seed=1, length=length, count=20)["input_ids"][:, 1 : 1 + length]
     texts = ["".join(tokenizer.convert_ids_to_tokens(row.tolist())) for row in ids]
     inputs = np.array([[symbols.index(symbol) for symbol in text] for text in texts])
-    assert bracket_values(name, inputs).tolist() == [by_python(text) for text in texts]
+    assert partial_results(name, inputs).tolist() == [by_python(text) for text in texts]
 
 
 @pytest.mark.parametrize("layout", ["mlm", "alm"])
 def test_labels_of_partial_results_are_those_of_the_answer_and_of_the_brackets(layout):
-    name, tokenizer = "modular_arithmetic", formal_language_tokenizer("modular_arithmetic")
+    name, tokenizer = "solve_equation", formal_language_tokenizer("solve_equation")
     settings = {"seed": 3, "step": 0, "batch_size": 7, "max_length": 30}
     plain, taught = (fresh_batch(name, layout, **settings, partial_results=taught) for taught in (False, True))
     assert torch.equal(plain["input_ids"], taught["input_ids"])
@@ -51,7 +56,7 @@ def test_labels_of_partial_results_are_those_of_the_answer_and_of_the_brackets(l
     for ids, labels, answers in zip(taught["input_ids"], taught["labels"], answered, strict=True):
         text = "".join(tokenizer.convert_ids_to_tokens(ids.tolist()))
         text = re.sub(r"\[BOS\]", "", text).split("[")[0]
-        shown = [-100 if value < 0 else tokenizer.convert_tokens_to_ids(str(value)) for value in by_python(text)]
+        shown = [tokenizer.convert_tokens_to_ids(result) if result else -100 for result in by_python(text)]
         assert labels[~answers][1 + said_at : 1 + said_at + len(text)].tolist() == shown
 
 
@@ -74,4 +79,4 @@ def test_tasks_without_brackets_are_refused():
 def test_brackets_that_do_not_match_are_refused(text: str, fault: str):
     symbols = TASKS["modular_arithmetic"].inputs
     with pytest.raises(LayoutError, match=fault):
-        bracket_values("modular_arithmetic", np.array([[symbols.index(symbol) for symbol in text]]))
+        partial_results("modular_arithmetic", np.array([[symbols.index(symbol) for symbol in text]]))
