@@ -22,6 +22,7 @@ from .stack_options import LAYERS, SIZES, WIDTHS, check_options
     multi_pop=WIDTHS,
     stack_inner_size=WIDTHS,
     num_stack_loops=SIZES,
+    stack_tolerance=(0, 1),
 )
 class StackGPT2Config(GPT2Config):
     r"""A [`GPT2Config`] with the stack's options; every other argument is GPT-2's.
@@ -43,6 +44,9 @@ class StackGPT2Config(GPT2Config):
         stack_inner_size (`int`, *optional*): of the recurrent values' inner layer; `None`: four times the hidden size.
         num_stack_loops (`int`, *optional*): compute recurrent values by so many passes over all positions at once,
             exact if no longer chain of values leads to a position; `None`: one position after another.
+        stack_tolerance (`float`, *optional*, defaults to 0): with a cache, keep only the large entries of a row of
+            stack attention, so that its error (the sum of absolute differences) stays below this for nearly certain
+            stacks over `max_position_embeddings` positions; 0: keep all. For long texts, see `stack_sparse.py`.
         output_stack_attentions (`bool`, *optional*, defaults to `False`): return the stack attention of every layer.
 
     Raises:
@@ -72,6 +76,7 @@ class StackGPT2Config(GPT2Config):
     stack_values: Literal["hidden", "recurrent"] = "hidden"
     stack_inner_size: int | None = None
     num_stack_loops: int | None = None
+    stack_tolerance: float = 0.0
     output_stack_attentions: bool = False
 
     def validate_architecture(self):

@@ -23,6 +23,7 @@ from .stack_options import LAYERS, SIZES, WIDTHS, check_options
     multi_pop=WIDTHS,
     stack_inner_size=WIDTHS,
     num_stack_loops=SIZES,
+    stack_tolerance=(0, 1),
 )
 class StackRobertaConfig(RobertaConfig):
     r"""A [`RobertaConfig`] with the stack's options; every other argument is RoBERTa's.
@@ -44,6 +45,9 @@ class StackRobertaConfig(RobertaConfig):
         stack_inner_size (`int`, *optional*): of the recurrent values' inner layer; `None`: four times the hidden size.
         num_stack_loops (`int`, *optional*): compute recurrent values by so many passes over all positions at once,
             exact if no longer chain of values leads to a position; `None`: one position after another.
+        stack_tolerance (`float`, *optional*, defaults to 0): with a cache, keep only the large entries of a row of
+            stack attention, so that its error (the sum of absolute differences) stays below this for nearly certain
+            stacks over `max_position_embeddings` positions; 0: keep all. For long texts, see `stack_sparse.py`.
         output_stack_attentions (`bool`, *optional*, defaults to `False`): return the stack attention of every layer.
 
     Raises:
@@ -73,6 +77,7 @@ class StackRobertaConfig(RobertaConfig):
     stack_values: Literal["hidden", "recurrent"] = "hidden"
     stack_inner_size: int | None = None
     num_stack_loops: int | None = None
+    stack_tolerance: float = 0.0
     output_stack_attentions: bool = False
 
     def validate_architecture(self):

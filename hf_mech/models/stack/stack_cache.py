@@ -14,12 +14,18 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import Cache, CacheLayerMixin, DynamicLayer, EncoderDecoderCache, StaticLayer
 
-from .stack_attention import stack_attention, stack_attention_step
+from .stack_attention import read_stack, stack_attention, stack_attention_step
 from .stack_errors import StackCacheError
+from .stack_sparse import SparseRows
 
 Held = Callable[[Tensor, Tensor, Tensor], Tensor]
 """What new positions hold on the stack [batch, new, hidden], from alpha of the position before each of them
 [batch, new, n], what the positions before hold [batch, n, hidden], and the columns of the new ones [new]."""
+
+
+def is_trained(*tensors: Tensor) -> bool:
+    """Whether gradients are to flow into one of them."""
+    return torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
 
 
 class StackState:
@@ -54,7 +60,7 @@ class StackState:
 
     def extend(
         self, actions: Tensor, hidden: Tensor, start: Tensor, length: int | Tensor, held: Held | None = None
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    ) -> tuple[Tensor, Tensor]:
         """Adds new positions after the first `length`.
 
         Args:
@@ -65,25 +71,33 @@ class StackState:
             held: what the new positions hold, if not `hidden`.
 
         Returns:
-            alpha of the new positions [batch, new, n], what the positions that it refers to hold [batch, n, hidden],
-            and what the new ones hold [batch, new, hidden]; n is length + new, or the capacity. The new positions keep
-            their gradient.
+            alpha of the new positions [batch, new, n], and what they read, [batch, new, hidden]: the top of the stack
+            (Eq. 25), or with `held` what they hold themselves. n is length + new, or the capacity. The new positions
+            keep their gradient.
 
         Raises:
             StackCacheError: the stored rows hold several sequences.
         """
+        self._check_one_sequence()
+        what = held or (lambda *_: hidden)
+        if actions.shape[1] > 1 or is_trained(actions, hidden):
+            alpha, values, new = self._add_several(actions, what, start, int(length))
+        elif self.capacity is None:
+            alpha, values, new = self._add_one(actions, what, start, int(length))
+        else:
+            alpha, values, new = self._write_one(actions, what, start, length)
+        return alpha, read_stack(alpha, values) if held is None else new
+
+    def at_once(self, actions: Tensor, hidden: Tensor) -> int:
+        """How many new positions one call of `extend` takes."""
+        return actions.shape[1]
+
+    def _check_one_sequence(self) -> None:
         if self.several:
             raise StackCacheError(
                 "The cache holds rows of several sequences, and new tokens would continue the last one alone. To "
                 "generate, give every sequence a row of its own, with an attention_mask where they are padded."
             )
-        held = held or (lambda *_: hidden)
-        trained = torch.is_grad_enabled() and (actions.requires_grad or hidden.requires_grad)
-        if actions.shape[1] > 1 or trained:
-            return self._add_several(actions, held, start, int(length))
-        if self.capacity is None:
-            return self._add_one(actions, held, start, int(length))
-        return self._write_one(actions, held, start, length)
 
     def _write_one(
         self, actions: Tensor, held: Held, start: Tensor, length: int | Tensor
@@ -144,17 +158,91 @@ class StackState:
         self.length, self.begun = 0, False
 
 
+class SparseStackState(StackState):
+    """The same with rows of few entries, so that its memory grows with the length and not with its square.
+
+    Args:
+        drop: the most mass that a row of alpha may lose.
+    """
+
+    rows: SparseRows
+
+    def __init__(self, drop: float) -> None:
+        super().__init__()
+        self.drop = drop
+
+    def begin(self, alpha: Tensor, values: Tensor, *, several: bool = False) -> None:
+        """As of a dense state; of rows with several sequences, alpha is not stored."""
+        self.length, self.begun, self.several = alpha.shape[1], True, several
+        self.values, self.rows = values.detach(), SparseRows(self.drop, alpha[:, 0])
+        if not several:
+            self._append(alpha.detach())
+
+    def at_once(self, actions: Tensor, hidden: Tensor) -> int:
+        return actions.shape[1] if is_trained(actions, hidden) else 1
+
+    def extend(
+        self, actions: Tensor, hidden: Tensor, start: Tensor, length: int | Tensor, held: Held | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """As of a dense state, and also for the first position; several at once only with a gradient.
+
+        What a row loses is missing in the alpha that is returned.
+        """
+        self._check_one_sequence()
+        if not self.begun:
+            self.begun, self.values, self.rows = True, hidden[:, :0].detach(), SparseRows(self.drop, actions[:, 0])
+        length = int(length)
+        total, past = length + actions.shape[1], self.values[:, :length]
+        places = torch.arange(length, total, device=actions.device)
+        if is_trained(actions, hidden):
+            alpha = stack_attention(actions, start=start, past=self.rows.dense(), validate=False)
+            before, alpha = alpha[:, length - 1 : -1], alpha[:, length:]
+            self._append(alpha.detach())
+        else:
+            before = self.rows.last()[:, None]
+            alpha = self.rows.append(*self.rows.next_row(actions[:, 0], start))[:, None]
+        new = hidden if held is None else held(before, past, places)
+        if total > self.values.shape[1]:
+            self.values = torch.nn.functional.pad(self.values, (0, 0, 0, 2 * total - self.values.shape[1]))
+        self.values[:, length:total] = new.detach()
+        self.length = total
+        if held is not None:
+            return alpha, new
+        if is_trained(actions, hidden):
+            return alpha, read_stack(alpha, torch.cat([past, new], 1))
+        return alpha, self.rows.read(self.values)
+
+    def _append(self, alpha: Tensor) -> None:
+        """The rows of new positions, [batch, new, n]."""
+        first = alpha.shape[2] - alpha.shape[1]
+        for i in range(alpha.shape[1]):
+            self.rows.append(alpha[:, i, : first + i + 1], alpha.new_zeros(len(alpha)))
+
+    def take(self, rows: Tensor) -> None:
+        """Keeps these rows of the batch, in this order; rows may repeat."""
+        if self.begun:
+            self.values = self.values[rows.to(self.values.device)]
+            self.rows.take(rows)
+
+    def crop(self, removed: int) -> None:
+        """Removes the last positions."""
+        self.length -= removed
+        if self.begun:
+            self.rows.crop(self.length)
+            self.begun = self.length > 0
+
+
 class _WithStack:
     """The parts of a cache layer that concern the stack."""
 
     stack: StackState
 
     @classmethod
-    def holding(cls, layer: CacheLayerMixin) -> Any:
-        """The same layer, with a place for a stack."""
+    def holding(cls, layer: CacheLayerMixin, drop: float) -> Any:
+        """The same layer, with a place for a stack; `drop` is the most mass that a row of alpha may lose."""
         made = cls.__new__(cls)
         made.__dict__.update(layer.__dict__)
-        made.stack = StackState(getattr(layer, "max_cache_len", None))
+        made.stack = SparseStackState(drop) if drop else StackState(getattr(layer, "max_cache_len", None))
         return made
 
     def reset(self) -> None:
@@ -177,7 +265,7 @@ class StackDynamicLayer(_WithStack, DynamicLayer):
     def batch_repeat_interleave(self, repeats: int) -> None:
         super().batch_repeat_interleave(repeats)
         if self.stack.begun:
-            self.stack.take(torch.arange(len(self.stack.alpha)).repeat_interleave(repeats))
+            self.stack.take(torch.arange(len(self.stack.values)).repeat_interleave(repeats))
 
     def batch_select_indices(self, indices: Tensor) -> None:
         super().batch_select_indices(indices)
@@ -194,8 +282,10 @@ _HOLDERS: dict[type[CacheLayerMixin], type[_WithStack]] = {
 }
 
 
-def stack_layer(cache: Cache, index: int, new: int) -> Any:
+def stack_layer(cache: Cache, index: int, new: int, drop: float = 0.0) -> Any:
     """The cache layer that holds the stack of layer `index`, after `new` positions were added to its keys.
+
+    With a `drop`, the most mass that a row of alpha may lose, a new stack keeps only the large entries.
 
     Raises:
         StackCacheError: a kind of cache that cannot hold a stack, or a cache filled by a model without a stack.
@@ -217,5 +307,10 @@ def stack_layer(cache: Cache, index: int, new: int) -> Any:
             f"The cache holds keys of {int(layer.get_seq_length())} positions and no stack: {new} of them are new, the "
             "rest came from a model without a stack. Begin with an empty cache."
         )
-    cache.layers[index] = holder.holding(layer)
+    if drop and holder is StackStaticLayer:
+        raise StackCacheError(
+            "A static cache holds whole rows of stack attention, so that stack_tolerance has no use there; set it to "
+            "0, or leave cache_implementation out."
+        )
+    cache.layers[index] = holder.holding(layer, drop)
     return cache.layers[index]

@@ -5,7 +5,7 @@ With `stack_values="recurrent"` the stack holds values of its own, which take th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -14,7 +14,7 @@ from transformers import initialization as init
 from transformers.cache_utils import Cache
 
 from .stack_attention import read_stack, stack_attention
-from .stack_cache import stack_layer
+from .stack_cache import is_trained, stack_layer
 from .stack_operations import stack_attention_from_operations
 from .stack_values import RecurrentValues, links
 
@@ -53,8 +53,7 @@ class StackSubLayer(nn.Module):
     """Eq. 26: adds to every position the hidden state on top of its stack, or its recurrent value.
 
     Args:
-        config: has `hidden_size`, `multi_pop`, `stack_gate` and `stack_values`; for recurrent values also
-            `stack_inner_size` and `num_stack_loops`.
+        config: has `hidden_size` and the stack's options.
         layer_idx: the index of its layer in the cache.
     """
 
@@ -62,6 +61,7 @@ class StackSubLayer(nn.Module):
         super().__init__()
         self.layer_idx = layer_idx
         self.multi_pop = config.multi_pop
+        self.drop = config.stack_tolerance / config.max_position_embeddings  # of a row of alpha, while generating
         self.action = nn.Linear(config.hidden_size, 2 + config.multi_pop)  # W_A and b_A
         self.gate = nn.Parameter(torch.zeros(1)) if config.stack_gate else None
         self.values = None
@@ -75,28 +75,59 @@ class StackSubLayer(nn.Module):
         """[batch, new, hidden] to the same shape. With a cache, call it after the layer's keys have been added."""
         context = context or StackContext()
         actions = self.actions(hidden, context)
-        layer = None if cache is None else stack_layer(cache, self.layer_idx, hidden.shape[1])
-        if layer is not None and layer.stack.begun:
-            start = context.start
-            if start is None:
-                start = torch.zeros(len(hidden), dtype=torch.long, device=hidden.device)
-
-            def held(before: Tensor, past: Tensor, places: Tensor) -> Tensor:
-                return self._held(hidden, actions, context, before, past, places)
-
-            past_length = layer.get_seq_length() - hidden.shape[1]
-            alpha, values, new = layer.stack.extend(actions, hidden, start, past_length, held)
+        layer = None if cache is None else stack_layer(cache, self.layer_idx, hidden.shape[1], self.drop)
+        if layer is not None and (layer.stack.begun or self._begins_small(hidden, actions, context)):
+            alpha, read = self._extend(layer, hidden, actions, context)
         else:
             alpha = self._attention(actions, context)
             places = torch.arange(hidden.shape[1], device=hidden.device)
             before = nn.functional.pad(alpha[:, :-1], (0, 0, 1, 0))
-            values = new = self._held(hidden, actions, context, before, hidden[:, :0], places)
+            values = self._held(hidden, actions, context, before, hidden[:, :0], places)
+            read = read_stack(alpha, values) if self.values is None else values
             if layer is not None:
                 layer.stack.begin(alpha, values, several=context.starts is not None)
         if context.record is not None:
             context.record.append((alpha, actions))
-        read = read_stack(alpha, values) if self.values is None else new
         return hidden + (read if self.gate is None else self.gate * read)
+
+    def _begins_small(self, hidden: Tensor, actions: Tensor, context: StackContext) -> bool:
+        """Whether the first positions, too, are computed without alpha as a whole."""
+        return bool(self.drop) and context.starts is None and not is_trained(actions, hidden)
+
+    def _extend(self, layer: Any, hidden: Tensor, actions: Tensor, context: StackContext) -> tuple[Tensor, Tensor]:
+        """alpha of the new positions after those in the cache [batch, new, n], and what they read [batch, new, hidden].
+
+        alpha is empty if it is not to be recorded and would be large.
+        """
+        new, start = hidden.shape[1], context.start
+        if start is None:
+            start = torch.zeros(len(hidden), dtype=torch.long, device=hidden.device)
+        past_length = layer.get_seq_length() - new
+        width = layer.stack.at_once(actions, hidden)
+        alphas, reads = [], []
+        for first in range(0, new, width):
+            part = slice(first, first + width)
+            own = replace(context, real=None if context.real is None else context.real[:, part])
+
+            def held(
+                before: Tensor, past: Tensor, places: Tensor, part: slice = part, own: StackContext = own
+            ) -> Tensor:
+                return self._held(hidden[:, part], actions[:, part], own, before, past, places)
+
+            alpha, read = layer.stack.extend(
+                actions[:, part],
+                hidden[:, part],
+                start,
+                past_length + first,
+                None if self.values is None else held,
+            )
+            reads.append(read)
+            if width == new or context.record is not None:
+                alphas.append(alpha)
+        if width == new:
+            return alphas[0], reads[0]
+        alphas = [nn.functional.pad(alpha, (0, past_length + new - alpha.shape[2])) for alpha in alphas]
+        return torch.cat(alphas or [actions[..., :0]], 1), torch.cat(reads, 1)
 
     def _held(
         self, hidden: Tensor, actions: Tensor, context: StackContext, before: Tensor, past: Tensor, places: Tensor

@@ -26,17 +26,17 @@ def balance_loss(stack_attentions: Sequence[Tensor], stack_actions: Sequence[Ten
 
     Returns:
         A number from 0 on: the sum over the layers of the probability that the stack is not empty after the text, and
-        of the mean probability that a position of the text pops the empty stack; averaged over the rows.
+        of the expected number of pops of the empty stack; averaged over the rows.
     """
     places = torch.arange(text.shape[1], device=text.device)
     bottom = (text.int().argmax(1) - 1).clamp(min=0)
     last = torch.where(text, places, -1).amax(1)
-    rows, count = torch.arange(len(text), device=text.device), text.sum(1)
+    rows = torch.arange(len(text), device=text.device)
     total = torch.zeros((), device=text.device)
     for alpha, actions in zip(stack_attentions, stack_actions, strict=True):
         empty = alpha.gather(2, bottom[:, None, None].expand(-1, alpha.shape[1], 1))[..., 0]  # [batch, N]
         popped = actions[:, 1:, _POP:-1].sum(-1) * empty[:, :-1] * text[:, 1:]
-        total = total + (1 - empty[rows, last]).mean() + (popped.sum(1) / count).mean()
+        total = total + (1 - empty[rows, last]).mean() + popped.sum(1).mean()
     return total
 
 
