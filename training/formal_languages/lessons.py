@@ -13,7 +13,7 @@ from hf_mech.formal_languages import fresh_batch
 from hf_mech.formal_languages.tokenizer import BOS, MASK, PAD, SEP, SPECIAL_TOKENS
 from hf_mech.models.stack.stack_losses import balance_loss, push_loss
 
-from .settings import Run
+from .settings import STACKS, Run
 
 _BOS, _PAD, _SEP, _MASK = (SPECIAL_TOKENS.index(token) for token in (BOS, PAD, SEP, MASK))
 _LONGER = 4
@@ -22,6 +22,8 @@ _AT_LEAST = 50
 """Steps before it does again."""
 _MEMORY = 0.98
 """Of the running mean of that share."""
+_STRUCTURE = 1_000_000
+"""Added to the seed for the texts without labels."""
 _PUSHES = 5.0
 """The weight of the missing pushes."""
 
@@ -73,6 +75,10 @@ class FreshBatches(Dataset[dict[str, Tensor]]):
             max_length=self.growth.longest,
             partial_results=run.partial_results,
         )
+        if run.model in STACKS and run.stack_texts:
+            structure = {"seed": run.seed + _STRUCTURE, "step": step, "batch_size": run.stack_texts}
+            longest = fresh_batch(run.task, run.layout, max_length=run.max_train_length, **structure)
+            batch["structure"] = longest["input_ids"]
         return without_empty_mask(batch)
 
 
@@ -90,28 +96,45 @@ class Taught(nn.Module):
         super().__init__()
         self.model, self.run, self.growth = model, run, growth
 
-    def forward(self, input_ids: Tensor, labels: Tensor, **batch: Any) -> Any:
-        """The model's output with that loss."""
+    def forward(self, input_ids: Tensor, labels: Tensor, structure: Tensor | None = None, **batch: Any) -> Any:
+        """The model's output with that loss.
+
+        Args:
+            input_ids: [batch, N].
+            labels: [batch, N].
+            structure: texts without labels, for the losses of the stacks, [texts, M]; without them, `input_ids` are.
+            batch: other arguments of the model.
+        """
         run = self.run
-        has_stack = run.model != "vanilla" and bool(run.balance or run.least_push)
-        output = self.model(input_ids=input_ids, output_stack_attentions=has_stack, **batch)
-        logits = output.logits
-        ends = (input_ids == _SEP) | (input_ids == _MASK)
-        text = (ends.cumsum(1) == 0) & (input_ids != _BOS) & (input_ids != _PAD)
-        asked = ~text & (input_ids != _SEP)  # where the answer stands, or where it is to be said
+        has_stack = run.model in STACKS and bool(run.balance or run.least_push)
+        output = self.model(input_ids=input_ids, output_stack_attentions=has_stack and structure is None, **batch)
+        logits, asked = output.logits, ~_text(input_ids) & (input_ids != _SEP)  # where the answer stands or is said
         if run.layout == "alm":
             logits, labels, asked = logits[:, :-1], labels[:, 1:], asked[:, 1:]
         answers = asked & (labels >= 0)
         output.loss = cross_entropy(logits[answers], labels[answers])
         if run.partial_results and bool((between := ~asked & (labels >= 0)).any()):
             output.loss = output.loss + cross_entropy(logits[between], labels[between])
-        if has_stack and run.balance:
-            output.loss = output.loss + run.balance * balance_loss(output.stack_attentions, output.stack_actions, text)
-        if has_stack and run.least_push:
-            output.loss = output.loss + _PUSHES * push_loss(output.stack_actions, text, run.least_push)
+        if has_stack:
+            output.loss = output.loss + self._of_stacks(output, input_ids, structure)
         right = float((logits.argmax(-1) == labels)[answers].float().mean())
         self.growth.see(right, run.max_train_length, run.grow_at)
         return output
+
+    def _of_stacks(self, output: Any, input_ids: Tensor, structure: Tensor | None) -> Tensor:
+        run, ids = self.run, input_ids
+        if structure is not None:
+            ids, output = structure, self.model(input_ids=structure, output_stack_attentions=True)
+        loss = _PUSHES * push_loss(output.stack_actions, _text(ids), run.least_push)
+        if run.balance:
+            loss = loss + run.balance * balance_loss(output.stack_attentions, output.stack_actions, _text(ids))
+        return loss
+
+
+def _text(input_ids: Tensor) -> Tensor:
+    """Where the symbols of the task's input stand, [batch, N]."""
+    ends = (input_ids == _SEP) | (input_ids == _MASK)
+    return (ends.cumsum(1) == 0) & (input_ids != _BOS) & (input_ids != _PAD)
 
 
 def without_empty_mask(batch: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -19,13 +19,12 @@ from .groups import order as order
 from .models import load_model
 from .nesting import accuracy_of_levels
 from .run import RunOutcome
-from .settings import LAYOUTS, PAPERS_TASKS, TEST_LENGTHS, TRANSFORMERS, Run
+from .settings import LAYOUTS, PAPERS_TASKS, STACKS, TEST_LENGTHS, TRANSFORMERS, Run
 from .stack_picture import example_of
 
 DATASET = "hf_mech/formal_languages"
 LONGEST = f"{SCORE}_at_longest"
 """Of the longest texts, where they are longer than those of the score."""
-STACKS = ("stack", "recurrent_stack")
 _OF_TRANSFORMERS = ("dropout", "attention_dropout", "initializer_range")
 _SHOWN = (
     *("steps", "batch_size", "learning_rate", "scheduler", "warmup_steps", *_OF_TRANSFORMERS),

@@ -17,6 +17,7 @@ MODELS = ("stack", "recurrent_stack", "vanilla", "rnn", "stack_rnn")
 TRANSFORMERS = ("stack", "recurrent_stack", "vanilla")
 PAPERS_MODELS = ("stack", "vanilla", "rnn", "stack_rnn")
 """All but `recurrent_stack`, whose stack holds recurrent values."""
+STACKS = ("stack", "recurrent_stack")
 LAYOUTS: tuple[Layout, ...] = ("mlm", "alm")
 ENCODINGS = ("none", "sinusoidal", "relative", "rotary", "alibi")
 """Those of Table 2; `learned`, RoBERTa's own, can be asked for besides."""
@@ -83,6 +84,7 @@ class Run(Settings):
             # Reversed strings and stacks need not end empty, so that pushing is all that can be asked for.
             "balance": _by_task(0.0, 0.0, 1.0, 1.0, other=0.0),
             "least_push": _by_task(0.5, 0.5, 0.15, 0.15, other=0.0),
+            "stack_texts": 16,  # short texts are balanced in too many ways
             "num_hidden_layers": by("model", {"recurrent_stack": 1}, other=5),
             "max_test_length": 500,
         },
@@ -140,6 +142,11 @@ class Run(Settings):
     )
     least_push: float = option(
         "the share of pushes that a loss of the stacks, without labels, asks for", default=0.0, least=0, most=1
+    )
+    stack_texts: int = option(
+        "texts of all training lengths, without labels, for the stacks' losses; 0: the texts of the step",
+        default=0,
+        least=0,
     )
     test_samples: int = option("examples at each test length", least=1)
     max_test_length: int = option(

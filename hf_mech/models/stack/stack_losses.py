@@ -26,7 +26,7 @@ def balance_loss(stack_attentions: Sequence[Tensor], stack_actions: Sequence[Ten
 
     Returns:
         A number from 0 on: the sum over the layers of the probability that the stack is not empty after the text, and
-        of the expected number of pops of the empty stack; averaged over the rows.
+        of the mean probability that a position of the text pops the empty stack; averaged over the rows.
     """
     places = torch.arange(text.shape[1], device=text.device)
     bottom = (text.int().argmax(1) - 1).clamp(min=0)
@@ -36,7 +36,7 @@ def balance_loss(stack_attentions: Sequence[Tensor], stack_actions: Sequence[Ten
     for alpha, actions in zip(stack_attentions, stack_actions, strict=True):
         empty = alpha.gather(2, bottom[:, None, None].expand(-1, alpha.shape[1], 1))[..., 0]  # [batch, N]
         popped = actions[:, 1:, _POP:-1].sum(-1) * empty[:, :-1] * text[:, 1:]
-        total = total + (1 - empty[rows, last]).mean() + popped.sum(1).mean()
+        total = total + (1 - empty[rows, last]).mean() + (popped.sum(1) / text.sum(1)).mean()
     return total
 
 
