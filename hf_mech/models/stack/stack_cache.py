@@ -59,7 +59,13 @@ class StackState:
                 torch._dynamo.mark_static_address(self.values)
 
     def extend(
-        self, actions: Tensor, hidden: Tensor, start: Tensor, length: int | Tensor, held: Held | None = None
+        self,
+        actions: Tensor,
+        hidden: Tensor,
+        start: Tensor,
+        length: int | Tensor,
+        held: Held | None = None,
+        recorded: bool = True,
     ) -> tuple[Tensor, Tensor]:
         """Adds new positions after the first `length`.
 
@@ -69,6 +75,7 @@ class StackState:
             start: the column of position 0 in every row, [batch].
             length: the number of stored positions.
             held: what the new positions hold, if not `hidden`.
+            recorded: whether alpha is asked for; a sparse state returns none otherwise.
 
         Returns:
             alpha of the new positions [batch, new, n], and what they read, [batch, new, hidden]: the top of the stack
@@ -182,7 +189,13 @@ class SparseStackState(StackState):
         return actions.shape[1] if is_trained(actions, hidden) else 1
 
     def extend(
-        self, actions: Tensor, hidden: Tensor, start: Tensor, length: int | Tensor, held: Held | None = None
+        self,
+        actions: Tensor,
+        hidden: Tensor,
+        start: Tensor,
+        length: int | Tensor,
+        held: Held | None = None,
+        recorded: bool = True,
     ) -> tuple[Tensor, Tensor]:
         """As of a dense state, and also for the first position; several at once only with a gradient.
 
@@ -199,8 +212,9 @@ class SparseStackState(StackState):
             before, alpha = alpha[:, length - 1 : -1], alpha[:, length:]
             self._append(alpha.detach())
         else:
-            before = self.rows.last()[:, None]
-            alpha = self.rows.append(*self.rows.next_row(actions[:, 0], start))[:, None]
+            before = actions[..., :0] if held is None else self.rows.last()[:, None]
+            self.rows.step(actions[:, 0], start)
+            alpha = self.rows.last()[:, None] if recorded else actions[..., :0]
         new = hidden if held is None else held(before, past, places)
         if total > self.values.shape[1]:
             self.values = torch.nn.functional.pad(self.values, (0, 0, 0, 2 * total - self.values.shape[1]))
@@ -216,7 +230,7 @@ class SparseStackState(StackState):
         """The rows of new positions, [batch, new, n]."""
         first = alpha.shape[2] - alpha.shape[1]
         for i in range(alpha.shape[1]):
-            self.rows.append(alpha[:, i, : first + i + 1], alpha.new_zeros(len(alpha)))
+            self.rows.append(alpha[:, i, : first + i + 1].clone(), alpha.new_zeros(len(alpha)))
 
     def take(self, rows: Tensor) -> None:
         """Keeps these rows of the batch, in this order; rows may repeat."""

@@ -25,7 +25,7 @@ except ImportError:  # a checkpoint's code must load where numba is missing
 available = njit is not None
 
 
-def _compiled(function):
+def compiled(function):
     """The function compiled by numba, without the interpreter lock; sums may be reordered, for vectorisation."""
     if njit is None:
         return function
@@ -36,7 +36,7 @@ def _compiled(function):
         return njit(function, **options)
 
 
-@_compiled
+@compiled
 def _add_rows(out, rows, index, weight, count, width):
     """out[:width] += sum over c < count of weight[c] rows[index[c], :width]; rows are lower triangular.
 
@@ -49,7 +49,7 @@ def _add_rows(out, rows, index, weight, count, width):
             out[n] += w0 * r0[n] + w1 * r1[n] + w2 * r2[n] + w3 * r3[n]
 
 
-@_compiled
+@compiled
 def _pop(out, q, alpha, i, tiny, index, weight):
     """out = q T for the q of position i - 1: Eq. 22. Weights up to `tiny` are skipped."""
     count = 0
@@ -64,7 +64,7 @@ def _pop(out, q, alpha, i, tiny, index, weight):
     _add_rows(out, alpha, index, weight, count, i)
 
 
-@_compiled
+@compiled
 def _unpop(out, g, alpha, i):
     """out = T g for the g of position i, the transpose of `_pop`."""
     out[0] = g[0]
@@ -84,7 +84,7 @@ def _unpop(out, g, alpha, i):
         j += 1
 
 
-@_compiled
+@compiled
 def _dot(a, b, width):
     total = a.dtype.type(0)
     for n in range(width):
@@ -92,7 +92,7 @@ def _dot(a, b, width):
     return total
 
 
-@_compiled
+@compiled
 def _block(alpha, b, begin, end):
     """alpha[b, begin:end, begin:end] with rows that follow each other in memory: a copy, unless begin is 0."""
     if begin == 0:
@@ -102,7 +102,7 @@ def _block(alpha, b, begin, end):
     return block
 
 
-@_compiled
+@compiled
 def _forward(actions, sequences, past, alpha, tiny, low, high):
     """Fills the rows of the sequences low to high in alpha [batch, N, N]; rows before `past` are given.
 
@@ -139,7 +139,7 @@ def _forward(actions, sequences, past, alpha, tiny, low, high):
             alpha[b, first:end, begin:end] = own[first - begin :]
 
 
-@_compiled
+@compiled
 def _backward(grad_alpha, actions, sequences, past, alpha, tiny, grad_actions, low, high):
     """Fills grad_actions [batch, N - past, 2 + K] for the sequences low to high.
 

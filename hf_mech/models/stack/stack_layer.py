@@ -120,6 +120,7 @@ class StackSubLayer(nn.Module):
                 start,
                 past_length + first,
                 None if self.values is None else held,
+                context.record is not None,
             )
             reads.append(read)
             if width == new or context.record is not None:

@@ -19,6 +19,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from .stack_sparse_cpu import Scratch, available
+
 _FEWEST = 4
 """Entries of a row at first."""
 
@@ -38,10 +40,25 @@ class SparseRows:
 
     def __init__(self, drop: float, like: Tensor) -> None:
         self.drop, self.length = drop, 0
+        self.scratch = Scratch() if available else None
         batch = len(like)
         self.index = like.new_zeros(batch, 1, _FEWEST, dtype=torch.long)
         self.weight = like.new_zeros(batch, 1, _FEWEST)
         self.error = like.new_zeros(batch, 1)
+
+    def step(self, actions: Tensor, start: Tensor) -> None:
+        """Adds the next row, by the compiled kernel where there is one; arguments as below."""
+        if self.scratch is None or actions.device.type != "cpu":
+            self.append(*self.next_row(actions, start))
+            return
+        self._make_room(self.length + 1)
+        while True:
+            tensors = (self.index, self.weight, self.error)
+            needed = self.scratch.next_entries(*tensors, self.length, actions, start, self.drop)
+            if needed <= self.index.shape[2]:
+                break
+            self._resize(self.index.shape[1], needed + needed // 4)
+        self.length += 1
 
     def next_row(self, actions: Tensor, start: Tensor) -> tuple[Tensor, Tensor]:
         """The next row before anything is dropped, by Eq. 20-23 over the kept entries.
@@ -68,12 +85,12 @@ class SparseRows:
                 whole = torch.zeros_like(row).scatter_add_(1, place, mass)
                 mass, place = whole.topk(int((whole > 0).sum(1).amax()), dim=1)
             bottom, below = place == start[:, None], (place - 1).clamp(min=0)
-            lifted = torch.where(bottom, 0, mass)
+            lifted = mass.masked_fill(bottom, 0)
             bound = bound + (lifted * self.error.gather(1, below)).sum(1)
             rows = below[..., None].expand(-1, -1, self.index.shape[2])
             under = (self.weight.gather(1, rows) * lifted[..., None]).flatten(1)
             place = torch.cat([self.index.gather(1, rows).flatten(1), place], 1)
-            mass = torch.cat([under, torch.where(bottom, mass, 0)], 1)
+            mass = torch.cat([under, mass - lifted], 1)
             row.scatter_add_(1, place, actions[:, k, None] * mass)
             error = error + actions[:, k] * bound
         return row, error
@@ -85,25 +102,22 @@ class SparseRows:
             return row
         return row.scatter_add_(1, self.index[:, self.length - 1], self.weight[:, self.length - 1])
 
-    def append(self, row: Tensor, error: Tensor) -> Tensor:
-        """Keeps the largest entries of a row [batch, length + 1], and drops the others.
-
-        Returns:
-            The row with what is kept.
-        """
+    def append(self, row: Tensor, error: Tensor) -> None:
+        """Keeps the largest entries of a row [batch, length + 1], and drops the others; the row is overwritten."""
         kept = min(self.index.shape[2], row.shape[1])
         weight, index = row.topk(kept, dim=1)
-        dropped = row.scatter(1, index, 0).sum(1)
+        dropped = row.scatter_(1, index, 0).sum(1)
         if bool((dropped > self.drop).any()):
+            row.scatter_(1, index, weight)
             tails = row.sort(1).values.cumsum(1)
             needed = row.shape[1] - int((tails <= self.drop).sum(1).min())
-            self._resize(self.index.shape[1], 2 * needed)
-            return self.append(row, error)
+            self._resize(self.index.shape[1], needed + needed // 4)
+            self.append(row, error)
+            return
         self._make_room(self.length + 1)
         self.index[:, self.length, :kept], self.weight[:, self.length, :kept] = index, weight
         self.error[:, self.length] = error + dropped
         self.length += 1
-        return torch.zeros_like(row).scatter_(1, index, weight)
 
     def read(self, values: Tensor) -> Tensor:
         """Eq. 25 for the last row: [batch, N, hidden] to [batch, 1, hidden]."""
