@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 _PUSH, _POP = 0, 1
+_SURPLUS = 5.0
 
 
 def balance_loss(stack_attentions: Sequence[Tensor], stack_actions: Sequence[Tensor], text: Tensor) -> Tensor:
@@ -25,8 +26,10 @@ def balance_loss(stack_attentions: Sequence[Tensor], stack_actions: Sequence[Ten
             first is the empty stack.
 
     Returns:
-        A number from 0 on: the sum over the layers of the probability that the stack is not empty after the text, and
-        of the mean probability that a position of the text pops the empty stack; averaged over the rows.
+        A number from 0 on: the sum over the layers of the probability that the stack is not empty after the text, of the
+        mean probability that a position of the text pops the empty stack, and of five times the difference between the
+        shares of pushes and pops; averaged over the rows. The last says how far the stack is from empty where the first
+        is certain that it is not.
     """
     places = torch.arange(text.shape[1], device=text.device)
     bottom = (text.int().argmax(1) - 1).clamp(min=0)
@@ -36,7 +39,9 @@ def balance_loss(stack_attentions: Sequence[Tensor], stack_actions: Sequence[Ten
     for alpha, actions in zip(stack_attentions, stack_actions, strict=True):
         empty = alpha.gather(2, bottom[:, None, None].expand(-1, alpha.shape[1], 1))[..., 0]  # [batch, N]
         popped = actions[:, 1:, _POP:-1].sum(-1) * empty[:, :-1] * text[:, 1:]
-        total = total + (1 - empty[rows, last]).mean() + (popped.sum(1) / text.sum(1)).mean()
+        pops = actions[..., _POP:-1] @ torch.arange(1.0, actions.shape[-1] - 1, device=text.device).to(actions)
+        surplus = ((actions[..., _PUSH] - pops) * text).sum(1).abs()
+        total = total + (1 - empty[rows, last]).mean() + ((popped.sum(1) + _SURPLUS * surplus) / text.sum(1)).mean()
     return total
 
 
