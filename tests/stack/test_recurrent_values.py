@@ -124,8 +124,8 @@ def test_balanced_brackets_cost_nothing():
 
 
 def test_what_stays_open_and_what_closes_nothing_cost():
-    assert losses([NOTHING, PUSH, PUSH, POP, NOTHING])[0] == 1 + 5 / 4
-    assert losses([NOTHING, POP, PUSH, POP, POP])[0] == 2 / 4 + 5 * 2 / 4
+    assert losses([NOTHING, PUSH, PUSH, POP, NOTHING])[0] == 1 + 2 / 4
+    assert losses([NOTHING, POP, PUSH, POP, POP])[0] == 2 / 4 + 2 * 2 / 4
 
 
 def test_only_the_text_counts():

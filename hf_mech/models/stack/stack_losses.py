@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 _PUSH, _POP = 0, 1
-_SURPLUS = 5.0
+_SURPLUS = 2.0
 
 
 def balance_loss(stack_attentions: Sequence[Tensor], stack_actions: Sequence[Tensor], text: Tensor) -> Tensor:
@@ -27,7 +27,7 @@ def balance_loss(stack_attentions: Sequence[Tensor], stack_actions: Sequence[Ten
 
     Returns:
         A number from 0 on: the sum over the layers of the probability that the stack is not empty after the text, of the
-        mean probability that a position of the text pops the empty stack, and of five times the difference between the
+        mean probability that a position of the text pops the empty stack, and of twice the difference between the
         shares of pushes and pops; averaged over the rows. The last says how far the stack is from empty where the first
         is certain that it is not.
     """
