@@ -26,10 +26,9 @@ def balance_loss(stack_attentions: Sequence[Tensor], stack_actions: Sequence[Ten
             first is the empty stack.
 
     Returns:
-        A number from 0 on: the sum over the layers of the probability that the stack is not empty after the text, of the
-        mean probability that a position of the text pops the empty stack, and of twice the difference between the
-        shares of pushes and pops; averaged over the rows. The last says how far the stack is from empty where the first
-        is certain that it is not.
+        A number from 0 on, summed over the layers and averaged over the rows: the probability that the stack is not
+        empty after the text; the mean probability that a position of the text pops the empty stack; and twice the
+        difference between the shares of pushes and pops, which says how far from empty a stack is that is surely not.
     """
     places = torch.arange(text.shape[1], device=text.device)
     bottom = (text.int().argmax(1) - 1).clamp(min=0)
