@@ -76,8 +76,14 @@ class FreshBatches(Dataset[dict[str, Tensor]]):
             partial_results=run.partial_results,
         )
         if run.model in STACKS and run.stack_texts:
-            structure = {"seed": run.seed + _STRUCTURE, "step": step, "batch_size": run.stack_texts}
-            longest = fresh_batch(run.task, run.layout, max_length=run.max_train_length, **structure)
+            longest = fresh_batch(
+                run.task,
+                run.layout,
+                seed=run.seed + _STRUCTURE,
+                step=step,
+                batch_size=run.stack_texts,
+                max_length=run.max_train_length,
+            )
             batch["structure"] = longest["input_ids"]
         return without_empty_mask(batch)
 
