@@ -10,7 +10,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         "batches": ["fresh_batch", "test_batch"],
         "collator": ["DataCollatorForFormalLanguages"],
         "errors": ["DatasetSettingsError", "FormalLanguageError", "LayoutError", "TaskError"],
-        "partial_results": ["BRACKETED"],
+        "arithmetic.partial_results": ["BRACKETED"],
         "task": ["Dice", "Examples", "Task"],
         "tasks": ["TASKS"],
         "tokenizer": ["formal_language_tokenizer"],
@@ -18,6 +18,7 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
 )
 
 if TYPE_CHECKING:  # the same names, for type checkers and editors
+    from .arithmetic.partial_results import BRACKETED as BRACKETED
     from .batches import fresh_batch as fresh_batch
     from .batches import test_batch as test_batch
     from .collator import DataCollatorForFormalLanguages as DataCollatorForFormalLanguages
@@ -25,7 +26,6 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .errors import FormalLanguageError as FormalLanguageError
     from .errors import LayoutError as LayoutError
     from .errors import TaskError as TaskError
-    from .partial_results import BRACKETED as BRACKETED
     from .task import Dice as Dice
     from .task import Examples as Examples
     from .task import Task as Task

@@ -28,7 +28,7 @@ def fresh_batch(
         step: of the run; every step has its own batch.
         batch_size: examples.
         max_length: the longest input.
-        partial_results: label them, too (see `partial_results.py`).
+        partial_results: label them, too (see `arithmetic/partial_results.py`).
 
     Returns:
         input_ids, attention_mask and labels, [batch_size, width] int64.

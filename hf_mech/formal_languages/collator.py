@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from torch.nn.utils.rnn import pad_sequence
 from transformers.tokenization_utils_tokenizers import PreTrainedTokenizerFast
 
+from hf_mech.formal_languages.arithmetic.partial_results import check_bracketed
 from hf_mech.formal_languages.errors import LayoutError
 from hf_mech.formal_languages.layouts import IGNORED, Layout, check_layout, lay_out
-from hf_mech.formal_languages.partial_results import check_bracketed
 from hf_mech.formal_languages.task import Examples, Task
 from hf_mech.formal_languages.tasks import TASKS
 from hf_mech.formal_languages.tokenizer import vocabulary
@@ -31,7 +31,7 @@ class DataCollatorForFormalLanguages:
     Args:
         tokenizer: from `formal_language_tokenizer`, or one of these saved and loaded; it holds its task.
         layout: `mlm` (`[BOS] x [MASK]...[MASK]`) or `alm` (`[BOS] x [SEP] y`).
-        partial_results: label them, too (see `partial_results.py`); of the tasks in `BRACKETED`.
+        partial_results: label them, too (see `arithmetic/partial_results.py`); of the tasks in `BRACKETED`.
 
     Raises:
         LayoutError: there is no such layout, the tokenizer is not a formal language's, or partial results of a task

@@ -14,8 +14,8 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from hf_mech.formal_languages.arithmetic.partial_results import partial_results as results_of
 from hf_mech.formal_languages.errors import LayoutError
-from hf_mech.formal_languages.partial_results import partial_results as results_of
 from hf_mech.formal_languages.task import Examples
 from hf_mech.formal_languages.tasks import task_named
 from hf_mech.formal_languages.tokenizer import BOS, MASK, SEP, SPECIAL_TOKENS, vocabulary

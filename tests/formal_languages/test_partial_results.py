@@ -15,7 +15,7 @@ from hf_mech.formal_languages import (
     fresh_batch,
     test_batch,
 )
-from hf_mech.formal_languages.partial_results import partial_results
+from hf_mech.formal_languages.arithmetic.partial_results import partial_results
 
 
 def by_python(text: str) -> list[str]:

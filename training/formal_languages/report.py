@@ -46,8 +46,8 @@ def choose(outcomes: Mapping[Path, RunOutcome]) -> Path | None:
     def merit(folder: Path) -> tuple[Any, ...]:
         outcome, run = stacks[folder], stacks[folder].settings
         first = run.model == ("recurrent_stack" if run.is_taught else "stack")
-        as_declared = first and run.encoding == "none" and not run.departures
-        return run.layout == "mlm", as_declared, outcome.trained_length_accuracy, -outcome.losses[-1]
+        as_declared = run.encoding == "none" and not run.departures
+        return run.layout == "mlm", first, as_declared, outcome.trained_length_accuracy, -outcome.losses[-1]
 
     return max(stacks, key=merit, default=None)
 

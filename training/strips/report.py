@@ -19,7 +19,7 @@ from ..engine.card import Card, Checkpoint
 from ..engine.tables import Table
 from .figures import figures_of
 from .run import CellOutcome
-from .settings import DATASET, PAPER, Cell
+from .settings import DATASET, OTHER_DATA, PAPER, Cell
 
 TRAIN, TEST = "train_trace_accuracy", "test_trace_accuracy"
 BEST = "test_trace_accuracy_of_best_training_seed"
@@ -99,9 +99,10 @@ def setting_of(cell: Cell) -> dict[str, Any]:
 
 
 def measure(cell: Cell, metric: str, values: Sequence[float | bool | None]) -> Measurement:
-    """One metric of a cell; the paper's figure stands beside it where the number of heads is the paper's."""
+    """One metric of a cell; the paper's figure stands beside it where heads and training traces are the paper's."""
     setting = setting_of(cell)
-    paper = PAPER.figure(metric, domain=cell.domain, num_train=cell.num_train) if cell.head_factor == 1 else None
+    others = cell.head_factor != 1 or ({*OTHER_DATA} - {"test_negatives"}) & {*cell.departures}
+    paper = None if others else PAPER.figure(metric, domain=cell.domain, num_train=cell.num_train)
     return measurement(DATASET, cell.domain, setting, metric, [float(value or 0) for value in values], paper)
 
 
@@ -187,9 +188,48 @@ def table1(cards: Path) -> Table:
     return table
 
 
+def assumptions_table(cards: Path) -> Table:
+    """What other traces than Table 1's make of the learners: a row a domain, size and departure, the presets beside
+    each other; of several heads a proposition, also how often the true number of propositions is left."""
+    rows: dict[tuple[str, int, str], Kinds] = {}
+    for file in sorted(cards.glob("strips-*/results.json")):
+        for entry in Results.load(file).results:
+            setting = entry.setting
+            departures = dict(setting.get("departures", {}))
+            if departures.keys() <= set(OTHER_DATA) and (departures or setting["head_factor"] != 1):
+                told = departures | ({"head_factor": setting["head_factor"]} if setting["head_factor"] != 1 else {})
+                place = (entry.config or "", setting["num_train"], ", ".join(f"{k} {v}" for k, v in told.items()))
+                kinds = rows.setdefault(place, {}).setdefault(setting["preset"], {})
+                kinds.setdefault(entry.metric, []).append(entry)
+    presets = [name for name in Cell.PRESETS if any(name in cell for cell in rows.values())]
+    found = [f">right number: {name}" for name in presets]
+    table = Table(
+        ["domain", ">traces", "departure", "paper", *presets, *(f">proved: {name}" for name in presets), *found]
+    )
+    for (domain, size, departure), cell in sorted(rows.items()):
+        shown: list[list[str]] = [[], [], []]
+        for name in presets:
+            kinds = cell.get(name, {})
+            shown[0].append(_over_data(kinds[TEST]).shown if kinds else "")
+            proofs = kinds.get("proved_on_instances", [])
+            shown[1].append(f"{sum(sum(m.values) for m in proofs):.0f} of {sum(m.n for m in proofs)}" if kinds else "")
+            shown[2].append(_right_number(kinds))
+        paper = next((m.paper for kinds in cell.values() for m in kinds[TEST] if m.paper), None)
+        table.rows.append([domain, str(size), departure, _spread(paper), *shown[0], *shown[1], *shown[2]])
+    return table
+
+
+def _right_number(kinds: Mapping[str, Sequence[Measurement]]) -> str:
+    """How many seeds ended with as many propositions as are needed; empty where nobody counted."""
+    counted = kinds.get("propositions_found", [])
+    needed = {str(m.setting): m.values[0] for m in kinds.get("propositions_needed", [])}
+    right = sum(count == needed[str(m.setting)] for m in counted for count in m.values)
+    return f"{right} of {sum(m.n for m in counted)}" if counted else ""
+
+
 def results(cards: Path) -> dict[str, str]:
     """The tables of docs/results."""
-    return {"strips-table-1": table1(cards).markdown()}
+    return {"strips-table-1": table1(cards).markdown(), "strips-assumptions": assumptions_table(cards).markdown()}
 
 
 def summary(cards: Path) -> list[list[str]]:

@@ -21,7 +21,7 @@ OPTIONS_OF = {
     "two_part_code": ("sweeps", "restarts", "search_factor", "shortest_only"),
 }
 """Each learner's own options."""
-_OTHER_DATA = ("negative_fraction", "negatives", "test_negatives", "walk_bias", "label_noise")
+OTHER_DATA = ("negative_fraction", "negatives", "test_negatives", "walk_bias", "label_noise")
 """Settings of the data set that are not the paper's if one of them differs from its default."""
 
 
@@ -106,7 +106,7 @@ class Cell(Settings):
         """The arguments of the data set's builder, besides the configuration's name."""
         own = {"seed": self.data_seed} | {name: getattr(self, name) for name in ("num_train", "num_test")}
         usual = {entry.name: entry.default for entry in fields(self)}
-        other = {name: getattr(self, name) for name in _OTHER_DATA}
+        other = {name: getattr(self, name) for name in OTHER_DATA}
         own |= other if any(value != usual[name] for name, value in other.items()) else {}
         files = {"domain_file": self.domain_file, "problem_file": self.problem_file}
         return own | (files if self.domain_file is not None else {})

@@ -12,7 +12,7 @@ from tests.training.cases import CASES
 from tests.training.toy.experiment import Batches
 from training.engine.loop import batches_from
 from training.engine.paper import Paper
-from training.formal_languages.run import FreshBatches
+from training.formal_languages.lessons import FreshBatches, Growth
 from training.formal_languages.settings import Run
 
 ROOT = Path(__file__).parents[3]
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[3]
 @pytest.mark.parametrize("name", ["toy", "formal_languages"])
 def test_batches_of_workers_are_the_same(name: str) -> None:
     run = Run.of("cpu", task="stack_manipulation", layout="alm", model="stack", encoding="none", seed=3)
-    batches = Batches(5) if name == "toy" else FreshBatches(run)
+    batches = Batches(5) if name == "toy" else FreshBatches(run, Growth.of(run))
     state = torch.get_rng_state()
     for alone, beside in zip(batches_from(batches, 2, 5), batches_from(batches, 2, 5, workers=1), strict=True):
         assert all(torch.equal(alone[name], beside[name]) for name in alone)

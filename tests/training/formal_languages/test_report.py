@@ -18,7 +18,7 @@ from tests.training.commands import printed_by
 from tests.training.formal_languages.small import SMALL, outcome_of, run_of
 from training.engine.card import render_blocks
 from training.formal_languages.experiment import EXPERIMENT
-from training.formal_languages.report import card, choose
+from training.formal_languages.report import LONGEST, SCORE, card, choose, table1, taught_table
 from training.formal_languages.run import RunOutcome
 
 SIZES = [part for name, value in SMALL.items() for part in (f"--{name}", str(value))]
@@ -149,3 +149,25 @@ def test_the_table_is_printed(finished: tuple[Path, Path, str]):
     # A model of one layer is not the paper's, and strings of up to 8 symbols are not its task.
     assert not any(figure in printed for figure in ("54.8 ± 0.0", "81.0 ± 0.8", "100.0 ± 0.0"))
     assert any("stack_rnn" in row and "max_train_length 8" in row for row in rows)
+
+
+def test_the_card_and_the_table_of_taught_models(tmp_path: Path):
+    """The recurrent stack goes with the card; no figure of the paper stands beside what was taught more."""
+    folders = ["--output_dir", str(tmp_path / "runs"), "--cards_dir", str(tmp_path / "cards"), "--jobs", "1"]
+    asked = ["--task", "modular_arithmetic", "--preset", "taught", "--seeds", "0", "--max_test_length", "150"]
+    printed_by(EXPERIMENT, *asked, *SIZES, *folders, "--model", "recurrent_stack,stack,vanilla")
+    folder = tmp_path / "cards" / "stack-modular-arithmetic-taught"
+    check_folder(folder)
+    results = Results.load(folder / "results.json").results
+    assert all(entry.paper is None for entry in results)
+    scores = {entry.setting["model"]: entry.mean for entry in results if entry.metric == SCORE}
+    longest = {entry.setting["model"]: entry.mean for entry in results if entry.metric == LONGEST}
+    assert scores.keys() == longest.keys() == {"recurrent_stack", "stack", "vanilla"}
+    (row,) = taught_table(tmp_path / "cards").rows
+    shown = [f"{100 * value:.1f}" for value in (scores["recurrent_stack"], longest["recurrent_stack"], scores["stack"])]
+    assert row[:2] == ["modular_arithmetic", "mlm"]
+    assert [figure.split(" ")[0] for figure in row[2:5]] == shown
+    text = yaml.safe_load((folder / "card.yaml").read_text())
+    assert "recurrent_stack, mlm, encoding none, seed 0" in text["summary"].replace("\n", " ")
+    assert "by the nesting of the expression" in text["summary"]
+    assert not table1(tmp_path / "cards").rows

@@ -15,6 +15,7 @@ from tests.training.strips.conftest import theta_of
 from training.engine import main
 from training.engine.settings import OPTION, names_of
 from training.strips.experiment import EXPERIMENT, StripsOptions
+from training.strips.report import assumptions_table, table1
 from training.strips.run import CellOutcome
 from training.strips.settings import PAPER, Cell
 
@@ -89,6 +90,23 @@ def test_the_table_is_printed(finished: Finished):
     assert len(rows) == 2
     assert "1.000 ± 0.000" in rows[0]
     assert "0.983 ± 0.052" in rows[1]  # the paper's, for 200 traces
+
+
+def test_other_traces_have_a_table_of_their_own(tmp_path: Path):
+    """A row a departure; the paper's figure stands beside other tests, not beside other training."""
+    folders = ["--output_dir", str(tmp_path / "runs"), "--cards_dir", str(tmp_path / "cards"), "--jobs", "1"]
+    asked = ["--domain", "simple", "--sizes", "50", "--preset", "two_part_code", "--num_seeds", "2", *folders]
+    printed_by(EXPERIMENT, *asked, "--negative_fraction", "0")
+    printed_by(EXPERIMENT, *asked, "--test_negatives", "first_inapplicable")
+    printed_by(EXPERIMENT, *asked, "--head_factor", "2")
+    columns, rows = assumptions_table(tmp_path / "cards").columns, assumptions_table(tmp_path / "cards").rows
+    shown = [dict(zip(columns, row, strict=True)) for row in rows]
+    named = {row["departure"]: row for row in shown}
+    assert named.keys() == {"negative_fraction 0.0", "test_negatives first_inapplicable", "head_factor 2.0"}
+    assert [named[name]["paper"] != "" for name in sorted(named)] == [False, False, True]
+    assert all(row[">proved: two_part_code"].endswith(" of 2") for row in shown)
+    assert [name for name in named if named[name][">right number: two_part_code"]] == ["head_factor 2.0"]
+    assert not table1(tmp_path / "cards").rows
 
 
 def test_help_names_every_option(capsys: pytest.CaptureFixture[str]):
