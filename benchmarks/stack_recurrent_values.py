@@ -18,7 +18,7 @@ from harness import arguments, peak_memory, ratios, report, take_turns
 from torch import Tensor
 
 from hf_mech.hub import measurement
-from hf_mech.models.stack.stack_values import Cell, looped_values, recurrent_values, recurrent_values_reference
+from hf_mech.models.stack.stack_values import Cell, Inputs, looped_values, recurrent_values, recurrent_values_reference
 
 BATCH, HIDDEN, INNER, LOOPS = 64, 64, 256, 30
 LENGTHS = (40, 128)
@@ -44,7 +44,7 @@ def step_of(form: str, length: int, device: str) -> Callable[[], list[Tensor]]:
     grad = random(BATCH, length, HIDDEN)
 
     def step() -> list[Tensor]:
-        values = FORMS[form](*given, Cell(*leaves), eps=1e-5)
+        values = FORMS[form](Inputs(*given, given[0][:, :0].detach()), Cell(*leaves))
         gradients = torch.autograd.grad(values, [*given, *leaves], grad)
         if device == "cuda":
             torch.cuda.synchronize()

@@ -29,6 +29,7 @@ from hf_mech.models.stack import (
 )
 from hf_mech.models.stack.stack_values import (
     Cell,
+    Inputs,
     looped_values,
     recurrent_values,
     recurrent_values_reference,
@@ -140,7 +141,7 @@ def values_by(function: Any) -> Any:
     def compute(hidden: Tensor, own: Tensor, runs: Tensor, popped: Tensor, *rest: Tensor) -> Tensor:
         *weights, past, real = rest
         earlier = torch.ones_like(popped).tril(3)  # no position pops itself
-        return function(hidden, own, runs, popped * earlier, Cell(*weights), eps=1e-5, past=past.detach(), real=real)
+        return function(Inputs(hidden, own, runs, popped * earlier, past.detach(), real), Cell(*weights))
 
     return compute
 

@@ -15,7 +15,7 @@ from hf_mech.models.stack import (
     recurrent_values,
     stack_attention_from_operations,
 )
-from hf_mech.models.stack.stack_values import Cell, links
+from hf_mech.models.stack.stack_values import Cell, Inputs, links
 
 from .contract import gpt2, inputs, predicting_tokens
 
@@ -95,7 +95,8 @@ def test_later_chunks_have_their_gradient():
 def test_differentiating_twice_is_refused():
     hidden = torch.randn(1, 3, 4, requires_grad=True)
     cell = Cell(torch.randn(5, 8), torch.randn(4, 5), torch.zeros(4), torch.ones(4), torch.zeros(4))
-    values = recurrent_values(hidden, torch.randn(1, 3, 5), torch.ones(1, 3), torch.zeros(1, 3, 3), cell, eps=1e-5)
+    given = Inputs(hidden, torch.randn(1, 3, 5), torch.ones(1, 3), torch.zeros(1, 3, 3), torch.zeros(1, 0, 4))
+    values = recurrent_values(given, cell)
     (gradient,) = torch.autograd.grad(values.pow(2).sum(), hidden, create_graph=True)
     with pytest.raises(RuntimeError, match="recurrent_values_reference"):
         gradient.sum().backward()
@@ -104,6 +105,12 @@ def test_differentiating_twice_is_refused():
 def test_several_pops_are_refused():
     with pytest.raises(StackError, match="multi_pop must be 1, got 2"):
         gpt2(stack_values="recurrent", multi_pop=2)
+
+
+@pytest.mark.parametrize("option", ["stack_inner_size", "num_stack_loops"])
+def test_options_of_recurrent_values_are_refused_without_them(option: str):
+    with pytest.raises(StackError, match=f"{option}=3 .* stack_values='recurrent'"):
+        gpt2(**{option: 3})
 
 
 # ------------------------------------------------------------------------------------------------------------- losses

@@ -11,8 +11,8 @@ from . import report
 from .run import RunOutcome, train_run
 from .settings import TRANSFORMERS, Run
 
-_OF_TRANSFORMERS = ("multi_pop", "stack_gate", "num_hidden_layers")
-_OF_STACKS = ("multi_pop", "stack_gate")
+_OF_STACKS = ("multi_pop", "stack_gate", "balance", "least_push", "stack_texts")
+_OF_TRANSFORMERS = (*_OF_STACKS, "num_hidden_layers")
 
 
 class FormalLanguagesExperiment(Experiment[Run, RunOutcome]):

@@ -45,7 +45,7 @@ class Growth:
     @classmethod
     def of(cls, run: Run) -> Growth:
         """That of a run which begins."""
-        return cls(run.first_train_length or run.max_train_length)
+        return cls(min(run.first_train_length or run.max_train_length, run.max_train_length))
 
     def become(self, other: Growth) -> None:
         """Takes over another state; the batches and the model hold this object."""
@@ -89,11 +89,11 @@ class FreshBatches(Dataset[dict[str, Tensor]]):
 
 
 class Taught(nn.Module):
-    """A transformer with the loss of all lessons: that of the answer, as large a part for all partial results together,
+    """A model with the loss of all lessons: that of the answer, as large a part for all partial results together,
     and those of its stacks (`balance`, `least_push`).
 
     Args:
-        model: the transformer.
+        model: that is taught.
         run: how it is trained.
         growth: sees the share of right answers of every step.
     """
@@ -113,7 +113,9 @@ class Taught(nn.Module):
         """
         run = self.run
         has_stack = run.model in STACKS and bool(run.balance or run.least_push)
-        output = self.model(input_ids=input_ids, output_stack_attentions=has_stack and structure is None, **batch)
+        if has_stack and structure is None:
+            batch["output_stack_attentions"] = True
+        output = self.model(input_ids=input_ids, **batch)
         logits, asked = output.logits, ~_text(input_ids) & (input_ids != _SEP)  # where the answer stands or is said
         if run.layout == "alm":
             logits, labels, asked = logits[:, :-1], labels[:, 1:], asked[:, 1:]

@@ -20,7 +20,7 @@ def check_options(config: Any) -> None:
     Raises:
         EncodingError: an unknown `position_embedding_type`, or one that does not fit the sizes.
         BosError: `stack_bottom="bos_token"` without a `bos_token_id`.
-        StackError: `hidden_size` cannot be divided among the heads.
+        StackError: `hidden_size` cannot be divided among the heads, or options that contradict each other.
     """
     encoding = config.position_embedding_type
     if encoding not in EMBEDDED + ATTENDED:
@@ -44,6 +44,11 @@ def check_options(config: Any) -> None:
             "Rotary positions need an even size of every head, got "
             f"{config.hidden_size} / {config.num_attention_heads} = {config.hidden_size // config.num_attention_heads}."
         )
+    for name in ("stack_inner_size", "num_stack_loops"):
+        if config.stack_values != "recurrent" and getattr(config, name) is not None:
+            raise StackError(
+                f"{name}={getattr(config, name)} is of recurrent values: set stack_values='recurrent', or leave it out."
+            )
     if config.stack_values == "recurrent" and config.multi_pop != 1:
         raise StackError(
             f"stack_values='recurrent' pops one value a step: multi_pop must be 1, got {config.multi_pop}."

@@ -14,6 +14,17 @@ __all__ = ["Scratch", "available"]
 
 
 @compiled
+def _add(row, place, count, column, share):
+    """Adds a share to a column, which is noted in `place` the first time; returns how many are noted."""
+    if share > 0:
+        if row[column] == 0:
+            place[count] = column
+            count += 1
+        row[column] += share
+    return count
+
+
+@compiled
 def _next(index, weight, error, at, actions, start, drop, chosen, kept, bound, row, place, mass):
     """Writes the entries of row `at` to `chosen` and `kept`, its bound to `bound`; returns how many it needs."""
     most, pops, width = 0, actions.shape[1] - 2, chosen.shape[1]
@@ -21,22 +32,17 @@ def _next(index, weight, error, at, actions, start, drop, chosen, kept, bound, r
         count = 0  # of the columns that have an entry, in `place`
         if start[b] >= at:
             if start[b] == at:
-                place[0], row[at], count = at, 1.0, 1
+                count = _add(row, place, 0, at, 1.0)
             total = 0.0
         else:
             push, noop = actions[b, 0], actions[b, pops + 1]
-            place[0], row[at], count = at, push, 1
+            count = _add(row, place, 0, at, push)
             total = noop * error[b, at - 1]
-            entries = 0  # of the popped state, in `mass` by their columns at the end of `place`
             for e in range(index.shape[2]):
                 if weight[b, at - 1, e] > 0:
                     column = index[b, at - 1, e]
-                    if row[column] == 0:
-                        place[count] = column
-                        count += 1
-                    row[column] += noop * weight[b, at - 1, e]
                     mass[0, column] = weight[b, at - 1, e]
-                    entries += 1
+                    count = _add(row, place, count, column, noop * weight[b, at - 1, e])
             state = error[b, at - 1]
             for k in range(pops):
                 now, then = k % 2, (k + 1) % 2
@@ -56,11 +62,7 @@ def _next(index, weight, error, at, actions, start, drop, chosen, kept, bound, r
                 pop = actions[b, k + 1]
                 total += pop * state
                 for column in range(at):
-                    if mass[then, column] > 0:
-                        if row[column] == 0:
-                            place[count] = column
-                            count += 1
-                        row[column] += pop * mass[then, column]
+                    count = _add(row, place, count, column, pop * mass[then, column])
             for column in range(at):
                 mass[0, column] = 0
                 mass[1, column] = 0

@@ -16,7 +16,7 @@ are exact for the positions that no longer chain of values leads to.
 from __future__ import annotations
 
 import zlib
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -44,11 +44,11 @@ class Cell(NamedTuple):
     scale: Tensor
     shift: Tensor
 
-    def __call__(self, hidden: Tensor, own: Tensor, state: Tensor, eps: float) -> Tensor:
+    def __call__(self, hidden: Tensor, own: Tensor, state: Tensor) -> Tensor:
         """v_i from h_i, W_h h_i + b and [r_i ; p_i], all [..., their size]."""
         inner = (own + nn.functional.linear(state, self.state)).relu()
         update = nn.functional.linear(inner, self.out, self.out_bias)
-        return nn.functional.layer_norm(hidden + update, hidden.shape[-1:], self.scale, self.shift, eps)
+        return nn.functional.layer_norm(hidden + update, hidden.shape[-1:], self.scale, self.shift, _EPS)
 
 
 def links(before: Tensor, pops: Tensor, places: Tensor, start: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -72,51 +72,47 @@ def links(before: Tensor, pops: Tensor, places: Tensor, start: Tensor | None) ->
     return torch.where(begins, 0, 1 - pushed), torch.where(begins, 0, pops)[..., None] * before
 
 
-def recurrent_values_reference(
-    hidden: Tensor,
-    own: Tensor,
-    runs: Tensor,
-    popped: Tensor,
-    cell: Cell,
-    *,
-    eps: float,
-    past: Tensor | None = None,
-    real: Tensor | None = None,
-) -> Tensor:
-    """The equations above one position after the other, with PyTorch's own gradient; arguments as the fast form's."""
-    values = [] if past is None else [*past.unbind(1)]
-    length = len(values)
-    for i in range(hidden.shape[1]):
-        previous = runs[:, i, None] * values[-1] if values else torch.zeros_like(hidden[:, i])
-        top = sum((popped[:, i, n, None] * value for n, value in enumerate(values)), torch.zeros_like(hidden[:, i]))
-        value = cell(hidden[:, i], own[:, i], torch.cat([previous, top], -1), eps)
-        values.append(value if real is None else torch.where(real[:, i, None], value, previous))
-    return torch.stack(values[length:], 1)
+class Inputs(NamedTuple):
+    """What the values of new positions are computed from.
 
-
-def recurrent_values(
-    hidden: Tensor,
-    own: Tensor,
-    runs: Tensor,
-    popped: Tensor,
-    cell: Cell,
-    *,
-    eps: float,
-    past: Tensor | None = None,
-    real: Tensor | None = None,
-) -> Tensor:
-    """The fast form: one position after the other with a backward pass of its own, whose weight gradients are products
-    over all positions at once. Values and gradients equal [`recurrent_values_reference`]'s to rounding.
-
-    Args:
+    Attributes:
         hidden: h, [batch, new, hidden].
         own: W_h h + b, [batch, new, inner].
         runs: the share of the previous value that runs on, [batch, new].
         popped: the share of every earlier value that is popped, [batch, new, N], zero from the own position on.
-        cell: the weights.
-        eps: of the layer norm.
         past: the values of the positions before, [batch, N - new, hidden]; no gradient flows into them.
-        real: False where the running value is held, [batch, new].
+        real: False where the running value is held, [batch, new]; None: nowhere.
+    """
+
+    hidden: Tensor
+    own: Tensor
+    runs: Tensor
+    popped: Tensor
+    past: Tensor
+    real: Tensor | None = None
+
+    def values(self, cell: Cell, previous: Tensor, top: Tensor) -> Tensor:
+        """v of all these positions from the value before each of them, and what they pop."""
+        running = self.runs[..., None] * previous
+        value = cell(self.hidden, self.own, torch.cat([running, top], -1))
+        return value if self.real is None else torch.where(self.real[..., None], value, running)
+
+
+def recurrent_values_reference(inputs: Inputs, cell: Cell) -> Tensor:
+    """The equations above one position after the other, with PyTorch's own gradient: v, [batch, new, hidden]."""
+    hidden, own, runs, popped, past, real = inputs
+    values, nothing = [*past.unbind(1)], torch.zeros_like(hidden[:, 0])
+    for i in range(hidden.shape[1]):
+        running = runs[:, i, None] * (values[-1] if values else nothing)
+        top = sum((popped[:, i, n, None] * value for n, value in enumerate(values)), nothing)
+        value = cell(hidden[:, i], own[:, i], torch.cat([running, top], -1))
+        values.append(value if real is None else torch.where(real[:, i, None], value, running))
+    return torch.stack(values[past.shape[1] :], 1)
+
+
+def recurrent_values(inputs: Inputs, cell: Cell) -> Tensor:
+    """The fast form: one position after the other with a backward pass of its own, whose weight gradients are products
+    over all positions at once. Values and gradients equal [`recurrent_values_reference`]'s to rounding.
 
     Returns:
         v, [batch, new, hidden].
@@ -124,52 +120,29 @@ def recurrent_values(
     Raises:
         RuntimeError: on differentiating twice.
     """
-    return _scan(hidden, own, runs, popped, *cell, past, real, eps)[0]
+    *tensors, past, real = inputs
+    return _scan(*tensors, *cell, past, real, _EPS)[0]
 
 
-def next_value(
-    hidden: Tensor,
-    own: Tensor,
-    runs: Tensor,
-    popped: Tensor,
-    cell: Cell,
-    past: Tensor,
-    places: Tensor,
-    *,
-    eps: float,
-    real: Tensor | None = None,
-) -> Tensor:
-    """v of one position, for generation, in operations that `torch.compile` supports; arguments as above.
+def next_value(inputs: Inputs, cell: Cell, place: Tensor) -> Tensor:
+    """v of one position, for generation, in operations that `torch.compile` supports: [batch, 1, hidden].
 
     Args:
-        past: [batch, N, hidden]; what follows the columns before the position has no say.
-        places: the position's column, [1].
+        inputs: `past` may go on after the position; what stands there has no say.
+        cell: the weights.
+        place: the position's column, [1].
     """
-    previous = runs[..., None] * past.index_select(1, places - 1)
-    value = cell(hidden, own, torch.cat([previous, popped[..., : past.shape[1]] @ past], -1), eps)
-    return value if real is None else torch.where(real[..., None], value, previous)
+    past = inputs.past
+    return inputs.values(cell, past.index_select(1, place - 1), inputs.popped[..., : past.shape[1]] @ past)
 
 
-def looped_values(
-    hidden: Tensor,
-    own: Tensor,
-    runs: Tensor,
-    popped: Tensor,
-    cell: Cell,
-    *,
-    eps: float,
-    loops: int,
-    past: Tensor | None = None,
-    real: Tensor | None = None,
-) -> Tensor:
-    """The same equations `loops` times for all positions at once, from zero values on; arguments as above."""
-    before = hidden[:, :0] if past is None else past
-    values = torch.zeros_like(hidden)
+def looped_values(inputs: Inputs, cell: Cell, loops: int) -> Tensor:
+    """The same equations `loops` times for all positions at once, from zero values on: [batch, new, hidden]."""
+    values, length = torch.zeros_like(inputs.hidden), inputs.past.shape[1]
     for _ in range(loops):
-        everything = torch.cat([before, values], 1)
-        previous = runs[..., None] * pad(everything, (0, 0, 1, 0))[:, before.shape[1] : -1]
-        value = cell(hidden, own, torch.cat([previous, popped @ everything], -1), eps)
-        values = value if real is None else torch.where(real[..., None], value, previous)
+        everything = torch.cat([inputs.past, values], 1)
+        previous = pad(everything, (0, 0, 1, 0))[:, length:-1]
+        values = inputs.values(cell, previous, inputs.popped @ everything)
     return values
 
 
@@ -223,14 +196,13 @@ class RecurrentValues(nn.Module):
             given, runs, popped, past = (tensor.to(exact) for tensor in (hidden, runs, popped, past))
             own = nn.functional.linear(given, self.input_weight.to(exact), self.input_bias.to(exact))
             weights = (self.state_weight, self.output_weight, self.output_bias, self.norm_weight, self.norm_bias)
-            cell = Cell(*(weight.to(exact) for weight in weights))
-            options: dict[str, Any] = {"eps": _EPS, "past": past if past.shape[1] else None, "real": real}
+            cell, inputs = Cell(*(weight.to(exact) for weight in weights)), Inputs(given, own, runs, popped, past, real)
             if len(places) == 1 and past.shape[1]:
-                values = next_value(given, own, runs, popped, cell, past, places, eps=_EPS, real=real)
+                values = next_value(inputs, cell, places)
             elif self.loops is not None:
-                values = looped_values(given, own, runs, popped, cell, loops=self.loops, **options)
+                values = looped_values(inputs, cell, self.loops)
             else:
-                values = recurrent_values(given, own, runs, popped, cell, **options)
+                values = recurrent_values(inputs, cell)
         return values.to(hidden.dtype)
 
 
@@ -243,15 +215,14 @@ def _positions_first(given: Tensor) -> Tensor:
     f"{_NAMESPACE}::scan",
     mutates_args=(),
     schema="(Tensor hidden, Tensor own, Tensor runs, Tensor popped, Tensor state, Tensor out, Tensor out_bias, "
-    "Tensor scale, Tensor shift, Tensor? past, Tensor? real, float eps) -> (Tensor, Tensor, Tensor, Tensor)",
+    "Tensor scale, Tensor shift, Tensor past, Tensor? real, float eps) -> (Tensor, Tensor, Tensor, Tensor)",
 )
 def _scan(hidden, own, runs, popped, state, out, out_bias, scale, shift, past, real, eps):
     """v; and for the backward pass, with the positions first: [r ; p], the inner layer, and the layer norm's input."""
     batch, new, size = hidden.shape
-    length = 0 if past is None else past.shape[1]
+    length = past.shape[1]
     values = hidden.new_empty(batch, length + new, size)
-    if past is not None:
-        values[:, :length] = past
+    values[:, :length] = past
     states = hidden.new_zeros(new, batch, 2 * size)
     inners, sums = (_positions_first(given) for given in (own, hidden))
     weight, back = state.t(), out.t()
@@ -278,13 +249,13 @@ def _(hidden, own, runs, popped, state, out, out_bias, scale, shift, past, real,
     f"{_NAMESPACE}::scan_backward",
     mutates_args=(),
     schema="(Tensor grad, Tensor values, Tensor states, Tensor inners, Tensor sums, Tensor runs, Tensor popped, "
-    "Tensor state, Tensor out, Tensor scale, Tensor? past, Tensor? real, float eps) -> "
+    "Tensor state, Tensor out, Tensor scale, Tensor past, Tensor? real, float eps) -> "
     "(Tensor, Tensor, Tensor, Tensor, Tensor)",
 )
 def _scan_backward(grad, values, states, inners, sums, runs, popped, state, out, scale, past, real, eps):
     """With the positions first, the gradients of the layer norm's input, own, [r ; p] and v; and the norm's output."""
     new, size = values.shape[1:]
-    length = 0 if past is None else past.shape[1]
+    length = past.shape[1]
     later = popped[:, :, length:].transpose(1, 2).contiguous()  # row n: who pops the new position n
     reached = _positions_first(grad)
     through, grad_own, grad_states = (torch.empty_like(given) for given in (sums, inners, states))
@@ -329,7 +300,7 @@ def _differentiate(ctx, grad, *_):
     own_arguments = (values, states, inners, sums, runs, popped, state, out, scale, past, real, ctx.eps)
     through, grad_own, grad_states, reached, normed = _scan_backward(grad, *own_arguments)
     size = values.shape[2]
-    everything = values if past is None else torch.cat([past, values], 1)
+    everything = torch.cat([past, values], 1)
     previous = pad(everything, (0, 0, 1, 0))[:, -values.shape[1] - 1 : -1]
     running, top = grad_states.transpose(0, 1).split(size, -1)
     grad_runs = (running * previous).sum(-1)

@@ -35,6 +35,7 @@ def test_texts_grow_when_they_are_learned():
     for _ in range(500):
         growth.see(1.0, 12, 0.95)
     assert growth.longest == 12
+    assert Growth.of(taught("reverse_string", max_train_length=5)).longest == 5  # first_train_length is 9
     batches = FreshBatches(taught("reverse_string", batch_size=1), growth)
     assert max(batches[step]["input_ids"].shape[1] for step in range(99)) == 1 + 2 * 12
 
@@ -88,7 +89,8 @@ def test_texts_that_grow_are_not_made_ahead(tmp_path: Path):
         train_run(taught("reverse_string"), ahead)
 
 
-def test_a_model_without_stacks_is_taught_the_rest(tmp_path: Path):
-    outcome = train_run(taught("modular_arithmetic", model="vanilla"), job_in(tmp_path, EXPERIMENT))
+@pytest.mark.parametrize("model", ["vanilla", "rnn", "stack_rnn"])
+def test_a_model_without_such_stacks_is_taught_the_rest(model: str, tmp_path: Path):
+    outcome = train_run(taught("modular_arithmetic", model=model), job_in(tmp_path, EXPERIMENT))
     assert outcome is not None
     assert outcome.settings.is_taught
