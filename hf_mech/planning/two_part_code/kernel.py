@@ -71,6 +71,8 @@ class Chain(NamedTuple):
             the first of these says nothing to a walk; only the second speaks to the label 1 (Definition 1).
         cover: how many atoms forbid the action there: preconditions that are false, [N, A].
         free, single: the actions that no atom forbids there, and those that one atom alone does, as bits, [N, words].
+        free_at, single_at: the same by action, positions as bits, [A, words].
+        speaks: the positions where the atom forbids its actions, as bits, [L, words].
         forbidden: how many actions at least one atom forbids there, [N].
     """
 
@@ -83,6 +85,9 @@ class Chain(NamedTuple):
     cover: NDArray[np.int16]
     free: NDArray[np.uint64]
     single: NDArray[np.uint64]
+    free_at: NDArray[np.uint64]
+    single_at: NDArray[np.uint64]
+    speaks: NDArray[np.uint64]
     forbidden: NDArray[np.int64]
 
 
@@ -120,8 +125,14 @@ def uniform(dice: Any) -> float:
 
 
 @_inlined
-def _bit(action: Any) -> Any:
-    return np.uint64(1) << np.uint64(action & 63)
+def _bit(at: Any) -> Any:
+    return np.uint64(1) << np.uint64(at & 63)
+
+
+@_inlined
+def _toggle(bits: Any, row: Any, at: Any) -> Any:
+    """Turns one bit of a row of words."""
+    bits[row, at >> 6] ^= _bit(at)
 
 
 @_inlined
@@ -131,6 +142,12 @@ def _ones(x: Any) -> Any:
     x = (x & np.uint64(0x3333333333333333)) + ((x >> np.uint64(2)) & np.uint64(0x3333333333333333))
     x = (x + (x >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
     return np.int64((x * np.uint64(0x0101010101010101)) >> np.uint64(56))
+
+
+@_inlined
+def _lowest(x: Any) -> Any:
+    """The place of a word's lowest bit that is set."""
+    return _ones((x & (~x + np.uint64(1))) - np.uint64(1))
 
 
 @_inlined
@@ -150,11 +167,14 @@ def _cover(chain: Any, t: Any, action: Any, add: Any) -> None:
     before = chain.cover[t, action]
     now = before + add
     chain.cover[t, action] = now
-    if before <= 1 or now <= 1:
-        at, bit = action >> 6, _bit(action)
-        chain.free[t, at] = chain.free[t, at] | bit if now == 0 else chain.free[t, at] & ~bit
-        chain.single[t, at] = chain.single[t, at] | bit if now == 1 else chain.single[t, at] & ~bit
-    chain.forbidden[t] += int(now > 0) - int(before > 0)
+    fewer = min(before, now)
+    if fewer <= 1:
+        _toggle(chain.single, t, action)
+        _toggle(chain.single_at, action, t)
+    if fewer == 0:
+        _toggle(chain.free, t, action)
+        _toggle(chain.free_at, action, t)
+        chain.forbidden[t] += add
 
 
 @_compiled
@@ -163,6 +183,7 @@ def chain_of(guess: Any, data: Any) -> Any:
     pre, effect, initial, state = guess
     atoms, total = pre.shape
     positions, words = len(data.actions), (total + 63) // 64
+    spans = (positions + 63) // 64
     chain = Chain(
         pre,
         effect,
@@ -173,8 +194,13 @@ def chain_of(guess: Any, data: Any) -> Any:
         np.zeros((positions, total), np.int16),
         np.zeros((positions, words), np.uint64),
         np.zeros((positions, words), np.uint64),
+        np.zeros((total, spans), np.uint64),
+        np.zeros((total, spans), np.uint64),
+        np.zeros((atoms, spans), np.uint64),
         np.zeros(positions, np.int64),
     )
+    for t in range(positions):
+        chain.free_at[:, t >> 6] |= _bit(t)
     for action in range(total):
         chain.free[:, action >> 6] |= _bit(action)
         for atom in range(atoms):
@@ -186,6 +212,7 @@ def chain_of(guess: Any, data: Any) -> Any:
             for t in range(data.starts[trace], data.ends[data.starts[trace]]):
                 chain.unmet[atom, t] = value
                 if _forbids(value, data.labels[t]):
+                    _toggle(chain.speaks, atom, t)
                     for action in range(total):
                         if pre[atom, action]:
                             _cover(chain, t, action, 1)
@@ -216,22 +243,28 @@ def flip_precondition(chain: Any, data: Any, atom: Any, action: Any, write: bool
     Returns:
         The change in the bits of the actions, and in the number of wrong labels.
     """
-    unmet, cover, forbidden = chain.unmet[atom], chain.cover, chain.forbidden
+    speaks, cover, forbidden = chain.speaks[atom], chain.cover, chain.forbidden
     actions, labels, log2 = data.actions, data.labels, data.log2
     total = cover.shape[1]
     add = 1 - 2 * np.int64(chain.pre[atom, action])
-    alone = 0 if add == 1 else 1  # the cover at which this atom decides
+    decides = chain.free_at[action] if add == 1 else chain.single_at[action]  # where no other atom forbids it
     bits, wrong = 0.0, 0
-    for t in range(len(actions)):
-        if _forbids(unmet[t], labels[t]):
-            if cover[t, action] == alone:
-                n = forbidden[t]
-                before = int(cover[t, actions[t]] > 0)
-                now = before + add if actions[t] == action else before
-                bits += log2[_choices(now, n + add, total)] - log2[_choices(before, n, total)]
-                wrong += (now != before) * (1 - 2 * int(now == labels[t]))
-            if write:
-                _cover(chain, t, action, add)
+    for span in range(len(speaks)):
+        left = speaks[span] & decides[span]
+        while left:
+            t = span * 64 + _lowest(left)
+            left &= left - np.uint64(1)
+            n = forbidden[t]
+            before = int(cover[t, actions[t]] > 0)
+            now = before + add if actions[t] == action else before
+            bits += log2[_choices(now, n + add, total)] - log2[_choices(before, n, total)]
+            wrong += (now != before) * (1 - 2 * int(now == labels[t]))
+    if write:
+        for span in range(len(speaks)):
+            left = speaks[span]
+            while left:
+                _cover(chain, span * 64 + _lowest(left), action, add)
+                left &= left - np.uint64(1)
     if write:
         chain.pre[atom, action] = add == 1
         chain.needs[atom, action >> 6] ^= _bit(action)
@@ -278,9 +311,12 @@ def _turn(
                         bits += log2[_choices(now, n + more, total)] - log2[_choices(before, n, total)]
                         wrong += (now != before) * (1 - 2 * int(now == labels[t]))
                     if write:
-                        for action in range(total):
-                            if pre[action]:
-                                _cover(chain, t, action, add)
+                        _toggle(chain.speaks, atom, t)
+                        for k in range(words):
+                            left = needs[k]
+                            while left:
+                                _cover(chain, t, k * 64 + _lowest(left), add)
+                                left &= left - np.uint64(1)
                 if write:
                     unmet[t] = value
             if actions[t] == ender or effect[actions[t]] != NOTHING:
