@@ -1,4 +1,4 @@
-"""The paper's five domains, as PDDL files in `domains/`: a folder has `domain.pddl` and one problem file for each size.
+"""The paper's five domains and some larger ones, as PDDL in `domains/`: a folder has `domain.pddl` and a file a problem.
 
 A problem's name is `<folder>-<file>`, or just `<folder>` if its file is `problem.pddl`; a new file is a new domain.
 """

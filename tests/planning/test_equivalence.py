@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from hf_mech.models.strips.strips_domain import StripsAction, StripsDomain
 from hf_mech.models.strips.strips_errors import DomainError
-from hf_mech.planning.bundled import BUNDLED, load_bundled
+from hf_mech.planning.bundled import load_bundled
 from hf_mech.planning.equivalence import find_distinguishing_trace
 from hf_mech.planning.problem import StripsProblem, reachable_states
+from hf_mech.planning.traces import PAPER_MAX_TRAIN_LENGTH
 from tests.strips.definition_1 import f_m
 from tests.strips.strategies import domains
 
@@ -108,7 +109,7 @@ def test_names_and_order_do_not_matter(domain, random):
     assert find_distinguishing_trace(domain, StripsDomain(tuple(propositions), tuple(actions))).equivalent
 
 
-@pytest.mark.parametrize("name", BUNDLED)
+@pytest.mark.parametrize("name", PAPER_MAX_TRAIN_LENGTH)
 def test_a_bundled_domain_without_one_precondition_is_another(name):
     domain = load_bundled(name).domain
     first = next(a for a in domain.actions if a.pre)

@@ -12,12 +12,13 @@ from transformers import DataCollatorForTokenClassification, Trainer, TrainingAr
 from hf_mech.models.strips import StripsTransformer, StripsTransformerConfig, strips_tokenizer
 from hf_mech.models.strips.strips_domain import StripsAction, StripsDomain
 from hf_mech.models.strips.strips_errors import DomainError, TraceError
-from hf_mech.planning.bundled import BUNDLED, load_bundled
+from hf_mech.planning.bundled import load_bundled
 from hf_mech.planning.equivalence import find_distinguishing_trace
 from hf_mech.planning.matching import match_propositions
 from hf_mech.planning.planner import GoalError, plan
 from hf_mech.planning.problem import reachable_states, state_after
 from hf_mech.planning.reduce import SearchBoundError
+from hf_mech.planning.traces import PAPER_MAX_TRAIN_LENGTH
 from tests.strips.strategies import domains, traces
 
 SIMPLE = load_bundled("simple").domain
@@ -140,7 +141,7 @@ def test_wrong_requests_say_what_is_possible():
 # ---------------------------------------------------------------------------------------------------------- matching
 
 
-@pytest.mark.parametrize("name", BUNDLED)
+@pytest.mark.parametrize("name", PAPER_MAX_TRAIN_LENGTH)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_renamed_and_shuffled_propositions_are_found(name, seed):
     problem = load_bundled(name)

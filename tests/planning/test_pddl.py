@@ -21,6 +21,7 @@ from hf_mech.planning.pddl import (
     write_pddl,
 )
 from hf_mech.planning.problem import StripsProblem, reachable_states
+from hf_mech.planning.traces import PAPER_MAX_TRAIN_LENGTH
 from tests.strips.strategies import domains
 
 DOMAIN = """(define (domain d)
@@ -49,9 +50,14 @@ def read(text, **kwargs):
         ("blocksworld-3b", 16, 18, 22),
         ("ferry-1c", 6, 6, 6),
         ("ferry-2c", 9, 10, 16),
+        ("gripper-3b", 16, 26, 88),
+        ("gripper-8b", 36, 66, 11_776),
+        ("logistics-2p", 20, 30, 392),
+        ("logistics-4p", 34, 54, 19_208),
+        ("sokoban-4x4", 48, 80, 240),
     ],
 )
-def test_bundled_domains_have_the_paper_s_size(name, propositions, actions, states):
+def test_bundled_domains_have_their_size(name, propositions, actions, states):
     problem = load_bundled(name)
     assert (len(problem.domain.propositions), len(problem.domain.actions)) == (propositions, actions)
     assert len(reachable_states(problem)) == states
@@ -59,7 +65,8 @@ def test_bundled_domains_have_the_paper_s_size(name, propositions, actions, stat
 
 
 def test_bundled_names():
-    assert set(BUNDLED) == {"simple", "blocksworld-2b", "blocksworld-3b", "ferry-1c", "ferry-2c"}
+    larger = {"gripper-3b", "gripper-8b", "logistics-2p", "logistics-4p", "sokoban-4x4"}
+    assert {*BUNDLED} == {*PAPER_MAX_TRAIN_LENGTH} | larger
     with pytest.raises(StripsError, match="blocksworld-2b"):
         load_bundled("blocksworld-9b")
 
@@ -88,7 +95,7 @@ def test_simple_is_figure_1():
 # ------------------------------------------------------------------------------------------------------- round trips
 
 
-@pytest.mark.parametrize("name", BUNDLED)
+@pytest.mark.parametrize("name", PAPER_MAX_TRAIN_LENGTH)
 def test_bundled_problems_survive_writing(name):
     problem = load_bundled(name)
     assert read_pddl(*write_pddl(problem)) == problem

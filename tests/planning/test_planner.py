@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 
 from hf_mech.models.strips.strips_errors import DomainError
 from hf_mech.planning import planner
-from hf_mech.planning.bundled import BUNDLED, load_bundled
+from hf_mech.planning.bundled import load_bundled
 from hf_mech.planning.planner import PlannerError, plan
 from hf_mech.planning.problem import StripsProblem, reachable_states
+from hf_mech.planning.traces import PAPER_MAX_TRAIN_LENGTH
 from tests.strips.strategies import domains
 
 
@@ -20,7 +21,7 @@ def reaches(domain, trace, initial, goal):
     return domain.mask(goal) & ~state == 0
 
 
-@pytest.mark.parametrize("name", BUNDLED)
+@pytest.mark.parametrize("name", PAPER_MAX_TRAIN_LENGTH)
 def test_bundled_problems_are_solved(name):
     problem = load_bundled(name)
     found = plan(problem.domain, problem.initial, problem.goal)

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 
 from hf_mech.models.strips.strips_domain import StripsAction, StripsDomain
-from hf_mech.planning.bundled import BUNDLED, load_bundled
+from hf_mech.planning.bundled import load_bundled
 from hf_mech.planning.equivalence import find_distinguishing_trace
 from hf_mech.planning.reduce import SearchBoundError, known_false_states, reduce_propositions
+from hf_mech.planning.traces import PAPER_MAX_TRAIN_LENGTH
 from tests.strips.strategies import domains
 
 
@@ -41,7 +42,7 @@ def test_the_traces_stay_and_no_single_step_is_left(domain):
     assert reduce_propositions(reduced) == reduced
 
 
-@pytest.mark.parametrize("name", BUNDLED)
+@pytest.mark.parametrize("name", PAPER_MAX_TRAIN_LENGTH)
 def test_bundled_domains_are_minimal_already(name):
     domain = load_bundled(name).domain
     assert reduce_propositions(domain) == domain

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from hf_mech.models.strips.strips_domain import StripsAction, StripsDomain
-from hf_mech.planning.bundled import BUNDLED, load_bundled
+from hf_mech.planning.bundled import load_bundled
 from hf_mech.planning.problem import StripsProblem, reachable_states
 from hf_mech.planning.traces import (
     PAPER_MAX_TRAIN_LENGTH,
@@ -36,7 +36,7 @@ def negative_by_definition_1(domain: StripsDomain, trace) -> bool:
 # ------------------------------------------------------------------------------------------------- what is generated
 
 
-@pytest.mark.parametrize("name", BUNDLED)
+@pytest.mark.parametrize("name", PAPER_MAX_TRAIN_LENGTH)
 def test_labels_follow_definition_1(name):
     problem = load_bundled(name)
     splits = generate_traces(problem, settings_for(name, num_train=200, num_test=100))
@@ -46,7 +46,7 @@ def test_labels_follow_definition_1(name):
         assert trace.valid == (not negative_by_definition_1(problem.domain, trace.actions))
 
 
-@pytest.mark.parametrize("name", BUNDLED)
+@pytest.mark.parametrize("name", PAPER_MAX_TRAIN_LENGTH)
 def test_walks_start_in_four_different_reachable_states(name):
     problem = load_bundled(name)
     splits = generate_traces(problem, settings_for(name))
@@ -59,7 +59,7 @@ def test_walks_start_in_four_different_reachable_states(name):
             assert any(problem.domain.is_applicable(walk, problem.domain.unmask(s)) for s in initial)
 
 
-@pytest.mark.parametrize("name", BUNDLED)
+@pytest.mark.parametrize("name", PAPER_MAX_TRAIN_LENGTH)
 def test_counts_lengths_and_uniqueness_are_the_papers(name):
     longest = PAPER_MAX_TRAIN_LENGTH[name]
     splits = generate_traces(load_bundled(name), settings_for(name, num_test=10_000))

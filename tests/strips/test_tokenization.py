@@ -13,10 +13,11 @@ from hf_mech.models.strips.configuration_strips import StripsTransformerConfig
 from hf_mech.models.strips.modeling_strips import StripsTransformer
 from hf_mech.models.strips.strips_errors import TraceError
 from hf_mech.models.strips.tokenization_strips import strips_tokenizer
-from hf_mech.planning.bundled import BUNDLED, load_bundled
+from hf_mech.planning.bundled import load_bundled
+from hf_mech.planning.traces import PAPER_MAX_TRAIN_LENGTH
 
 
-@pytest.mark.parametrize("name", BUNDLED)
+@pytest.mark.parametrize("name", PAPER_MAX_TRAIN_LENGTH)
 def test_ids_are_the_actions_indices(name: str):
     actions = load_bundled(name).domain.action_names
     tokenizer = strips_tokenizer(actions)

@@ -15,7 +15,8 @@ from rich.console import Console
 
 from hf_mech.models.strips.strips_attention import strips_attention_reference
 from hf_mech.models.strips.strips_domain import StripsAction, StripsDomain
-from hf_mech.planning.bundled import BUNDLED, load_bundled
+from hf_mech.planning.bundled import load_bundled
+from hf_mech.planning.traces import PAPER_MAX_TRAIN_LENGTH
 from hf_mech.viz.strips_curves import Point, curves_figure
 from hf_mech.viz.strips_domains import compare, domains_figure, domains_text, rename_like
 from hf_mech.viz.strips_heads import attention_arrays, attention_figure
@@ -63,7 +64,7 @@ def statuses(learned: StripsDomain, hidden: StripsDomain) -> set[str]:
 # ------------------------------------------------------------------------------------------------ Figure 2: domains
 
 
-@pytest.mark.parametrize("name", BUNDLED)
+@pytest.mark.parametrize("name", PAPER_MAX_TRAIN_LENGTH)
 def test_the_names_of_a_shuffled_domain_are_found_again(name: str):
     hidden = load_bundled(name).domain
     for seed in range(3):

@@ -11,6 +11,7 @@ from datasets import load_dataset_builder
 
 from hf_mech.hub import Measurement, PaperFigure, Results, measurement
 from hf_mech.models.strips import StripsDomain, StripsTransformer, strips_tokenizer
+from hf_mech.planning.bundled import BUNDLED, load_bundled
 from hf_mech.planning.equivalence import Equivalence, find_distinguishing_trace
 from hf_mech.planning.pddl import write_pddl
 from hf_mech.planning.problem import StripsProblem, reachable_states
@@ -23,6 +24,7 @@ from .settings import DATASET, OTHER_DATA, PAPER, Cell
 
 TRAIN, TEST = "train_trace_accuracy", "test_trace_accuracy"
 BEST = "test_trace_accuracy_of_best_training_seed"
+_PAPERS = PAPER.values("domain")
 _SHOWN = ("num_train", "head_factor", "data_seed", "preset")
 _PROOF = {True: "**proved it equal** to", False: "proved it different from", None: "could not decide it against"}
 
@@ -160,7 +162,7 @@ def table(outcomes: Sequence[CellOutcome]) -> Table:
 
 def table1(cards: Path) -> Table:
     """Table 1 from the cards: a row a cell, the presets beside the paper."""
-    cells = list(cells_of(cards))
+    cells = list(cells_of(cards, of_paper=True))
     presets = [name for name in Cell.PRESETS if any(name in cell for _, cell in cells)]
     table = Table(["domain", ">traces", "paper", *presets, *(f">proved: {name}" for name in presets)])
     short: dict[str, list[str]] = {name: [] for name in presets}
@@ -185,6 +187,29 @@ def table1(cards: Path) -> Table:
             f"`{name}`: {done - len(missed)} of {done} cells at or above the paper's mean"
             + (f"; below: {', '.join(missed)}." if missed else ".")
         )
+    return table
+
+
+def larger_table(cards: Path) -> Table:
+    """Domains that the paper does not have: a row a domain and size; accuracy, proofs and time of the presets."""
+    cells = list(cells_of(cards, of_paper=False))
+    presets = [name for name in Cell.PRESETS if any(name in cell for _, cell in cells)]
+    columns = [(f">{name}", f">proved: {name}", f">seconds a seed: {name}") for name in presets]
+    table = Table(["domain", ">actions", ">propositions", ">traces", *(name for own in columns for name in own)])
+    for (domain, size), cell in cells:
+        hidden = load_bundled(domain).domain if domain in BUNDLED else None
+        shown = []
+        for name in presets:
+            kinds = cell.get(name, {})
+            times = [m.mean / kinds[TEST][0].n for m in kinds.get("seconds", [])]
+            proofs = kinds.get("proved_on_instances", [])
+            shown += [
+                _over_data(kinds[TEST]).shown if kinds else "",
+                f"{sum(sum(m.values) for m in proofs):.0f} of {sum(m.n for m in proofs)}" if kinds else "",
+                f"{sum(times) / len(times):,.1f}" if times else "",
+            ]
+        counts = (len(hidden.actions), len(hidden.propositions)) if hidden else ("", "")
+        table.rows.append([domain, *map(str, counts), str(size), *shown])
     return table
 
 
@@ -229,12 +254,16 @@ def _right_number(kinds: Mapping[str, Sequence[Measurement]]) -> str:
 
 def results(cards: Path) -> dict[str, str]:
     """The tables of docs/results."""
-    return {"strips-table-1": table1(cards).markdown(), "strips-assumptions": assumptions_table(cards).markdown()}
+    return {
+        "strips-table-1": table1(cards).markdown(),
+        "strips-assumptions": assumptions_table(cards).markdown(),
+        "strips-larger": larger_table(cards).markdown(),
+    }
 
 
 def summary(cards: Path) -> list[list[str]]:
     """A row for each preset: the largest cells of all domains."""
-    largest = {domain: cell for (domain, _), cell in cells_of(cards)}
+    largest = {domain: cell for (domain, _), cell in cells_of(cards, of_paper=True)}
     rows = []
     for name in Cell.PRESETS:
         cells = [cell[name] for cell in largest.values() if name in cell]
@@ -262,13 +291,14 @@ Kinds = dict[str, dict[str, list[Measurement]]]
 """A cell's figures by preset and metric, one a data seed."""
 
 
-def cells_of(cards: Path) -> Iterable[tuple[tuple[str, int], Kinds]]:
-    """The cells of Table 1 that the cards hold, domain by domain; heads are as many as propositions."""
+def cells_of(cards: Path, of_paper: bool) -> Iterable[tuple[tuple[str, int], Kinds]]:
+    """The cells that the cards hold of Table 1's domains, or of others, domain by domain; heads are as many as
+    propositions."""
     for file in sorted(cards.glob("strips-*/results.json")):
         cells: dict[tuple[str, int], Kinds] = {}
         for entry in Results.load(file).results:
             setting = entry.setting
-            if setting["head_factor"] != 1 or "departures" in setting:
+            if setting["head_factor"] != 1 or "departures" in setting or (entry.config in _PAPERS) != of_paper:
                 continue
             kinds = cells.setdefault((entry.config or "", setting["num_train"]), {})
             kinds.setdefault(setting["preset"], {}).setdefault(entry.metric, []).append(entry)

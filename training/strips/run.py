@@ -19,11 +19,11 @@ from hf_mech.planning.reduce import SearchBoundError, reduce_propositions
 
 from ..engine import Job, Outcome
 from ..engine.settings import parse_seeds
-from . import gradient, two_part_code
+from . import gradient, locm, two_part_code
 from .fit import Fit, trace_accuracy
 from .settings import DATASET, Cell
 
-LEARNERS = {"gradient": gradient.fit, "two_part_code": two_part_code.fit}
+LEARNERS = {"gradient": gradient.fit, "two_part_code": two_part_code.fit, "locm": locm.fit}
 _ORDER_SEED = 67_280_421_310_721
 """Of the order of the training traces: torch's own default, whatever this process has seeded."""
 

@@ -19,6 +19,7 @@ ALL_SEEDS = "0..9"
 OPTIONS_OF = {
     "gradient": ("max_steps", "eval_steps", "patience", "redraw_after", "beta2", "learning_rate", "batch_size"),
     "two_part_code": ("sweeps", "restarts", "search_factor", "shortest_only"),
+    "locm": (),
 }
 """Each learner's own options."""
 OTHER_DATA = ("negative_fraction", "negatives", "test_negatives", "walk_bias", "label_noise")
@@ -33,6 +34,7 @@ class Cell(Settings):
         "paper": {},
         "redraw": {"redraw_after": 5_000, "beta2": 0.99},
         "two_part_code": {"learner": "two_part_code"},
+        "locm": {"learner": "locm"},
     }
 
     domain: str = axis("configurations of hf_mech/strips_traces", (*BUNDLED, "pddl"), all=PAPER.values("domain"))
@@ -43,7 +45,8 @@ class Cell(Settings):
     data_seed: int = axis("seeds of the traces and their initial states", default=[0], least=0)
     seeds: str = fixed("the seeds, trained at once", default=ALL_SEEDS)
     learner: str = option(
-        "gradient: descent, as in the paper; two_part_code: the domain with the shortest code, by annealing",
+        "gradient: descent, as in the paper; two_part_code: the domain with the shortest code, by annealing; locm: a "
+        "peer, which sees the actions' objects and no labels",
         known=OPTIONS_OF,
         default="gradient",
     )

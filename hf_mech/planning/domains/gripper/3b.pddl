@@ -1,0 +1,5 @@
+(define (problem gripper-3b)
+  (:domain gripper)
+  (:objects a b - room b1 b2 b3 - ball left right - gripper)
+  (:init (at-robot a) (free left) (free right) (at b1 a) (at b2 a) (at b3 a))
+  (:goal (and (at b1 b) (at b2 b) (at b3 b))))

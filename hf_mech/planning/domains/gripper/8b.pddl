@@ -1,0 +1,5 @@
+(define (problem gripper-8b)
+  (:domain gripper)
+  (:objects a b - room b1 b2 b3 b4 b5 b6 b7 b8 - ball left right - gripper)
+  (:init (at-robot a) (free left) (free right) (at b1 a) (at b2 a) (at b3 a) (at b4 a) (at b5 a) (at b6 a) (at b7 a) (at b8 a))
+  (:goal (and (at b1 b) (at b2 b) (at b3 b) (at b4 b) (at b5 b) (at b6 b) (at b7 b) (at b8 b))))
