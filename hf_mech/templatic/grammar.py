@@ -11,7 +11,7 @@ from hf_mech.random_numbers import Draws
 from hf_mech.templatic.errors import TaskError
 from hf_mech.templatic.tasks import Split, Task, split_named, task_named
 from hf_mech.templatic.template import END, Field, Prompt, Template, Values
-from hf_mech.templatic.words import DELIMITER_SYMBOLS, words
+from hf_mech.templatic.words import DELIMITER_SYMBOLS
 
 ECHO_EVERY = 40  # every 40th training prompt is an echo prompt; the paper gives no number
 DELIMITER_LENGTHS = (1, 2)  # symbols in a delimiter, equally likely: the lengths in (10) and in Sec. 4.2.1
@@ -161,10 +161,10 @@ def _prompt(task: Task, split: Split, seed: int, index: int) -> Prompt:
     """Constituents of examples and cue share no symbol. App. D requires this only of the cue."""
     draws = Draws(f"{task.name}/{split.name}/{seed}/{index}")
     echo = is_echo(split, index)
-    template = _ECHO if echo else sample_template(draws, split.counts)
-    choices = (1,) if echo else split.lengths
+    template = _ECHO if echo else sample_template(draws, task.counts(split))
+    choices = (1,) if echo else task.lengths(split)
     lengths = [choices[draws.below(len(choices))] for _ in range((task.shots + 1) * template.count)]
-    vocabulary = words(task.vocabulary, held_out=echo or split.held_out)
+    vocabulary = task.words(held_out=echo or split.held_out)
     size = len(vocabulary)
     allowed = _SPLIT_BUCKETS.get(split.name, range(BUCKETS))
     while True:

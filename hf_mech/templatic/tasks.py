@@ -12,25 +12,42 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hf_mech.templatic.errors import TaskError
+from hf_mech.templatic.words import words
 
 TRAINED = (1, 2, 4)  # numbers of constituents, and of symbols in a constituent, in the train split
 
 
 @dataclass(frozen=True)
 class Task:
-    """One task of Table 1.
+    """One task: those of Table 1, and a reduced one.
 
     Args:
-        name: as in Table 1.
+        name: as in Table 1, or `1_shot_small`.
         shots: k, the examples before the cue.
         vocabulary: `rlw`, random two-letter words, or `eng`, English words.
         train: the number of training prompts, including echo prompts.
+        trained: the numbers of constituents, and of symbols in a constituent, in the train split.
+        num_words: only the first words of the vocabulary; None: all.
     """
 
     name: str
     shots: int
     vocabulary: Literal["rlw", "eng"] = "rlw"
     train: int = 280_000
+    trained: tuple[int, ...] = TRAINED
+    num_words: int | None = None
+
+    def counts(self, split: Split) -> tuple[int, ...]:
+        """The possible numbers of constituents in a template, equally likely."""
+        return split.counts or self.trained
+
+    def lengths(self, split: Split) -> tuple[int, ...]:
+        """The possible numbers of symbols in a constituent, equally likely."""
+        return split.lengths or self.trained
+
+    def words(self, held_out: bool) -> tuple[str, ...]:
+        """The words of constituents, see `words`."""
+        return words(self.vocabulary, held_out)[: self.num_words]
 
     def size(self, split: str) -> int:
         """The number of prompts of a split. Raises TaskError: there is no such split."""
@@ -44,15 +61,15 @@ class Split:
     Args:
         name: as in Table 1.
         size: the number of prompts; for `train`, see `Task.train`.
-        counts: the possible numbers of constituents in a template, equally likely.
-        lengths: the possible numbers of symbols in a constituent, equally likely.
+        counts: the possible numbers of constituents in a template, equally likely; None: those trained.
+        lengths: the possible numbers of symbols in a constituent, equally likely; None: those trained.
         held_out: whether the words are the held-out ones; in training only echo prompts use them.
     """
 
     name: str
     size: int
-    counts: tuple[int, ...] = TRAINED
-    lengths: tuple[int, ...] = TRAINED
+    counts: tuple[int, ...] | None = None
+    lengths: tuple[int, ...] | None = None
     held_out: bool = False
 
     @property
@@ -75,6 +92,8 @@ TASKS: Mapping[str, Task] = {
         Task("10_shot_rlw", 10),
         Task("1_shot_eng", 1, "eng"),
         Task("1_shot_rlw_10x", 1, train=2_800_000),
+        # Not in the paper: small enough for a small model to learn on one core.
+        Task("1_shot_small", 1, trained=(1, 2), num_words=64),
     )
 }
 

@@ -68,7 +68,7 @@ class Run(Settings):
             "test_samples": 32,
         },
         "taught": {  # not the paper's: more than the answer is taught, and short texts first
-            "steps": _by_task(3_000, 3_000, 12_000, 16_000, other=8_000),
+            "steps": _by_task(3_000, 3_000, 12_000, 32_000, other=8_000),
             "batch_size": 64,
             "scheduler": _by_task("linear", "linear", "linear", "cosine", other="linear"),
             "restart_after": 0,
