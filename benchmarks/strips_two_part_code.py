@@ -2,9 +2,10 @@
 
     python benchmarks/strips_two_part_code.py
 
-Traces of the bundled domains, one chain at three quarters of a short schedule, one thread. Sides: sweeps of `kernel.anneal`,
-which weigh and make moves (`incremental`); the compiled count of all bits from the guess (`anew`); the formula position
-by position in Python (`reference`). Seconds are those of a move. Peak memory is that of a search with one chain, in MB.
+Traces of the bundled domains, one chain at three quarters of a short schedule, one thread. Sides: sweeps of
+`kernel.anneal`, which weigh and make moves (`incremental`); the compiled count of all bits from the guess (`anew`); the
+formula, position by position, in Python (`reference`). Seconds are those of a move. Peak memory is that of a one-chain
+search, in MB.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The paper's five domains and some larger ones, as PDDL in `domains/`: a folder has `domain.pddl` and a file a problem.
+"""The paper's five domains and larger ones, as PDDL in `domains/`: a folder has `domain.pddl` and a file a problem.
 
 A problem's name is `<folder>-<file>`, or just `<folder>` if its file is `problem.pddl`; a new file is a new domain.
 """

@@ -14,7 +14,7 @@ from typing import Literal
 from hf_mech.templatic.errors import TaskError
 from hf_mech.templatic.words import words
 
-TRAINED = (1, 2, 4)  # numbers of constituents, and of symbols in a constituent, in the train split
+TRAINED = (1, 2, 4)  # numbers of constituents, and of symbols in a constituent, in Table 1's train splits
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,11 @@ class Task:
 
     def counts(self, split: Split) -> tuple[int, ...]:
         """The possible numbers of constituents in a template, equally likely."""
-        return split.counts or self.trained
+        return self.trained if split.counts == TRAINED else split.counts
 
     def lengths(self, split: Split) -> tuple[int, ...]:
         """The possible numbers of symbols in a constituent, equally likely."""
-        return split.lengths or self.trained
+        return self.trained if split.lengths == TRAINED else split.lengths
 
     def words(self, held_out: bool) -> tuple[str, ...]:
         """The words of constituents, see `words`."""
@@ -61,15 +61,15 @@ class Split:
     Args:
         name: as in Table 1.
         size: the number of prompts; for `train`, see `Task.train`.
-        counts: the possible numbers of constituents in a template, equally likely; None: those trained.
-        lengths: the possible numbers of symbols in a constituent, equally likely; None: those trained.
+        counts: the possible numbers of constituents in a template, equally likely; those trained are the task's.
+        lengths: the possible numbers of symbols in a constituent, equally likely; those trained are the task's.
         held_out: whether the words are the held-out ones; in training only echo prompts use them.
     """
 
     name: str
     size: int
-    counts: tuple[int, ...] | None = None
-    lengths: tuple[int, ...] | None = None
+    counts: tuple[int, ...] = TRAINED
+    lengths: tuple[int, ...] = TRAINED
     held_out: bool = False
 
     @property
