@@ -1,4 +1,4 @@
-"""The command line: `hf-mech env | demo | card | push | verify | compile | run | trace | test-llm`.
+"""The command line: `hf-mech env | demo | card | push | verify | compile | run | trace | turing | test-llm`.
 
 A wrong input ends with one message on stderr and exit code 1; a wrong command line with exit code 2.
 """
@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 
 from .programs import compile_to_folder, run_prompts, trace_prompt
 from .test_llm import ask_llm
+from .turing import run_table
 
 _DEMO_NEEDS = ("matplotlib", "networkx", "up_pyperplan")  # modules of the extras `viz` and `plan`
 
@@ -163,4 +164,5 @@ def verify(
 app.command("compile")(compile_to_folder)
 app.command("run")(run_prompts)
 app.command("trace")(trace_prompt)
+app.command("turing")(run_table)
 app.command("test-llm")(ask_llm)

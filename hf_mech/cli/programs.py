@@ -32,7 +32,7 @@ _Source = Annotated[
     typer.Argument(
         metavar="PROGRAM",
         show_default=False,
-        help="A checkpoint's folder, a file of PSL, or a program of the package: pargen, pargen_k_shot.",
+        help="A checkpoint's folder, a file of PSL, or a program of the package: pargen, pargen_k_shot, universal.",
     ),
 ]
 _Positions = Annotated[
@@ -43,7 +43,7 @@ _OpenValues = Annotated[
     int | None,
     typer.Option(min=0, help="Places for words that the program does not name; 4096.", show_default=False),
 ]
-_Machine = Annotated[
+MachineName = Annotated[
     Literal["dat", "psm", "qkvm"],
     typer.Option(help="The transformer, or one of the symbolic machines."),
 ]
@@ -56,7 +56,9 @@ _MOST_WORDS = 64
 def compile_to_folder(
     program: Annotated[
         str,
-        typer.Argument(help="A file of PSL, or a program of the package: pargen, pargen_k_shot.", show_default=False),
+        typer.Argument(
+            help="A file of PSL, or a program of the package: pargen, pargen_k_shot, universal.", show_default=False
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder for the checkpoint.", show_default=False)],
     max_position_embeddings: _Positions = None,
@@ -95,7 +97,7 @@ def run_prompts(
         list[str] | None,
         typer.Argument(metavar="[PROMPT]...", help="Prompts; without one, the lines of stdin.", show_default=False),
     ] = None,
-    machine: _Machine = "dat",
+    machine: MachineName = "dat",
     max_new_tokens: _MaxNewTokens = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Lines of stdin at once, for the transformer.")] = 32,
     max_position_embeddings: _Positions = None,
@@ -136,7 +138,7 @@ def trace_prompt(
         typer.Option(help="The registers to show, with commas between; `all`. [default: those that it watches]"),
     ] = None,
     generate: Annotated[bool, typer.Option("--generate", help="Follow the generated cells, too.")] = False,
-    machine: _Machine = "dat",
+    machine: MachineName = "dat",
     max_new_tokens: _MaxNewTokens = None,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write all states of all cells here.")

@@ -46,6 +46,7 @@ def lower_program(program: Program, max_position_embeddings: int = DEFAULT_LIMIT
         weights=_Lowering(program).blocks(program.statements),
         watch_list=tuple(program.watch),
         initial={short[name]: value for name, value in program.initial.items()},
+        prompt=tuple(short[name] for name in program.prompt),
         values={short[name]: tuple(values) for name, values in program.values.items()},
         stop=tuple(program.stop),
         functions=function_tables(program, max_position_embeddings),

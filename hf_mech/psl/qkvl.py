@@ -11,8 +11,8 @@ set to. In the JSON a source is
 | `["in", "A", "B"]`, `["not in", "A", "B"]` | in a query or key: matches any (none) of these constants |
 | `["in", "s"]` | the constant `s`, if `s` is also a register's short name |
 
-Besides App. J's keys the JSON has `initial`, `values`, `stop`, `functions` and a repeat block's `bound`. All of these,
-and `layer_comment`, `causal_attn` and `right_match`, are optional in the input.
+Besides App. J's keys the JSON has `initial`, `prompt`, `values`, `stop`, `functions` and a repeat block's `bound`. All
+of these, and `layer_comment`, `causal_attn` and `right_match`, are optional in the input.
 """
 
 from __future__ import annotations
@@ -158,8 +158,8 @@ class QKVLRepeat:
 class QKVLProgram:
     """A QKVL program: the keys of App. J's JSON, and ours (see the module's text).
 
-    `register_map` maps names to short names. `system_map` and `watch_list` use names; `initial`, `values` and all
-    instructions use short names.
+    `register_map` maps names to short names. `system_map` and `watch_list` use names; `initial`, `prompt`, `values` and
+    all instructions use short names.
     """
 
     register_map: Mapping[str, str]
@@ -168,6 +168,7 @@ class QKVLProgram:
     weights: tuple[QKVLProduction | QKVLRepeat, ...]
     watch_list: tuple[str, ...] = ()
     initial: Mapping[str, str] = field(default_factory=dict)
+    prompt: tuple[str, ...] = ()
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     stop: tuple[str, ...] = ()
     functions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
@@ -193,6 +194,7 @@ class QKVLProgram:
             "system_map": dict(self.system_map),
             "watch_list": list(self.watch_list),
             "initial": dict(self.initial),
+            "prompt": list(self.prompt),
             "values": {name: list(values) for name, values in self.values.items()},
             "stop": list(self.stop),
             "functions": {name: dict(table) for name, table in self.functions.items()},
@@ -240,7 +242,7 @@ class _Reader:
 
     def __init__(self, json: Any) -> None:
         required, optional = {"register_map", "system_map", "weights"}, {"constants_map", "watch_list", "initial"}
-        self.json = _object(json, "QKVL", required, optional | {"values", "stop", "functions"})
+        self.json = _object(json, "QKVL", required, optional | {"prompt", "values", "stop", "functions"})
         self.registers = _strings(self.json["register_map"], "register_map")
         self.short_names = list(self.registers.values())
         self.functions = {
@@ -267,6 +269,10 @@ class _Reader:
                 self._known(name, self.short_names, "initial"): value
                 for name, value in _strings(self.json.get("initial", {}), "initial").items()
             },
+            prompt=tuple(
+                self._known(name, self.short_names, f"prompt[{index}]")
+                for index, name in enumerate(_list_of_strings(self.json.get("prompt", []), "prompt"))
+            ),
             values={
                 self._known(name, self.short_names, "values"): _list_of_strings(value, f"values[{name!r}]")
                 for name, value in values.items()

@@ -11,7 +11,7 @@ from .dat_history import Registers
 from .dat_machine import Cells, Readable, at_columns
 from .dat_match_plan import MatchPlan, Pair, Source
 from .dat_program import DATProgram, Layer, Match, Operand
-from .dat_values import FIRST_NUMBER
+from .dat_values import FIRST_NUMBER, UNSET
 
 _CELLS_AT_ONCE = 1 << 24  # pairs of cells compared at once, so that memory does not grow with the batch
 
@@ -37,7 +37,7 @@ class GatherBackend:
         conditions = [block.until for block in program.blocks if block.until is not None]
         self._conditions = {matches: MatchPlan(matches, self.position) for matches in conditions}
 
-    def begin(self, symbols: Tensor, cells: Cells, ends: Tensor) -> Registers:
+    def begin(self, symbols: Tensor, cells: Cells, ends: Tensor, given: Mapping[int, Tensor]) -> Registers:
         nothing = torch.zeros_like(symbols, dtype=torch.int32)
         registers = [nothing] * len(self.program.registers)
         for index, value in self.program.initial.items():
@@ -45,6 +45,8 @@ class GatherBackend:
         if self.end is not None:
             eop = self.program.parts["eop"]
             registers[eop] = registers[eop].masked_fill(ends, self.end)
+        for index, own in given.items():
+            registers[index] = torch.where(own == UNSET, registers[index], own.int()) * cells.exists
         return self._place(registers, symbols, cells)
 
     def carry(self, last: Registers, symbols: Tensor, cells: Cells) -> Registers:

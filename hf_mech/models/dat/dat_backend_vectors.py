@@ -14,7 +14,7 @@ from .dat_layer import DATLayer
 from .dat_machine import Cells, Readable
 from .dat_program import DATProgram, Layer, Match, Operand
 from .dat_projection import apply
-from .dat_values import FIRST_NUMBER
+from .dat_values import FIRST_NUMBER, UNSET
 
 
 class VectorBackend:
@@ -36,7 +36,7 @@ class VectorBackend:
     def _one_hot(self, values: Tensor, cells: Cells) -> Tensor:
         return one_hot(values.long() * cells.exists, self.size).to(self.dtype)
 
-    def begin(self, symbols: Tensor, cells: Cells, ends: Tensor) -> Registers:
+    def begin(self, symbols: Tensor, cells: Cells, ends: Tensor, given: Mapping[int, Tensor]) -> Registers:
         nothing = torch.zeros_like(symbols)
         values = [nothing] * len(self.program.registers)
         for index, value in self.program.initial.items():
@@ -44,6 +44,8 @@ class VectorBackend:
         if self.end is not None:
             eop = self.program.parts["eop"]
             values[eop] = values[eop].masked_fill(ends, self.end)
+        for index, own in given.items():
+            values[index] = torch.where(own == UNSET, values[index], own)
         return self._place([self._one_hot(value, cells) for value in values], symbols, cells)
 
     def carry(self, last: Registers, symbols: Tensor, cells: Cells) -> Registers:

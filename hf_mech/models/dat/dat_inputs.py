@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from .dat_errors import DATInputError, DATLengthError
-from .dat_values import END_OF_PROMPT, NIL
+from .dat_values import END_OF_PROMPT, NIL, UNSET
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,60 @@ def split(ids: Tensor, mask: Tensor) -> tuple[Words, Words, Tensor]:
     if empty:
         raise DATInputError(f"A prompt needs a word; rows {empty[:8]} have none.")
     return collect(ids, prompt), collect(ids, words & behind), ends
+
+
+def read_registers(
+    values: Tensor | None, ids: Tensor, prompt: Words, registers: Sequence[str], allowed: Sequence[int], size: int
+) -> dict[int, Tensor]:
+    """The first values of registers that the prompt sets, by cell.
+
+    Args:
+        values: [batch, columns, registers], `UNSET` where the program decides; those of the first columns of `ids`.
+        ids: [batch, length].
+        prompt: the prompts' words.
+        registers: the names of all registers.
+        allowed: those that a prompt may set.
+        size: the number of values.
+
+    Returns:
+        register -> [batch, most words], for the registers that any cell sets.
+
+    Raises:
+        DATInputError: another shape, a value out of range, or set at a token that is no word of a prompt or in a
+            register that the program does not let a prompt set.
+    """
+    if values is None:
+        return {}
+    shape = (len(ids), ids.shape[1], len(registers))
+    fits = values.dim() == 3 and (len(values), values.shape[2]) == (shape[0], shape[2]) and values.shape[1] <= shape[1]
+    if not fits or values.dtype not in (torch.int64, torch.int32):
+        raise DATInputError(
+            f"register_values must be integers {shape}, or of fewer columns, got {values.dtype} {tuple(values.shape)}."
+        )
+    own = values != UNSET
+    if own.any() and (int(values[own].max()) >= size or int(values[own].min()) < 0):
+        raise DATInputError(
+            f"register_values must lie between 0 and {size - 1}, or be {UNSET}, got {int(values[own].min())} to "
+            f"{int(values[own].max())}."
+        )
+    asked = own.flatten(0, 1).any(0).nonzero().flatten().tolist()
+    if wrong := [registers[index] for index in asked if index not in allowed]:
+        names = ", ".join(registers[index] for index in allowed) or "none"
+        raise DATInputError(
+            f"A prompt of this program may set the registers {names}, got values of {', '.join(wrong)}; name them in "
+            "the program's `prompt: [...]`."
+        )
+    rank = prompt.rank[:, : values.shape[1]]
+    if bool((own.any(2) & (rank < 0)).any()):
+        raise DATInputError(
+            "register_values are set at a token that is no word of the prompt; leave them at -100 there."
+        )
+    found = {}
+    for index in asked:
+        cells = torch.full((len(ids), prompt.symbols.shape[1] + 1), UNSET, dtype=torch.int64, device=ids.device)
+        places = torch.where(rank >= 0, rank, prompt.symbols.shape[1])  # what is no word goes behind, and away
+        found[index] = cells.scatter(1, places, values[:, :, index].long())[:, :-1]
+    return found
 
 
 def check_length(longest: int, limit: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -41,8 +41,9 @@ class Readable:
 class Backend(Protocol):
     """Keeps the registers in its own form and computes one layer on them."""
 
-    def begin(self, symbols: Tensor, cells: Cells, ends: Tensor) -> Registers:
-        """The registers of prompt cells at the first layer, (70b): `symbols` and `ends` (of the prompt) [batch, N]."""
+    def begin(self, symbols: Tensor, cells: Cells, ends: Tensor, given: Mapping[int, Tensor]) -> Registers:
+        """The registers of prompt cells at the first layer, (70b): `symbols` and `ends` (of the prompt) [batch, N]; of
+        some registers first values, [batch, N], `UNSET` where there is none."""
 
     def carry(self, last: Registers, symbols: Tensor, cells: Cells) -> Registers:
         """The registers of the next cell: those of the last cell, except position and symbol, (71a)."""
@@ -80,17 +81,18 @@ class Machine:
         self.program, self.backend, self.recorder = program, backend, recorder
         self.records: list[Any] = []
 
-    def read_prompt(self, symbols: Tensor, exists: Tensor) -> Group:
+    def read_prompt(self, symbols: Tensor, exists: Tensor, given: Mapping[int, Tensor]) -> Group:
         """Processes prompts in parallel, (70).
 
         Args:
             symbols: values [batch, P]; every row begins with its words.
             exists: True where there is a word.
+            given: first values of registers that the prompt sets, [batch, P], `UNSET` where there is none.
         """
         count = exists.sum(1)
         positions = torch.arange(1, symbols.shape[1] + 1, device=symbols.device).expand_as(symbols) * exists
         cells = Cells(exists, positions)
-        registers = self.backend.begin(symbols, cells, positions == count[:, None])
+        registers = self.backend.begin(symbols, cells, positions == count[:, None], given)
         tree, final = self._run_all(registers, cells, History())
         last = tuple(at_columns(register, (count - 1)[:, None]) for register in final)
         return Group(tree, final, exists, positions, last, count)

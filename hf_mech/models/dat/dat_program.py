@@ -69,6 +69,7 @@ class DATProgram:
         registers: short names, in order.
         parts: for each role of `PARTS` in the program, the index of its register.
         initial: register -> its first value in every prompt cell.
+        prompt: the registers that a prompt may set.
         statements: layers and blocks, in order.
         stops: the values of the output register that end a completion, besides nil.
     """
@@ -76,6 +77,7 @@ class DATProgram:
     registers: tuple[str, ...]
     parts: Mapping[str, int]
     initial: Mapping[int, int]
+    prompt: tuple[int, ...]
     statements: tuple[Layer | Block, ...]
     stops: tuple[int, ...] = ()
 
@@ -179,7 +181,8 @@ class _Reader:
         if not self.count:
             raise DATConfigError("config.qkvl has no layer in its weights; a program needs a production.")
         stops = tuple(self.constant(word) for word in self.qkvl.get("stop", ()))
-        return DATProgram(self.registers, parts, initial, statements, stops)
+        prompt = tuple(self.indices[name] for name in self.qkvl.get("prompt", ()))
+        return DATProgram(self.registers, parts, initial, prompt, statements, stops)
 
     def statements(self, blocks: list[Any], position: int) -> tuple[Layer | Block, ...]:
         made: list[Layer | Block] = []

@@ -15,6 +15,8 @@ from torch import Tensor
 NIL, END_OF_PROMPT = 0, 1
 FIRST_NUMBER = 2
 UNDEFINED = -1
+UNSET = -100
+"""In the first values of registers: the program decides."""
 
 
 class ValueSpace:

@@ -19,9 +19,9 @@ from .configuration_dat import DATConfig
 from .dat_backend_gather import GatherBackend
 from .dat_backend_vectors import VectorBackend
 from .dat_cache import DATCache, as_dat_cache
-from .dat_errors import DATBackendError, DATCheckpointError, DATEmbeddingError
+from .dat_errors import DATBackendError, DATCheckpointError, DATEmbeddingError, DATInputError
 from .dat_history import Group, History
-from .dat_inputs import Words, check_ids, check_length, collect, read_mask, split
+from .dat_inputs import Words, check_ids, check_length, collect, read_mask, read_registers, split
 from .dat_layer import DATLayer
 from .dat_machine import Backend, Machine
 from .dat_program import END, read_program
@@ -134,6 +134,7 @@ class DATModel(DATPreTrainedModel):
         use_cache: bool | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
+        register_values: Tensor | None = None,  # [batch, length, num_registers]
     ) -> DATModelOutput:
         r"""Runs the program.
 
@@ -144,6 +145,9 @@ class DATModel(DATPreTrainedModel):
             use_cache: whether to return a cache; `config.use_cache` if it is not given.
             output_attentions, output_hidden_states: whether to return these, see [`DATModelOutput`]; by default as the
                 configuration says.
+            register_values: the first values of registers in the prompt's cells, as indices of values; -100 leaves a
+                register as the program begins it. Only registers of the program's `prompt` may be set; there may be
+                fewer columns than `input_ids` has, the first ones. `DATTokenizer(..., registers=...)` makes them.
 
         Raises:
             DATInputError: not a valid prompt, or ids out of range.
@@ -152,7 +156,7 @@ class DATModel(DATPreTrainedModel):
             DATRepeatError: a repeat block exceeds its bound.
         """
         wanted = self._wanted(output_attentions, output_hidden_states)
-        states = self.run(input_ids, attention_mask, past_key_values, any(wanted))
+        states = self.run(input_ids, attention_mask, past_key_values, any(wanted), register_values)
         cache = self._cached(past_key_values, use_cache, states, input_ids)
         count, size = len(self.program.registers), self.config.vocab_size
         hidden_states, attentions = self._recorded(states, *wanted)
@@ -179,7 +183,12 @@ class DATModel(DATPreTrainedModel):
 
     @torch.compiler.disable
     def run(
-        self, input_ids: Tensor, attention_mask: Tensor | None, past_key_values: DATCache | None, record: bool = False
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None,
+        past_key_values: DATCache | None,
+        record: bool = False,
+        register_values: Tensor | None = None,
     ) -> States:
         """The states of all tokens' cells, before conversion to vectors; `record` keeps those of every layer."""
         check_ids(input_ids, self.config.vocab_size)
@@ -187,6 +196,10 @@ class DATModel(DATPreTrainedModel):
         machine = Machine(self.program, self._backend(input_ids.device), Record if record else None)
         limit = self.config.max_position_embeddings
         if past_key_values is not None and as_dat_cache(past_key_values).is_initialized:
+            if register_values is not None:
+                raise DATInputError(
+                    "register_values are of the prompt's cells, and the cache has read the prompt; leave them out."
+                )
             history = History(list(past_key_values.history.groups))
             words = collect(input_ids, mask & (input_ids > self.config.eop_token_id))
             columns = words.rank
@@ -195,7 +208,9 @@ class DATModel(DATPreTrainedModel):
         else:
             prompt, words, ends = split(input_ids, mask)
             check_length(prompt.symbols.shape[1], limit)
-            first = machine.read_prompt(prompt.symbols, prompt.exists)
+            program, size = self.program, self.config.vocab_size
+            given = read_registers(register_values, input_ids, prompt, program.registers, program.prompt, size)
+            first = machine.read_prompt(prompt.symbols, prompt.exists, given)
             history = History([first])
             new = [first, *self._read_words(machine, words, history, limit)]
             size = prompt.symbols.shape[1]
@@ -335,13 +350,15 @@ class DATModel(DATPreTrainedModel):
     # --------------------------------------------------------------------------------------------------------- traces
 
     @torch.no_grad()
-    def trace(self, input_ids: Tensor, attention_mask: Tensor | None = None) -> list[list[LayerState]]:
+    def trace(
+        self, input_ids: Tensor, attention_mask: Tensor | None = None, register_values: Tensor | None = None
+    ) -> list[list[LayerState]]:
         """The states of every cell at every layer: for the prompt, then for each word after it.
 
         Returns:
             For every group of cells, the states before the first layer and after each layer, see [`LayerState`].
         """
-        states = self.run(input_ids, attention_mask, None)
+        states = self.run(input_ids, attention_mask, None, register_values=register_values)
         return [trace_of(self.program, group) for group in states.history.groups]
 
 
@@ -383,6 +400,7 @@ class DATForCausalLM(DATPreTrainedModel, GenerationMixin):
         output_hidden_states: bool | None = None,
         logits_to_keep: int | Tensor = 0,
         num_items_in_batch: int | Tensor | None = None,
+        register_values: Tensor | None = None,  # [batch, length, num_registers]
     ) -> CausalLMOutputWithPast:
         r"""Runs the program and reads its output register.
 
@@ -390,8 +408,9 @@ class DATForCausalLM(DATPreTrainedModel, GenerationMixin):
         word ends the completion and is no part of it. So `generate()` ends with nil, a special token.
 
         Args:
-            input_ids, attention_mask, past_key_values, use_cache, output_attentions, output_hidden_states: see
-                [`DATModel.forward`]. Attentions and hidden states are those of all tokens, whatever `logits_to_keep`.
+            input_ids, attention_mask, past_key_values, use_cache, output_attentions, output_hidden_states,
+                register_values: see [`DATModel.forward`]. Attentions and hidden states are those of all tokens,
+                whatever `logits_to_keep`.
             labels: the input tokens, -100 at tokens without a loss; the logits of each token predict the next. A stop
                 word counts as the end, nil.
             logits_to_keep: compute logits for this many last tokens, or for these indices; 0 for all tokens.
@@ -403,7 +422,7 @@ class DATForCausalLM(DATPreTrainedModel, GenerationMixin):
                 "model.dat. Remove it and use output_hidden_states=True, or call model.dat yourself."
             )
         wanted = self.dat._wanted(output_attentions, output_hidden_states)
-        states = self.dat.run(input_ids, attention_mask, past_key_values, any(wanted))
+        states = self.dat.run(input_ids, attention_mask, past_key_values, any(wanted), register_values)
         cache = self.dat._cached(past_key_values, use_cache, states, input_ids)
         kept = slice(-logits_to_keep, None) if isinstance(logits_to_keep, int) else logits_to_keep
         output = self.dat.program.parts["output"]
@@ -431,8 +450,12 @@ class DATForCausalLM(DATPreTrainedModel, GenerationMixin):
         return said.index_fill(-1, stops, 0.0).index_add(-1, stops.new_tensor([NIL]), ends)
 
     def prepare_inputs_for_generation(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        """As in transformers, but without the tokenizer of `stop_strings`, which transformers passes to every model."""
+        """As in transformers, but without the tokenizer of `stop_strings`, which transformers passes to every model,
+        and without the prompt's registers once the prompt has been read."""
         kwargs.pop("tokenizer", None)
+        cache = kwargs.get("past_key_values")
+        if cache is not None and as_dat_cache(cache).is_initialized:
+            kwargs.pop("register_values", None)
         return super().prepare_inputs_for_generation(*args, **kwargs)
 
     def _prepare_cache_for_generation(

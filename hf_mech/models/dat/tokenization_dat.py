@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from transformers.tokenization_python import PreTrainedTokenizer
-from transformers.tokenization_utils_base import AddedToken
+from transformers.tokenization_utils_base import AddedToken, BatchEncoding
 
 from .configuration_dat import DATConfig
 from .dat_errors import DATVocabularyError
 from .dat_open_words import OpenWords
-from .dat_values import END_OF_PROMPT, NIL, ValueSpace
+from .dat_values import END_OF_PROMPT, NIL, UNSET, ValueSpace
 
 # The no-break spaces (U+00A0) are white space, so no word is equal to a mark and no text is encoded as one.
 NIL_TOKEN, END_TOKEN = "<\u00a0nil\u00a0>", "<\u00a0eop\u00a0>"
 MARKS = {NIL_TOKEN: NIL, END_TOKEN: END_OF_PROMPT}
 EARLIER_MARKS = ("<nil>", "<eop>")  # in tokenizer_config.json of earlier versions
 VOCAB_FILE = "vocab.json"
+Registers = Mapping[str, Sequence[str | None]]
 
 
 class DATTokenizer(PreTrainedTokenizer):
@@ -39,6 +40,7 @@ class DATTokenizer(PreTrainedTokenizer):
     Args:
         vocab_file: a JSON list of the words that have open places, in their order.
         max_position_embeddings, constants, num_open_values: as in [`DATConfig`].
+        registers: the names of the program's registers, in the model's order; for prompts that set some.
 
     Raises:
         DATVocabularyError: from any call with more different new words than open places, and from `add_tokens`.
@@ -68,8 +70,10 @@ class DATTokenizer(PreTrainedTokenizer):
         max_position_embeddings: int = 512,
         constants: Sequence[str] = (),
         num_open_values: int = 4096,
+        registers: Sequence[str] = (),
         **kwargs: Any,
     ):
+        self.registers = tuple(registers)
         self.space = ValueSpace(max_position_embeddings, constants, num_open_values)
         words = () if vocab_file is None else _read_words(Path(vocab_file))
         self._open = OpenWords(self.space.first_open, num_open_values, words)
@@ -79,6 +83,7 @@ class DATTokenizer(PreTrainedTokenizer):
             max_position_embeddings=max_position_embeddings,
             constants=list(constants),
             num_open_values=num_open_values,
+            registers=list(registers),
             pad_token=NIL_TOKEN,
             eos_token=NIL_TOKEN,
             extra_special_tokens={"eop_token": END_TOKEN},
@@ -92,8 +97,52 @@ class DATTokenizer(PreTrainedTokenizer):
             max_position_embeddings=config.max_position_embeddings,
             constants=list(config.constants or ()),
             num_open_values=config.num_open_values,
+            registers=list((config.qkvl or {})["register_map"]),
             **kwargs,
         )
+
+    def __call__(
+        self, *args: Any, registers: Registers | Sequence[Registers | None] | None = None, **kwargs: Any
+    ) -> BatchEncoding:
+        """As in transformers; with `registers`, also `register_values`, [batch, length, number of registers].
+
+        Args:
+            registers: of a text, or of each text of a batch: register -> its first values, one for every word of the
+                prompt, None where the program decides.
+
+        Raises:
+            DATVocabularyError: an unknown register, or another number of values than of words.
+        """
+        if registers is None:
+            return super().__call__(*args, **kwargs)
+        kind = kwargs.pop("return_tensors", None)
+        with self._open.call():
+            encoded = super().__call__(*args, **kwargs)
+            alone = not isinstance(encoded["input_ids"][0], list)
+            rows = [encoded["input_ids"]] if alone else encoded["input_ids"]
+            given = [registers] if isinstance(registers, Mapping) else list(registers)
+            if len(given) != len(rows):
+                raise DATVocabularyError(f"registers must be those of {len(rows)} texts, got {len(given)}.")
+            values = [self._register_values(row, own or {}) for row, own in zip(rows, given, strict=True)]
+        made = {**encoded, "register_values": values[0] if alone else values}
+        return BatchEncoding(made, tensor_type=kind, prepend_batch_axis=alone and kind is not None)
+
+    def _register_values(self, ids: Sequence[int], registers: Registers) -> list[list[int]]:
+        """Of one text, [length][registers]."""
+        end = ids.index(END_OF_PROMPT) if END_OF_PROMPT in ids else len(ids)
+        places = [place for place in range(end) if ids[place] != NIL]
+        values = [[UNSET] * len(self.registers) for _ in ids]
+        for name, own in registers.items():
+            if name not in self.registers:
+                raise DATVocabularyError(f"The program's registers are {', '.join(self.registers)}, got {name!r}.")
+            if isinstance(own, str) or len(own) != len(places):
+                raise DATVocabularyError(
+                    f"{name!r} needs a list with a value or None for each of {len(places)} words, got {own!r}."
+                )
+            for place, value in zip(places, own, strict=True):
+                if value is not None:
+                    values[place][self.registers.index(name)] = self._convert_token_to_id(value)
+        return values
 
     @property
     def vocab_size(self) -> int:

@@ -81,6 +81,12 @@ class _Checker:
         program = self.program
         for register in program.watch:
             self.known(register, register, "watch", register)
+        for register in program.prompt:
+            self.known(register, register, "prompt", register)
+            for role in ("symbol", "position", "parse", "eop"):
+                if program.system.get(role) == register:
+                    reason = f"the register has the role `{role}`, which sets its first value"
+                    self.refuse(register, reason, "Leave it out, here or in `system`.", "prompt", register)
         for register, value in program.initial.items():
             expression = f"{register}: {value}"
             self.known(register, expression, "initial", register)

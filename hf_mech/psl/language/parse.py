@@ -15,7 +15,8 @@ from .layout import LayoutError, lay_out
 from .suggestions import did_you_mean, either
 from .syntax import DEFAULT_BOUND, Assignment, Constants, Place, Production, Program, Reference, Repeat, Test
 
-SECTIONS = ("registers", "constants", "system", "watch", "initial", "values", "stop")
+SECTIONS = ("registers", "constants", "system", "watch", "initial", "prompt", "values", "stop")
+_LISTS = ("watch", "prompt", "stop")
 """The declarations; they come before the statements, in any order."""
 
 _Node = Any
@@ -158,6 +159,7 @@ class _Builder:
             statements=statements,
             watch=tuple(sections["watch"]),
             initial=sections["initial"],
+            prompt=tuple(sections["prompt"]),
             values=sections["values"],
             stop=tuple(sections["stop"].values()),
             source=self.text,
@@ -174,7 +176,7 @@ class _Builder:
             raise self.syntax_error(
                 f"`{head}:` is no declaration. {did_you_mean(head, (*SECTIONS, 'causal_attn'))}", head
             )
-        brackets = "brackets" if head in ("watch", "stop") else "braces"
+        brackets = "brackets" if head in _LISTS else "braces"
         if not isinstance(body, Tree) or body.data != brackets:
             form = f"{head}: [...]" if brackets == "brackets" else f"{head}: {{...}}"
             raise self.syntax_error(f"this declaration has the form `{form}`", head)
@@ -194,7 +196,7 @@ class _Builder:
             raise self.check_error(name, key, f"is declared twice in `{head}`", "Leave one of them out.")
         if isinstance(value, Tree) != (head == "values"):
             raise self.syntax_error(f"an entry of `values` is `register: [...]`, one of `{head}` has no list", key)
-        wants_value = {"system": True, "initial": True, "values": True, "watch": False, "stop": False}.get(head)
+        wants_value = {"registers": None, "constants": None, **dict.fromkeys(_LISTS, False)}.get(head, True)
         if wants_value is not None and wants_value != (value is not None):
             wrong = "needs a value: `name: value`" if wants_value else "takes no value"
             raise self.syntax_error(f"an entry of `{head}` {wrong}", key)

@@ -120,6 +120,7 @@ class Program:
         statements: productions and repeat blocks, in order.
         watch: the registers that a trace shows; empty for all.
         initial: the values of registers in every prompt cell at the first layer; other registers are empty.
+        prompt: the registers that a prompt may set in its cells, each cell by itself.
         values: the declared sets of registers' values, if any.
         stop: output symbols that end the generation and are not part of the completion.
         source: the text, for messages.
@@ -131,6 +132,7 @@ class Program:
     statements: tuple[Production | Repeat, ...]
     watch: tuple[str, ...] = ()
     initial: Mapping[str, str] = field(default_factory=dict)
+    prompt: tuple[str, ...] = ()
     values: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     stop: tuple[str, ...] = ()
     source: str = ""

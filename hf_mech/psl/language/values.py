@@ -80,9 +80,13 @@ def _first(program: Program, register: str) -> ValueSet:
         return ValueSet(frozenset([PARSING]))
     if register == system.get("eop"):
         return ValueSet(frozenset([END_OF_PROMPT]), nil=True)
-    if register in program.initial:
-        return ValueSet(frozenset([program.initial[register]]))
-    return ValueSet(nil=True)
+    first = program.initial.get(register)
+    usual = ValueSet(nil=True) if first is None else ValueSet(frozenset([first]))
+    if register not in program.prompt:
+        return usual
+    if register in program.values:
+        return usual | ValueSet(frozenset(program.values[register]))
+    return usual | ValueSet(words=True)
 
 
 def _assigned(assignment: Assignment, production: Production, sets: dict[str, ValueSet]) -> ValueSet:

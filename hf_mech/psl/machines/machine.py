@@ -24,6 +24,9 @@ State = Mapping[str, str | None]
 
 Cells = list[State]
 
+Registers = Mapping[str, Sequence[str | None]]
+"""The first values of registers, one for every word of a prompt."""
+
 UNDEFINED: Any = object()
 """The result of a function without an image for a value: it equals nothing, not even nil."""
 
@@ -90,6 +93,8 @@ class Machine(ABC):
         registers: names of the state variables.
         system: the register of each role: `symbol`, `position`, `output`, and `parse` and `eop` if given.
         initial: the values of registers in every prompt cell at the first layer.
+        prompt: the registers that a prompt may set in its cells.
+        values: the only values of some registers.
         stop: output symbols that end the generation.
         block: the program.
     """
@@ -99,12 +104,16 @@ class Machine(ABC):
         registers: Sequence[str],
         system: Mapping[str, str],
         initial: Mapping[str, str],
+        prompt: Sequence[str],
+        values: Mapping[str, Sequence[str]],
         stop: Sequence[str],
         block: Block,
     ) -> None:
         self.registers = tuple(registers)
         self.system = system
         self.initial = initial
+        self.prompt = tuple(prompt)
+        self.values = values
         self.stop = frozenset(stop)
         self.block = block
 
@@ -126,6 +135,7 @@ class Machine(ABC):
         self,
         words: str | Sequence[str],
         *,
+        registers: Registers | None = None,
         max_new_tokens: int = 64,
         max_position_embeddings: int = DEFAULT_LIMIT,
     ) -> Run:
@@ -133,17 +143,19 @@ class Machine(ABC):
 
         Args:
             words: the prompt's words, or a string that is split at white space.
+            registers: first values of registers that the program lets a prompt set, one for every word; None leaves a
+                cell's register as the program begins it.
             max_new_tokens: the maximum number of words, if neither a stop word nor nil ends the generation.
             max_position_embeddings: the greatest position, T.
 
         Raises:
-            PromptError: there is no word, or an element is not a word.
+            PromptError: there is no word, an element is not a word, or registers are set that cannot be.
             PromptTooLongError: more than T cells are needed.
             RepeatBoundError: a repeat block does not end within its bound.
         """
         prompt = words_of(words)
         execution = _Execution(self, max_position_embeddings)
-        last = execution.run_group(self._prompt_cells(prompt))[-1]
+        last = execution.run_group(self._prompt_cells(prompt, registers))[-1]
         completion: list[str] = []
         while len(completion) < max_new_tokens:
             word = last[self.system["output"]]
@@ -157,8 +169,9 @@ class Machine(ABC):
                 (last,) = execution.run_group([new])
         return Run(completion, execution.trace)
 
-    def _prompt_cells(self, words: list[str]) -> Cells:
-        """The states at layer 1 (33c-ii)."""
+    def _prompt_cells(self, words: list[str], registers: Registers | None) -> Cells:
+        """The states at layer 1 (33c-ii), with the registers that the prompt sets (82)."""
+        check_registers(registers or {}, len(words), self.prompt, self.values)
         start: dict[str, str | None] = dict.fromkeys(self.registers)
         if "parse" in self.system:
             start[self.system["parse"]] = PARSING
@@ -167,6 +180,9 @@ class Machine(ABC):
         cells = [{**start, symbol: word, position: str(p)} for p, word in enumerate(words, start=1)]
         if "eop" in self.system:
             cells[-1][self.system["eop"]] = END_OF_PROMPT
+        for register, own in (registers or {}).items():
+            for cell, value in zip(cells, own, strict=True):
+                cell[register] = cell[register] if value is None else value
         return list(cells)
 
 
@@ -257,3 +273,32 @@ def words_of(words: Any) -> list[str]:
         if not isinstance(word, str) or not word:
             raise PromptError(f"word {place} of the prompt must be a string with at least one character; got {word!r}")
     return split
+
+
+def check_registers(
+    registers: Registers, length: int, prompt: Sequence[str], values: Mapping[str, Sequence[str]]
+) -> None:
+    """Refuses first values that a prompt cannot set.
+
+    Args:
+        registers: the values, by register.
+        length: the number of the prompt's words.
+        prompt: the registers that a prompt may set.
+        values: the only values of some registers.
+
+    Raises:
+        PromptError: another register, another number of values than of words, or a value that the register cannot hold.
+    """
+    for register, own in registers.items():
+        if register not in prompt:
+            names = ", ".join(prompt) or "none"
+            raise PromptError(
+                f"a prompt of this program may set the registers {names}, got {register!r}; name it in `prompt: [...]`"
+            )
+        if isinstance(own, str) or len(own) != length:
+            raise PromptError(f"{register!r} needs a list with a value or None for each of {length} words, got {own!r}")
+        for value in own:
+            if value == "":
+                raise PromptError(f"a value of {register!r} is a string with at least one character, or None; got ''")
+            if value is not None and value not in values.get(register, (value,)):
+                raise PromptError(f"{register!r} may hold {', '.join(values[register])}, got {value!r}")

@@ -27,7 +27,15 @@ class PSM(Machine):
     def __init__(self, program: Program) -> None:
         productions = iter(range(1, len(list(program.productions)) + 1))
         block = _block(program.statements, productions)
-        super().__init__(list(program.registers), program.system, program.initial, program.stop, block)
+        super().__init__(
+            list(program.registers),
+            program.system,
+            program.initial,
+            program.prompt,
+            program.values,
+            program.stop,
+            block,
+        )
         self.program = program
 
     def tables(self, limit: int) -> Tables:

@@ -30,7 +30,15 @@ class QKVM(Machine):
         initial = {names[short]: value for short, value in program.initial.items()}
         productions = iter(range(1, len(list(program.productions)) + 1))
         block = _block(program.weights, names, productions)
-        super().__init__(list(program.register_map), program.system_map, initial, program.stop, block)
+        super().__init__(
+            list(program.register_map),
+            program.system_map,
+            initial,
+            [names[short] for short in program.prompt],
+            {names[short]: values for short, values in program.values.items()},
+            program.stop,
+            block,
+        )
         self.program = program
 
     def tables(self, limit: int) -> Tables:
