@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hf_mech.psl.language.syntax import Program
-from hf_mech.psl.library import load_program, program_names, read_program
+from hf_mech.psl.library import load_program, read_program
 from hf_mech.psl.lower import lower_program
 from hf_mech.psl.machines.machine import Path, Run
 from hf_mech.psl.machines.psm import PSM
@@ -49,7 +49,7 @@ def both(program: Program, prompt: str, max_new_tokens: int = 20) -> Run:
     return run
 
 
-@pytest.mark.parametrize("name", program_names())
+@pytest.mark.parametrize("name", ["pargen", "pargen_k_shot"])
 def test_programs_of_the_package_on_the_swap_prompt(name: str) -> None:
     """(98): J K L V F G, in both machines at every layer."""
     assert both(read_program(name), SWAP).completion == ["J", "K", "L", "V", "F", "G"]

@@ -52,7 +52,7 @@ def test_a_model_learns_one_batch(tokenizer: PreTrainedTokenizerFast, rows: dict
     layout = Layout(tokenizer, KINDS[name])
     model = made(tokenizer, name, hidden=32, filter=32, layers=1, initializer_range=0.1).train()
     optimizer, batch = torch.optim.Adam(model.parameters(), lr=1e-2), layout.training(few)
-    for _ in range(400 if name == "lstm_attn" else 120):
+    for _ in range(800 if name == "lstm_attn" else 120):
         loss = model(**batch).loss
         optimizer.zero_grad()
         loss.backward()
