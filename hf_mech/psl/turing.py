@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
-from .language.errors import PSLError, RepeatBoundError
+from .language.errors import PSLError
 from .language.syntax import Program
 from .library import load_program, program_text
 from .machines.machine import Registers, Run
@@ -290,4 +290,4 @@ def _read(machine: TuringMachine, run: Run, before: int) -> Tape:
     return Tape(symbols, heads[0], str(cells[heads[0]]["state"]), steps, machine.blank, run)
 
 
-__all__ = ["MOST_STEPS", "Instruction", "RepeatBoundError", "Tape", "TuringError", "TuringMachine", "run_turing"]
+__all__ = ["MOST_STEPS", "Instruction", "Tape", "TuringError", "TuringMachine", "run_turing"]
