@@ -18,7 +18,7 @@ def program_names() -> tuple[str, ...]:
     """The names of the programs of the package, sorted.
 
     >>> program_names()
-    ('pargen', 'pargen_k_shot', 'universal')
+    ('nested_functions', 'pargen', 'pargen_k_shot', 'universal')
     """
     entries = resources.files(__package__).joinpath(_PROGRAMS).iterdir()
     return tuple(sorted(entry.name.removesuffix(".psl") for entry in entries if entry.name.endswith(".psl")))

@@ -1,0 +1,1 @@
+"""Nested function evaluation: definitions and an expression; the completion is every step to its value, (89)."""
