@@ -13,6 +13,7 @@ from hf_mech.nested_functions.splits import split_named, vocabulary
 from hf_mech.shards import tables_of
 
 COLUMNS = ("prompt", "completion", "info")
+_SCHEMA = pa.schema([(name, pa.string()) for name in COLUMNS])
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ PAPERS = "swap ( x , y ) -> y x ; twice ( x ) -> x x ; swap ( twice ( a b ) , sw
 
 
 def by_rewriting(prompt: str) -> str:
-    """The completion by regular expressions on the text alone: an innermost call is a name and brackets without brackets."""
+    """The completion by regular expressions: an innermost call is a name and brackets without brackets."""
     *definitions, expression = (part.strip() for part in prompt.removesuffix("->").split(" ; "))
     bodies = {}
     for definition in definitions:

@@ -76,7 +76,7 @@ def test_the_stream_stays_the_same():
 
 
 def test_numbers_out_of_range_are_refused():
-    with pytest.raises(SplitError, match="split must be one of train, test, .*got 'dev'"):
+    with pytest.raises(SplitError, match=r"split must be one of train, test, .*got 'dev'"):
         generate("rlw", "dev")
     with pytest.raises(SplitError, match="configuration must be one of rlw, small, got 'eng'"):
         generate("eng")
