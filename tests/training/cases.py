@@ -18,6 +18,7 @@ from training.engine.settings import Settings
 from training.formal_languages.experiment import EXPERIMENT as FORMAL_LANGUAGES
 from training.language_models.experiment import EXPERIMENT as LANGUAGE_MODELS
 from training.msat.experiment import EXPERIMENT as MSAT
+from training.nested_functions.experiment import EXPERIMENT as NESTED_FUNCTIONS
 from training.pargen.experiment import EXPERIMENT as PARGEN
 from training.stories.experiment import EXPERIMENT as STORIES
 from training.strips.experiment import EXPERIMENT as STRIPS
@@ -149,6 +150,15 @@ CASES = {
             *("--scenario", "doorway", "--seeds", "3", "--steps", "12", "--episodes", "6", "--batch_size", "4"),
             *("--layers", "1", "--hidden", "16", "--heads", "2", "--context", "4", "--warmup_steps", "2"),
             *("--eval_steps", "4", "--eval_episodes", "3", "--curve_episodes", "2"),
+        ),
+        5,
+        8,
+    ),
+    "nested_functions": Case(
+        NESTED_FUNCTIONS,
+        (
+            *("--model", "gpt2", "--steps", "12", "--batch_size", "2", "--layers", "1", "--hidden", "16"),
+            *("--heads", "2", "--warmup_steps", "2", "--eval_prompts", "1", "--num_train", "50"),
         ),
         5,
         8,

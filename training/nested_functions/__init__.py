@@ -1,0 +1,1 @@
+"""Nested function evaluation: a compiled program, and models that learn it."""

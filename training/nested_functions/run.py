@@ -1,0 +1,172 @@
+"""One run: the compiled program or a trained GPT-2, and its exact match on every split."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import datasets
+import torch
+from accelerate import Accelerator
+from accelerate.utils import set_seed
+from transformers import GPT2Config, GPT2LMHeadModel, get_scheduler
+from transformers.utils.logging import disable_progress_bar
+
+import hf_mech  # noqa: F401  load_dataset learns our names
+from hf_mech.nested_functions.splits import SPLITS
+from hf_mech.psl.compile import compile_program
+from hf_mech.psl.completions import complete_batch
+from hf_mech.psl.library import program_text
+from hf_mech.templatic.batches import Layout, TrainingBatches
+from hf_mech.templatic.tokenization import word_tokenizer, words_of
+
+from ..engine import Job, Outcome
+from ..engine.loop import Training
+from .settings import Run
+
+DATASET = "hf_mech/nested_functions"
+PROGRAM = "nested_functions"
+POSITIONS = max(split.most_words for split in SPLITS.values()) + 12
+"""The longest prompt with its completion, and their marks."""
+
+Answer = Callable[[Mapping[str, list[str]]], Iterator[bool]]
+"""Of a batch of rows: whether each completion is exactly right, and ends."""
+
+
+@dataclass(kw_only=True)
+class RunOutcome(Outcome[Run]):
+    """The outcome of a run; the compiled program's training takes no step and no second."""
+
+    parameters: int
+    steps: int
+    seconds_of_test: float
+    losses: list[float]  # training loss, the mean of each hundredth of the run's steps
+    right: dict[str, int]  # by split: completions that are right in every word, and end there
+    measured: dict[str, int]  # by split: prompts that were measured
+
+    @property
+    def exact_match(self) -> dict[str, float]:
+        """The share of right completions, by split."""
+        return {split: self.right[split] / of for split, of in self.measured.items()}
+
+
+def train_run(run: Run, job: Job) -> RunOutcome | None:
+    """Trains and measures a run, or goes on where a killed one stopped.
+
+    Raises:
+        DivergedError: the loss is no longer a number.
+    """
+    disable_progress_bar()  # of saving the model, which takes no time
+    data: dict[str, Any] = {"seed": run.data_seed}
+    if run.num_train:
+        data["num_train"] = run.num_train
+    splits = datasets.load_dataset(DATASET, run.config, **data)
+    if run.model == "dat":
+        model, tokenizer = compile_program(program_text(PROGRAM), max_position_embeddings=POSITIONS)
+        training = None
+    else:
+        tokenizer = word_tokenizer(
+            words_of(text for name in ("prompt", "completion") for text in splits["train"][name])
+        )
+        training = prepare(run, Layout(tokenizer, "decoder"), splits["train"])
+        if not training.run(job):
+            return None
+        model = training.accelerator.unwrap_model(training.model).eval()
+    began = time.perf_counter()
+    right, measured = {}, {}
+    for split, rows in splits.items():
+        chosen = rows.select(range(min(run.eval_prompts or len(rows), len(rows))))
+        if training is None:
+            answer = by_program(model, tokenizer)
+        else:
+            answer = by_gpt2(model, Layout(tokenizer, "decoder"), training.accelerator)
+        right[split] = sum(measure(answer, chosen, job))
+        measured[split] = len(chosen)
+    tokenizer.save_pretrained(job.folder / "model")
+    model.save_pretrained(job.folder / "model")
+    return RunOutcome(
+        settings=run,
+        origin=job.origin,
+        parameters=sum(parameter.numel() for parameter in model.parameters()),
+        steps=training.progress.step if training else 0,
+        seconds=training.progress.seconds if training else 0.0,
+        seconds_of_test=time.perf_counter() - began,
+        losses=training.progress.losses if training else [],
+        right=right,
+        measured=measured,
+    )
+
+
+def prepare(run: Run, layout: Layout, rows: datasets.Dataset) -> Training:
+    """GPT-2 with new weights, and all that trains it on the completions of the rows."""
+    tokenizer = layout.tokenizer
+    set_seed(run.seed)
+    config = GPT2Config(
+        vocab_size=len(tokenizer),
+        n_positions=POSITIONS,
+        n_layer=run.layers,
+        n_embd=run.hidden,
+        n_head=run.heads,
+        loss_type="ForCausalLM",  # the default, named: transformers warns of a config without it
+        **dict.fromkeys(("embd_pdrop", "resid_pdrop", "attn_pdrop"), 0.0),
+        **{f"{name}_token_id": getattr(tokenizer, f"{name}_token_id") for name in ("pad", "bos", "eos")},
+    )
+    accelerator = Accelerator(mixed_precision=run.mixed_precision)
+    model = accelerator.prepare(GPT2LMHeadModel(config)).train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=run.learning_rate, weight_decay=0.0, fused=True)
+    return Training(
+        accelerator=accelerator,
+        model=model,
+        optimizer=optimizer,
+        scheduler=get_scheduler(run.scheduler, optimizer, run.warmup_steps, run.steps),
+        batches=TrainingBatches(rows, layout, run.batch_size, run.seed),
+        steps=run.steps,
+        max_grad_norm=run.max_grad_norm,
+    )
+
+
+def measure(answer: Answer, rows: datasets.Dataset, job: Job, batch_size: int = 100) -> Iterator[bool]:
+    """Whether each completion is right; completions of like lengths are made together."""
+    ordered = sorted(rows, key=lambda row: (row["completion"].count(" "), row["prompt"].count(" ")))
+    with job.bar(len(ordered), desc="measuring", unit="prompts") as bar:
+        for start in range(0, len(ordered), batch_size):
+            batch = ordered[start : start + batch_size]
+            yield from answer({name: [row[name] for row in batch] for name in ("prompt", "completion")})
+            bar.update(len(batch))
+
+
+def by_program(model: Any, tokenizer: Any) -> Answer:
+    """The completions of the compiled program."""
+
+    def answer(rows: Mapping[str, list[str]]) -> Iterator[bool]:
+        tokenizer.forget()  # the words of other batches
+        most = max(len(text.split()) for text in rows["completion"]) + 1
+        said = complete_batch(model, tokenizer, rows["prompt"], most)
+        return (one.ended and one.text == text for one, text in zip(said, rows["completion"], strict=True))
+
+    return answer
+
+
+def by_gpt2(model: Any, layout: Layout, accelerator: Accelerator) -> Answer:
+    """The greedy completions of the trained model; an answer with an unknown word is wrong."""
+    tokenizer = layout.tokenizer
+
+    @torch.no_grad()
+    def answer(rows: Mapping[str, list[str]]) -> Iterator[bool]:
+        prompts, expected = layout.prompts(rows), layout.answers(rows)
+        with accelerator.autocast():
+            said = model.generate(
+                **{name: value.to(model.device) for name, value in prompts.items()},
+                max_new_tokens=expected.shape[1],
+                do_sample=False,
+            )[:, prompts["input_ids"].shape[1] :].cpu()
+        said = torch.nn.functional.pad(said, (0, expected.shape[1] - said.shape[1]), value=tokenizer.pad_token_id)
+        known = (expected != tokenizer.unk_token_id).all(1)
+        return iter(((said == expected).all(1) & known).tolist())
+
+    return answer
+
+
+__all__ = ["RunOutcome", "train_run"]

@@ -1,0 +1,54 @@
+"""The settings: the compiled program has none; GPT-2 has those of its size and training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hf_mech.nested_functions.splits import VOCABULARIES
+
+from ..engine import Settings, axis, fixed, option
+from ..engine.settings import SCHEDULERS, by
+
+MODELS = ("dat", "gpt2")
+"""The program `nested_functions` compiled into attention, and a learned model."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run(Settings):
+    """A run: a model, a configuration, a seed, and how GPT-2 is built and trained."""
+
+    PRESETS = {
+        "cpu": {  # minutes of one core
+            "steps": 8_000,
+            "batch_size": 32,
+            "layers": 4,
+            "hidden": 128,
+            "heads": 4,
+            "eval_prompts": by("model", {"dat": 1_000, "gpt2": 200}),
+        },
+        "full": {  # for a GPU
+            "steps": 100_000,
+            "batch_size": 256,
+            "layers": 8,
+            "hidden": 512,
+            "heads": 8,
+            "eval_prompts": 0,
+        },
+    }
+
+    model: str = axis("the models", MODELS)
+    config: str = axis("configurations of hf_mech/nested_functions", VOCABULARIES, default=["small"])
+    seed: int = fixed("of the weights, and of the order of the training prompts")
+    steps: int = option("training steps of GPT-2", least=1)
+    batch_size: int = option("prompts a step", least=1)
+    layers: int = option("layers of GPT-2", least=1)
+    hidden: int = option("width of embeddings and hidden states", least=1)
+    heads: int = option("attention heads", least=1)
+    learning_rate: float = option("AdamW's learning rate", default=1e-3, least=0)
+    scheduler: str = option("the schedule of the learning rate", default="cosine", known=SCHEDULERS)
+    warmup_steps: int = option("steps over which the schedule warms up", default=200, least=0)
+    max_grad_norm: float = option("gradients are clipped to this norm", default=1.0, least=0)
+    eval_prompts: int = option("prompts of each split that are measured, its first ones; 0: all", least=0)
+    mixed_precision: str = option("of the arithmetic", default="no", known=("no", "bf16"))
+    data_seed: int = option("seed of the data set", default=0, least=0)
+    num_train: int | None = option("training prompts; all by default", default=None, least=1)
