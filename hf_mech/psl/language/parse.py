@@ -114,7 +114,7 @@ def _hint(token: Token, last: Token | None, accepted: set[str]) -> str:
     if "AND" in accepted and token.type == "COMMA":
         return ". Tests are joined by `and`"
     if token.type == "AT":
-        return ". Functions are used in tests only, on a register: `position[n] == position[N]@pos_decrement`"
+        return ". A function stands behind a register that is read: `position[n] == position[N]@pos_decrement`"
     if (
         token.type in ("WHERE", "REPEAT", "UNTIL", "AND", "IN", "NOT")
         and "NAME" in accepted
@@ -302,10 +302,7 @@ class _Builder:
             raise self.syntax_error("only the cell N is updated: `register[N] = ...`", left.children[1])
         if right.data == "constant":
             return Assignment(target.register, self.constant(right.children[0]), target.place)
-        value = self.reference(right)
-        if value.function:
-            raise self.syntax_error("functions are used in tests only, not in what is assigned", right.children[2])
-        return Assignment(target.register, value, target.place)
+        return Assignment(target.register, self.reference(right), target.place)
 
     def reference(self, tree: _Node) -> Reference:
         register, cell, function = tree.children
