@@ -6,12 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from hf_mech.psl import QKVM, PSLCheckError, compile_program, load_program, lower_program, value_sets
+from hf_mech.psl import PSLCheckError, load_program, value_sets
 from hf_mech.psl.language.functions import function_tables, register_function, unregister_function
 from hf_mech.psl.language.values import ValueSet
-from hf_mech.psl.machines.dat import DAT
-from hf_mech.psl.machines.machine import Run
-from hf_mech.psl.machines.psm import PSM
+from tests.psl.agreement import final_cells
 
 HEAD = """\
 registers: {symbol: 's', position: 'p', mark: 'm', other: 'o'}
@@ -30,19 +28,7 @@ def flip() -> Iterator[None]:
 
 def final_marks(body: str, prompt: str) -> list[str | None]:
     """The register `mark` after the last layer: the same in every machine and backend, with all other registers."""
-    program = load_program(HEAD + body)
-    lowered = lower_program(program, LIMIT)
-    assert type(lowered).from_json(lowered.to_json()) == lowered
-    runs: list[Run] = [
-        machine.run(prompt, max_new_tokens=0, max_position_embeddings=LIMIT)
-        for machine in (PSM(program), QKVM(lowered))
-    ]
-    model, tokenizer = compile_program(program, max_position_embeddings=LIMIT, relaxation_temperature=0)
-    for backend in ("gather", "dense", "relaxed"):
-        model.config.backend = backend
-        runs.append(DAT(model, tokenizer).run(prompt, max_new_tokens=0))
-    assert all(run == runs[0] for run in runs[1:])
-    return [cell["mark"] for cell in runs[0].final]
+    return [cell["mark"] for cell in final_cells(load_program(HEAD + body), prompt, LIMIT)]
 
 
 def test_the_image_of_n_is_assigned() -> None:
@@ -93,14 +79,14 @@ def test_value_sets_hold_the_images(flip: None) -> None:
 
 
 def test_an_image_outside_the_declared_values_is_refused(flip: None) -> None:
-    text = HEAD + "initial: {other: 'up'}\nvalues: {mark: [VALUES]}\nwhere position[n] == 1:\n  mark[N] = other[n]@flip\n"
+    text = (
+        HEAD + "initial: {other: 'up'}\nvalues: {mark: [VALUES]}\nwhere position[n] == 1:\n  mark[N] = other[n]@flip\n"
+    )
     load_program(text.replace("VALUES", "'down'"))
     with pytest.raises(PSLCheckError, match="may get `down`"):
         load_program(text.replace("VALUES", "'up'"))
     with pytest.raises(PSLCheckError, match="may get any position"):
-        load_program(
-            f"{HEAD}values: {{mark: ['0']}}\nwhere position[n] == 1:\n  mark[N] = position[n]@pos_decrement\n"
-        )
+        load_program(f"{HEAD}values: {{mark: ['0']}}\nwhere position[n] == 1:\n  mark[N] = position[n]@pos_decrement\n")
 
 
 def test_an_unknown_function_is_refused() -> None:

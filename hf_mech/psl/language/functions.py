@@ -1,4 +1,4 @@
-"""Functions of a register's value, `x[n] == y[N]@function` (61b), `x[N] = y[n]@function` (62d-iii): built in, or registered.
+"""Functions of a register's value, `x[n] == y[N]@function` (61b), `x[N] = y[n]@function`: built in, or registered.
 
 Every function is used as a table. A value that is not in the table, such as nil, has no image. A missing image equals
 nothing: `==` fails and `!=` holds. It is not assigned either: the register keeps its value.
