@@ -15,117 +15,10 @@ from hf_mech.psl import PSM, PromptTooLongError, load_program, program_names, pr
 from hf_mech.psl.language.syntax import Program
 from hf_mech.psl.machines.dat import DAT
 from tests.psl.agreement import Everywhere
+from training.machines.words import FORMS, INDUCTION_WORDS, Words, any_words, induction
 
 LIMIT = 64
 """The greatest position of the compiled programs."""
-
-Words = list[str]
-
-
-# ------------------------------------------------------------------------------------------------ what each should say
-
-
-def reverse(words: Words) -> Words:
-    return words[::-1]
-
-
-def sort(words: Words) -> Words:
-    bar = words.index("|")
-    return sorted(words[bar + 1 :], key=words[:bar].index)
-
-
-def count(words: Words) -> Words:
-    return [str(words[:-1].count(words[-1]))]
-
-
-def majority(words: Words) -> Words:
-    most = max(words.count(word) for word in words)
-    reached = (word for place, word in enumerate(words) if words[: place + 1].count(word) == most)
-    return [next(reached)]
-
-
-def balanced(words: Words) -> Words:
-    opened: Words = []
-    for word in words:
-        if word in "([{":
-            opened.append(word)
-        elif word in ")]}" and (not opened or opened.pop() + word not in ("()", "[]", "{}")):
-            return ["unbalanced"]
-    return ["unbalanced" if opened else "balanced"]
-
-
-def binary_addition(words: Words) -> Words:
-    plus = words.index("+")
-    numbers = words[:plus], words[plus + 1 :]
-    total = sum(int("".join(number), 2) for number in numbers)
-    return list(f"{total:0{max(map(len, numbers))}b}")
-
-
-def induction(words: Words) -> Words:
-    """The first 8 words."""
-    words = list(words)
-    said: Words = []
-    while len(said) < 8:
-        earlier = [place for place, word in enumerate(words[:-1]) if word == words[-1]]
-        if not earlier:
-            break
-        said.append(words[earlier[-1] + 1])
-        words.append(said[-1])
-    return said
-
-
-# --------------------------------------------------------------------------------------------- prompts of their forms
-
-
-def any_words(draw: random.Random, most: int) -> Words:
-    """Words that come again and again, among them numbers, the programs' own constants, and other programs' marks."""
-    pool = draw.sample(
-        ["a", "b", "c", "0", "1", "7", "nil", "NO", "ORDER", "|", "+", "(", "s", "EOP"], draw.randint(1, 6)
-    )
-    return draw.choices(pool, k=draw.randint(1, most))
-
-
-def an_order_and_items(draw: random.Random, most: int) -> Words:
-    order = draw.sample(["a", "b", "c", "d", "3", "1", "2", "ITEM", "0"], draw.randint(1, 6))
-    return [*order, "|", *draw.choices(order, k=draw.randint(0, most - 7))]
-
-
-def brackets(draw: random.Random, most: int) -> Words:
-    """Balanced ones; in half of the prompts, one word is then left out, changed or moved."""
-    words: Words = []
-    for _ in range(draw.randint(0, most // 2)):
-        place = draw.randint(0, len(words))
-        pair = draw.choice(["()", "[]", "{}"])
-        closes = draw.choice([place, *[end for end in range(place, len(words) + 1) if is_balanced(words[place:end])]])
-        words[closes:closes] = [pair[1]]
-        words[place:place] = [pair[0]]
-    if words and draw.random() < 0.5:
-        place = draw.randrange(len(words))
-        words[place : place + 1] = draw.choice([[], [draw.choice("([{)]}")], words[place : place + 2][::-1]])
-    place = draw.randint(0, len(words))
-    return [*words[:place], draw.choice(["a", "OPEN", "balanced"]), *words[place:]]
-
-
-def is_balanced(words: Words) -> bool:
-    return balanced(words) == ["balanced"]
-
-
-def two_numbers(draw: random.Random, most: int) -> Words:
-    def digits() -> Words:
-        return draw.choices("01", k=draw.randint(1, (most - 1) // 2))
-
-    return [*digits(), "+", *digits()]
-
-
-FORMS: dict[str, tuple[Callable[[Words], Words], Callable[[random.Random, int], Words]]] = {
-    "reverse": (reverse, any_words),
-    "sort": (sort, an_order_and_items),
-    "count": (count, any_words),
-    "majority": (majority, any_words),
-    "balanced": (balanced, brackets),
-    "binary_addition": (binary_addition, two_numbers),
-    "induction": (induction, any_words),
-}
 
 
 @cache
@@ -154,7 +47,7 @@ def test_every_machine_says_what_python_says_and_has_the_same_states(name):
     draw = random.Random(f"{name} everywhere")
     for _ in range(12):
         prompt = form(draw, 12)
-        run = everywhere(name).run(prompt, max_new_tokens=8 if name == "induction" else LIMIT)
+        run = everywhere(name).run(prompt, max_new_tokens=INDUCTION_WORDS if name == "induction" else LIMIT)
         assert run.completion == function(prompt), prompt
 
 
@@ -166,7 +59,7 @@ def test_many_prompts_are_right(name):
     machine = PSM(program(name))
     for _ in range(150):
         prompt = form(draw, draw.choice([8, 16, 40]))
-        run = machine.run(prompt, max_new_tokens=8 if name == "induction" else 100)
+        run = machine.run(prompt, max_new_tokens=INDUCTION_WORDS if name == "induction" else 100)
         assert run.completion == function(prompt), prompt
 
 
