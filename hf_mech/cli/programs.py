@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from ..psl.qkvl import QKVLProgram
     from .open_program import OpenedProgram
 
+_PACKAGED = "balanced, binary_addition, count, induction, majority, pargen, pargen_k_shot, reverse, sort, universal"
+"""`program_names()`, which would import the parser for every command; a test compares them."""
+
 _WIDTH = 120
 """The width of tables in a file or a pipe, in characters."""
 
@@ -32,7 +35,7 @@ _Source = Annotated[
     typer.Argument(
         metavar="PROGRAM",
         show_default=False,
-        help="A checkpoint's folder, a file of PSL, or a program of the package: pargen, pargen_k_shot, universal.",
+        help=f"A checkpoint's folder, a file of PSL, or a program of the package: {_PACKAGED}.",
     ),
 ]
 _Positions = Annotated[
@@ -56,9 +59,7 @@ _MOST_WORDS = 64
 def compile_to_folder(
     program: Annotated[
         str,
-        typer.Argument(
-            help="A file of PSL, or a program of the package: pargen, pargen_k_shot, universal.", show_default=False
-        ),
+        typer.Argument(help=f"A file of PSL, or a program of the package: {_PACKAGED}.", show_default=False),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder for the checkpoint.", show_default=False)],
     max_position_embeddings: _Positions = None,

@@ -60,8 +60,10 @@ def compile_program(
     if isinstance(program, str):
         program = check_program(parse_program(program))
     if isinstance(program, Program):
-        config.setdefault("value_sets", {name: str(values) for name, values in value_sets(program).items()})
-        program = lower_program(program, config.get("max_position_embeddings", DEFAULT_LIMIT))
+        limit = config.get("max_position_embeddings", DEFAULT_LIMIT)
+        lowered = lower_program(program, limit)
+        config.setdefault("value_sets", {name: str(values) for name, values in value_sets(program, limit).items()})
+        program = lowered
     qkvl = program.to_json() if isinstance(program, QKVLProgram) else dict(program)
     made = DATConfig(qkvl=qkvl, **config)
     return DATForCausalLM(made).eval(), DATTokenizer.from_config(made)

@@ -359,7 +359,7 @@ class _Reader:
             if target == self.registers.get(self.json["system_map"].get("position")):
                 raise QKVLError(f"{where}: the position register cannot be set: a cell is identified by it (33a-ii)")
             read = self._source(source, where)
-            if read.negated or read.function or (read.several and len(read.constants) != 1):
+            if read.negated or (read.several and len(read.constants) != 1):
                 raise QKVLError(f"{where}: expected a register or one constant; got {source!r}")
         return _copied(json)
 

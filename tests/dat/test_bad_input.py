@@ -186,7 +186,7 @@ def at(program: dict[str, Any], *path: str | int) -> Any:
         (lambda p: at(p, "weights", 0, "weights", "v").update(p="s"), "writes the position register"),
         (lambda p: at(p, "weights", 0, "weights", "v").update(m=["!=", "s"]), "no single value"),
         (lambda p: at(p, "weights", 0, "weights", "v").update(m=["in"]), "no single value"),
-        (lambda p: at(p, "weights", 0, "weights", "v").update(m="p@pos_increment"), "no single value"),
+        (lambda p: at(p, "weights", 0, "weights", "v").update(m="p@turn"), "No function 'turn'"),
         (lambda p: at(p, "weights", 0, "weights", "v").update(g="s"), "g"),
         (lambda p: at(p, "weights", 0, "weights", "q").update(x="s"), "same targets"),
         (lambda p: at(p, "weights", 0, "weights").update(q={}, k={}), "at least one"),

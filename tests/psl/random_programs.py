@@ -125,8 +125,12 @@ def _production(dice: _Dice, names: Names) -> Production:
 
 def _value(dice: _Dice, names: Names, reads_n: bool) -> Reference | str:
     if dice.one((True, True, False)):
-        return Reference(dice.one(names), "n" if reads_n else "N")
+        return Reference(dice.one(names), "n" if reads_n else "N", _function(dice))
     return dice.one(WORDS)
+
+
+def _function(dice: _Dice) -> str | None:
+    return dice.one((None, None, "pos_increment", "pos_decrement", "turned"))
 
 
 def _tests(dice: _Dice, names: Names, reads_n: bool) -> tuple[Test, ...]:
@@ -140,7 +144,7 @@ def _test(dice: _Dice, names: Names, reads_n: bool) -> Test:
         values = ("1", "2", "3") if register == "position" else WORDS
         constants = Constants(dice.some(values, 1, 3 if "in" in operator else 1))
         return Test(Reference(register, dice.one(("n", "N")) if reads_n else "N"), operator, constants)
-    function = dice.one((None, None, "pos_increment", "pos_decrement", "turned"))
+    function = _function(dice)
     left, right = dice.one((("n", "N"), ("N", "n"))) if reads_n else ("N", "N")
     operator = dice.one(("==", "==", "!="))
     return Test(Reference(register, left), operator, Reference(dice.one(names), right, function))

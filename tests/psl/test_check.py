@@ -223,9 +223,7 @@ MARK_N = Reference("mark", "n")
             (Test(Reference("mark", "n", "pos_increment"), "==", Reference("mark", "N")),), (Assignment("mark", "A"),)
         ),
         Production((Test(Reference("mark", "m"), "==", Constants(("A",))),), (Assignment("mark", "A"),)),
-        Production(
-            (Test(MARK_N, "==", Constants(("A",))),), (Assignment("mark", Reference("mark", "n", "pos_increment")),)
-        ),
+        Production((Test(MARK_N, "==", Constants(("A",))),), (Assignment("mark", Reference("mark", "n", "turn")),)),
         Repeat(()),
         Repeat((Production((Test(MARK_N, "==", Constants(("A",))),), (Assignment("mark", "A"),)),), bound=0),
         Repeat((Production((Test(MARK_N, "==", Constants(("A",))),), (Assignment("mark", "A"),)),), until=()),

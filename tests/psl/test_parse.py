@@ -112,6 +112,8 @@ def test_assignments() -> None:
         Assignment("mark", "$"),
         Assignment("other", Reference("mark", "n")),
     )
+    (image,) = only("where mark[n] == A:\n  mark[N] = other[n]@pos_increment\n").assignments
+    assert image == Assignment("mark", Reference("other", "n", "pos_increment"))
 
 
 @pytest.mark.parametrize(("word", "right"), [("where", False), ("where_lm", False), ("where_rm", True)])
@@ -227,7 +229,7 @@ def test_odd_files_mean_the_same(change) -> None:  # type: ignore[no-untyped-def
         ("where mark[n]@pos_increment == mark[N]:\n mark[N] = A", 4, 15, "swap the sides"),
         ("where mark[n] == A:\n mark[n] = A", 5, 7, "only the cell N is updated"),
         ("where mark[x] == A:\n mark[N] = A", 4, 12, "`x` is no cell"),
-        ("where mark[n] == A:\n mark[N] = mark[n]@pos_increment", 5, 20, "in tests only"),
+        ("where mark[n] == A:\n mark[N] = A@pos_increment", 5, 13, "behind a register that is read"),
         ("where mark[n] == A:\n   mark[N] = A\n  other[N] = A", 6, 3, "fits no block"),
         ("where (mark[n] == A:\n mark[N] = A", 4, 20, "expected `)`"),
         ("watch: [mark", 4, 8, "`[` is never closed"),

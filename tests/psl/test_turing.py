@@ -12,51 +12,8 @@ from hf_mech.psl import PSM, QKVM, compile_program, load_program, lower_program,
 from hf_mech.psl.language.errors import RepeatBoundError
 from hf_mech.psl.machines.dat import DAT
 from hf_mech.psl.turing import TuringError, TuringMachine, run_turing
+from training.machines.tables import ADDITION, BUSY_BEAVERS, INCREMENT, PALINDROME
 
-INCREMENT = """
-# binary increment
-start: right
-right 0 -> right 0 R
-right 1 -> right 1 R
-right _ -> carry _ L
-carry 1 -> carry 0 L
-carry 0 -> done 1 L
-carry _ -> done 1 L
-"""
-ADDITION = """
-first 1 -> first 1 R
-first + -> second 1 R
-second 1 -> second 1 R
-second _ -> erase _ L
-erase 1 -> done _ L
-"""
-PALINDROME = """
-look a -> take-a _ R
-look b -> take-b _ R
-look _ -> yes _ R
-take-a a -> take-a a R
-take-a b -> take-a b R
-take-a _ -> match-a _ L
-take-b a -> take-b a R
-take-b b -> take-b b R
-take-b _ -> match-b _ L
-match-a a -> back _ L
-match-a b -> no b L
-match-a _ -> yes _ R
-match-b b -> back _ L
-match-b a -> no a L
-match-b _ -> yes _ R
-back a -> back a L
-back b -> back b L
-back _ -> look _ R
-"""
-# Two, three and four states: the ones written and the steps are those of the proofs (Rado 1962, Lin 1963, Brady 1983).
-BUSY_BEAVERS = {
-    (4, 6): "A 0 -> B 1 R\nA 1 -> B 1 L\nB 0 -> A 1 L\nB 1 -> H 1 R",
-    (6, 14): "A 0 -> B 1 R\nA 1 -> H 1 R\nB 0 -> C 0 R\nB 1 -> B 1 R\nC 0 -> C 1 L\nC 1 -> A 1 L",
-    (13, 107): "A 0 -> B 1 R\nA 1 -> B 1 L\nB 0 -> A 1 L\nB 1 -> C 0 L\nC 0 -> H 1 R\nC 1 -> D 1 L\nD 0 -> D 1 R\n"
-    "D 1 -> A 0 R",
-}
 RUNNERS = {
     "psm": PSM,
     "qkvm": lambda program: QKVM(lower_program(program)),

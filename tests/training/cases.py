@@ -17,6 +17,7 @@ from training.engine.arguments import parser_of, read
 from training.engine.settings import Settings
 from training.formal_languages.experiment import EXPERIMENT as FORMAL_LANGUAGES
 from training.language_models.experiment import EXPERIMENT as LANGUAGE_MODELS
+from training.machines.experiment import EXPERIMENT as MACHINES
 from training.msat.experiment import EXPERIMENT as MSAT
 from training.nested_functions.experiment import EXPERIMENT as NESTED_FUNCTIONS
 from training.pargen.experiment import EXPERIMENT as PARGEN
@@ -164,9 +165,10 @@ CASES = {
         8,
     ),
     "pargen": Case(PARGEN, ("--split", "test", "--num_prompts", "20"), 0, 0),
+    "machines": Case(MACHINES, ("--task", "reverse", "--num_prompts", "3"), 0, 0),
 }
-TRAINED = [name for name in CASES if name != "pargen"]
-"""The experiments whose runs can be interrupted; a part of a program is run whole."""
+TRAINED = [name for name in CASES if name not in ("pargen", "machines")]
+"""The experiments whose runs can be interrupted; the prompts of a program are run whole."""
 
 
 def outcome_of(outcome: Any) -> dict[str, Any]:

@@ -19,6 +19,9 @@ from hf_mech.templatic.tasks import SPLITS, TASKS, task_named
 
 from ..engine import Job, Outcome, Settings, axis, fixed, option
 
+PROGRAMS = tuple(name for name in program_names() if name.startswith("pargen"))
+"""Those that read templatic generation; the others have the experiment `machines`."""
+
 CELLS = 40_000  # of one batch at most: what the program remembers of them stays under half a gigabyte
 TOO_LONG = 8  # words that a completion may have more than the longest one asked for, before it is cut off
 WRONG = 5  # wrong completions that a part's file shows
@@ -30,7 +33,7 @@ class Part(Settings):
 
     PRESETS = {"whole": {}}
 
-    program: str = axis("programs of the package", program_names(), default=["pargen"])
+    program: str = axis("programs of the package", PROGRAMS, default=["pargen"])
     task: str = axis("configurations of hf_mech/templatic_generation", TASKS, default=["1_shot_rlw"])
     split: str = axis("splits", SPLITS, default=["all"])
     seed: int = fixed("of the data")

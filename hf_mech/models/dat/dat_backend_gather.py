@@ -67,13 +67,17 @@ class GatherBackend:
             return registers, (fires, columns)
         made = list(registers)
         for target, source in layer.writes:
+            written = fires
             if source.register is None:
                 value = torch.full_like(registers[target], source.values[0])
             elif columns is None:
                 value = registers[source.register]
             else:
                 value = at_columns(readable.register(source.register), columns)
-            made[target] = torch.where(fires, value, registers[target])
+            if source.function is not None:  # an undefined value is zero as a vector: the register stays
+                value = self.tables[source.function][value.long()].int()
+                written = fires & (value >= 0)
+            made[target] = torch.where(written, value, registers[target])
         return tuple(made), (fires, columns)
 
     def weights(self, reads: Reads, readable: Readable) -> Tensor:

@@ -205,7 +205,7 @@ class _Reader:
         writes = tuple((self.indices[target], self.operand(source)) for target, source in block["weights"]["v"].items())
         if any(target == position for target, _ in writes):
             raise DATConfigError(f"{where} writes the position register, which names the cell, (33a-ii).")
-        if any(not source.single or source.function for _, source in writes):
+        if any(not source.single for _, source in writes):
             raise DATConfigError(f"{where} writes what is no single value: {block['weights']['v']}.")
         return Layer(
             index,

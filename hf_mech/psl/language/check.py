@@ -7,16 +7,15 @@ from collections.abc import Iterable, Mapping
 from typing import NoReturn
 
 from .errors import PSLCheckError
-from .functions import function_names
+from .functions import function_names, is_number
 from .suggestions import did_you_mean
 from .syntax import Assignment, Constants, Place, Production, Program, Reference, Repeat, Test
-from .values import END_OF_PROMPT, PARSING, value_sets
+from .values import END_OF_PROMPT, PARSING, assigned_values, value_sets
 
 ROLES = ("symbol", "position", "output", "parse", "eop")
 """The roles of registers in `system`; the first three are required."""
 
 _REQUIRED = ROLES[:3]
-_NUMBER = re.compile(r"0|[1-9][0-9]*")
 
 
 def check_program(program: Program, name: str = "<string>") -> Program:
@@ -176,7 +175,7 @@ class _Checker:
             always = "always" if test.negated else "never"
             self.refuse(str(test), f"it {always} holds", "Name constants in the list.", test.left.place)
         if test.left.register == self.program.system["position"]:
-            wrong = next((value for value in right.values if not _NUMBER.fullmatch(value)), None)
+            wrong = next((value for value in right.values if not is_number(value)), None)
             if wrong is not None:
                 reason = f"positions are numbers such as 0 and 17, `{wrong}` is none"
                 self.refuse(str(test), reason, "Test another register, or a number.", test.left.place)
@@ -192,9 +191,6 @@ class _Checker:
             self.allowed(register, (value,), str(assignment), assignment.place)
             return
         self.check_reference(value, str(assignment))
-        if value.function:
-            reason = "functions are used in tests only"
-            self.refuse(str(assignment), reason, "Use the function in a test that finds the cell n.", value.place)
         if value.cell == "N" and reads_n:
             reason = (
                 "a register of N can't be copied where the production also reads the cell n, which gives the values"
@@ -222,14 +218,15 @@ class _Checker:
             beyond = sets[register].beyond(declared)
             if not beyond:
                 continue
-            for production in self.program.productions:
-                for assignment in production.assignments:
-                    if assignment.register == register and isinstance(assignment.value, Reference):
-                        source = assignment.value.register
-                        if source != register and sets[source].beyond(declared):
-                            reason = f"`{register}` is declared to hold {list(declared)} only, and may get {beyond}"
-                            mend = f"Declare `values` of `{register}` wider, or test `{assignment.value}` for them."
-                            self.refuse(str(assignment), reason, mend, assignment.place)
+            for assignment, written in assigned_values(self.program, sets):
+                value = assignment.value
+                if assignment.register != register or not isinstance(value, Reference):
+                    continue
+                if (value.register != register or value.function) and written.beyond(declared):
+                    reason = f"`{register}` is declared to hold {list(declared)} only, and may get {beyond}"
+                    read = Reference(value.register, value.cell)
+                    mend = f"Declare `values` of `{register}` wider, or test `{read}` for them."
+                    self.refuse(str(assignment), reason, mend, assignment.place)
 
     def allowed(
         self, register: str, values: Iterable[str], expression: str, where: Place | str, entry: str | None = None

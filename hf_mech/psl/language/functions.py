@@ -1,11 +1,12 @@
-"""Functions that a test may apply to a register's value, `x[n] == y[N]@function` (61b): built in, or registered.
+"""Functions of a register's value, `x[n] == y[N]@function` (61b), `x[N] = y[n]@function`: built in, or registered.
 
 Every function is used as a table. A value that is not in the table, such as nil, has no image. A missing image equals
-nothing: `==` fails and `!=` holds.
+nothing: `==` fails and `!=` holds. It is not assigned either: the register keeps its value.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 
@@ -77,6 +78,11 @@ def function_names() -> tuple[str, ...]:
     return (*_STEPS, *sorted(_REGISTERED))
 
 
+def is_number(value: str) -> bool:
+    """Whether a value is a number as positions are written: `0` and `17`, but not `007` and `-1`."""
+    return re.fullmatch(r"0|[1-9][0-9]*", value) is not None
+
+
 def is_built_in(name: str) -> bool:
     """Whether every machine has the function without a table."""
     return name in _STEPS
@@ -93,8 +99,7 @@ def function_tables(program: Program, limit: int = DEFAULT_LIMIT) -> dict[str, T
     Raises:
         ProgramError: the program uses a function that is not registered, raises, or returns a wrong type.
     """
-    references = [reference for test in _tests(program.statements) for reference in test.references]
-    used = sorted({reference.function for reference in references if reference.function is not None})
+    used = sorted({reference.function for reference in program.references if reference.function is not None})
     domain = tuple(dict.fromkeys((*map(str, range(limit + 1)), *program_constants(program))))
     return {name: tabulate(name, domain) for name in used if not is_built_in(name)}
 
@@ -103,7 +108,7 @@ def tabulate(name: str, values: Iterable[str]) -> dict[str, str]:
     """The table of a registered function over some values.
 
     Raises:
-        ProgramError: the function is not registered, raises, or returns neither a string nor None.
+        ProgramError: the function is not registered, raises, or returns neither one word nor None.
     """
     if name not in _REGISTERED:
         raise ProgramError(
@@ -123,6 +128,8 @@ def tabulate(name: str, values: Iterable[str]) -> dict[str, str]:
             continue
         if not isinstance(image, str):
             raise ProgramError(f"the function `@{name}` gave {image!r} for {value!r}; expected a string or None")
+        if image.split() != [image]:
+            raise ProgramError(f"the function `@{name}` gave {image!r} for {value!r}; a value is one word")
         table[value] = image
     return table
 

@@ -24,9 +24,9 @@ class LayoutError(Exception):
 def lay_out(tokens: Iterator[Token]) -> Iterator[Token]:
     """Raw tokens -> tokens with the layout made explicit.
 
-    `_NL` remains only at the end of a statement's line: not in brackets, not after `and`, not on lines that are empty
-    or hold only a comment. `_INDENT` and `_DEDENT` open and close blocks. The only comment that remains is the last one
-    before a production or a repeat block, on its own line.
+    `_NL` remains only at the end of a statement's line: not in brackets, not after `and` and `or`, not on lines that
+    are empty or hold only a comment. `_INDENT` and `_DEDENT` open and close blocks. The only comment that remains is
+    the last one before a production or a repeat block, on its own line.
 
     Raises:
         LayoutError: for indentation that fits no block, nesting deeper than `MAX_NESTING`, or open brackets.
@@ -43,7 +43,7 @@ def lay_out(tokens: Iterator[Token]) -> Iterator[Token]:
             continue
         if token.type == "_NL":
             indentation = token.rpartition("\n")[2]
-            if in_line and not brackets and last is not None and last.type != "AND":
+            if in_line and not brackets and last is not None and last.type not in ("AND", "OR"):
                 yield Token.new_borrow_pos("_NL", "\n", token)
                 in_line = False
             continue

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from importlib import resources
 from typing import Any
 
 import lark
 from lark import Token, Tree
 
+from .conditions import ORDERS, Alternatives, Conjunction, InexpressibleError, all_of, any_of, compared, in_sequence
 from .errors import PSLCheckError, PSLSyntaxError
 from .layout import LayoutError, lay_out
 from .suggestions import did_you_mean, either
@@ -83,6 +85,8 @@ def _tree(text: str, name: str) -> _Node:
 def _unexpected_character(wrong: lark.UnexpectedCharacters) -> str:
     if wrong.char in "'\"":
         return "this string is not closed on its line"
+    if wrong.char in "+*%":
+        return f"the character {wrong.char!r} has no meaning here: there is no arithmetic but `@pos_increment`"
     return f"the character {wrong.char!r} has no meaning here: quote words that are no names"
 
 
@@ -113,10 +117,12 @@ def _hint(token: Token, last: Token | None, accepted: set[str]) -> str:
         return ". A function stands on the right side of a test: swap the sides"
     if "AND" in accepted and token.type == "COMMA":
         return ". Tests are joined by `and`"
+    if token.type == "NUMBER" and accepted == {"RSQB"}:
+        return ". Cells are `n` and `N`; a neighbour is found by a test: `position[n] == position[N]@pos_decrement`"
     if token.type == "AT":
-        return ". Functions are used in tests only, on a register: `position[n] == position[N]@pos_decrement`"
+        return ". A function stands behind a register that is read: `position[n] == position[N]@pos_decrement`"
     if (
-        token.type in ("WHERE", "REPEAT", "UNTIL", "AND", "IN", "NOT")
+        token.type in ("WHERE", "REPEAT", "UNTIL", "AND", "OR", "IN", "NOT")
         and "NAME" in accepted
         and "WHERE" not in accepted
     ):
@@ -231,7 +237,7 @@ class _Builder:
     def statements(self, trees: Iterable[_Node]) -> Iterator[Production | Repeat]:
         for tree in trees:
             if tree.data == "production":
-                yield self.production(tree)
+                yield from self.production(tree)
             elif tree.data == "repeat":
                 yield self.repeat(tree)
             else:
@@ -241,16 +247,23 @@ class _Builder:
                     raise self.syntax_error(f"`{head}:` {reason}", head)
                 self.set_causal(head, body)
 
-    def production(self, tree: _Node) -> Production:
-        comment, where, tests, *assignments = tree.children
-        return Production(
-            tests=self.tests(tests),
-            assignments=tuple(self.assignment(assignment) for assignment in assignments),
-            right_match=where == "where_rm",
-            causal=self.causal,
-            comment=_comment(comment),
-            place=_place(where),
-        )
+    def production(self, tree: _Node) -> Iterator[Production]:
+        """A production; one for each alternative of its condition."""
+        comment, where, tests, *trees = tree.children
+        alternatives = self.alternatives(tests, where)
+        assignments = tuple(self.assignment(assignment) for assignment in trees)
+        if len(alternatives) > 1:
+            with self.expressible(_either(alternatives), where):
+                in_sequence(alternatives, assignments)
+        for alternative in alternatives:
+            yield Production(
+                tests=alternative.tests,
+                assignments=assignments,
+                right_match=where == "where_rm",
+                causal=self.causal or alternative.causal,
+                comment=_comment(comment),
+                place=_place(where),
+            )
 
     def repeat(self, tree: _Node) -> Repeat:
         comment, head, number, body, until = tree.children
@@ -262,7 +275,7 @@ class _Builder:
             raise self.syntax_error("expected `until NO_CHANGE` or `until` and tests", condition)
         return Repeat(
             body=statements,
-            until=None if isinstance(condition, Token) else self.tests(condition),
+            until=None if isinstance(condition, Token) else self.until(condition, head),
             bound=DEFAULT_BOUND if number is None else self.bound(number),
             comment=_comment(comment),
             place=_place(head),
@@ -275,19 +288,63 @@ class _Builder:
             )
         return int(number)
 
-    def tests(self, tree: _Node) -> tuple[Test, ...]:
-        return tuple(self.test(child) for child in tree.children)
+    def until(self, tree: _Node, head: Token) -> tuple[Test, ...]:
+        """The condition that ends a block: tests that one query and key express."""
+        alternatives = self.alternatives(tree, head)
+        if len(alternatives) > 1:
+            reason = "a block ends by the tests of one query and key, which have no alternatives"
+            mend = "Set a register in the block, by a production for each, and test that: `until mark[n] == 1`."
+            raise self.check_error(f"until {_either(alternatives)}", head, reason, mend)
+        if alternatives[0].causal:
+            reason = "the test that ends a block reads all cells, never only those up to N"
+            mend = "Set a register in the block by a production with this test, and test that: `until mark[n] == 1`."
+            raise self.check_error(f"until {alternatives[0]}", head, reason, mend)
+        return alternatives[0].tests
 
-    def test(self, tree: _Node) -> Test:
+    def alternatives(self, tree: _Node, token: Token) -> Alternatives:
+        """The alternatives of a condition, of which one must hold; most conditions have one."""
+        waiting, made = [(tree, False)], list[Alternatives]()
+        while waiting:  # without recursion: parentheses may be deep
+            node, opened = waiting.pop()
+            if node.data not in ("tests", "any", "all"):
+                made.append((self.test(node),))
+            elif not opened:
+                waiting.append((node, True))
+                waiting.extend((child, False) for child in reversed(node.children))
+            else:
+                parts = made[-len(node.children) :]
+                del made[-len(node.children) :]
+                with self.expressible("and", token):
+                    made.append(all_of(parts) if node.data == "all" else any_of(parts))
+        return made[0]
+
+    def test(self, tree: _Node) -> Conjunction:
         left, *middle, right = tree.children
         if tree.data != "test":
             place = left.children[0]
             constants = Constants(self.constants(right), _place(place))
-            return Test(self.test_left(left), "in" if tree.data == "test_in" else "not in", constants)
+            return Conjunction((Test(self.test_left(left), "in" if tree.data == "test_in" else "not in", constants),))
+        (sign,) = middle
+        other: Reference | Constants
         if right.data == "reference":
-            return Test(self.test_left(left), str(middle[0]), self.reference(right))
-        (token,) = right.children
-        return Test(self.test_left(left), str(middle[0]), Constants((self.constant(token),), _place(token)))
+            other = self.reference(right)
+        else:
+            (token,) = right.children
+            other = Constants((self.constant(token),), _place(token))
+        read = self.reference(left) if sign in ORDERS else self.test_left(left)
+        if sign not in ORDERS:
+            return Conjunction((Test(read, str(sign), other),))
+        with self.expressible(f"{read} {sign} {other}", sign):
+            values = self.sections["values"].get(read.register)
+            return compared(read, str(sign), other, self.sections["system"].get("position", ""), values)
+
+    @contextmanager
+    def expressible(self, expression: str, token: Token) -> Iterator[None]:
+        """Names the place of a condition that has no exact form."""
+        try:
+            yield
+        except InexpressibleError as error:
+            raise self.check_error(expression, token, error.reason, error.mend) from None
 
     def test_left(self, tree: _Node) -> Reference:
         reference = self.reference(tree)
@@ -302,10 +359,7 @@ class _Builder:
             raise self.syntax_error("only the cell N is updated: `register[N] = ...`", left.children[1])
         if right.data == "constant":
             return Assignment(target.register, self.constant(right.children[0]), target.place)
-        value = self.reference(right)
-        if value.function:
-            raise self.syntax_error("functions are used in tests only, not in what is assigned", right.children[2])
-        return Assignment(target.register, value, target.place)
+        return Assignment(target.register, self.reference(right), target.place)
 
     def reference(self, tree: _Node) -> Reference:
         register, cell, function = tree.children
@@ -335,6 +389,9 @@ class _Builder:
         if token in self.sections["registers"]:
             mend = f"Write `{token}[n]` or `{token}[N]`, or quote it if the word is meant."
             raise self.check_error(str(token), token, "is a register and stands for no value", mend)
+        if token in ("nil", "None", "null"):
+            mend = "Copy a register that is never assigned: it is nil. To test for nil, compare with it."
+            raise self.check_error(str(token), token, "nil is no constant", mend)
         close = did_you_mean(token, (*self.sections["constants"], *self.sections["registers"]), False)
         mend = (
             close or did_you_mean(token, self.sections["constants"])
@@ -363,6 +420,10 @@ class _Builder:
 
     def check_error(self, expression: str, token: Token, reason: str, mend: str) -> PSLCheckError:
         return PSLCheckError(expression, reason, mend, token.line or 0, token.column or 0, self.text, self.name)
+
+
+def _either(alternatives: Alternatives) -> str:
+    return " or ".join(str(alternative) for alternative in alternatives)
 
 
 def _place(token: Token) -> Place:

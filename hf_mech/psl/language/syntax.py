@@ -69,7 +69,10 @@ class Test:
 
 @dataclass(frozen=True)
 class Assignment:
-    """`register[N] = constant` or `register[N] = other[n|N]`."""
+    """`register[N] = constant` or `register[N] = other[n|N]@function`.
+
+    Where the function is undefined, nothing is assigned: the register keeps its value.
+    """
 
     register: str
     value: Reference | str
@@ -138,6 +141,11 @@ class Program:
     source: str = ""
 
     @property
+    def references(self) -> Iterator[Reference]:
+        """Every register that a test or an assignment reads, in order, with those of `until`."""
+        yield from _references(self.statements)
+
+    @property
     def productions(self) -> Iterator[Production]:
         """Every production in order, including those in repeat blocks."""
         yield from _productions(self.statements)
@@ -149,3 +157,14 @@ def _productions(statements: tuple[Production | Repeat, ...]) -> Iterator[Produc
             yield statement
         else:
             yield from _productions(statement.body)
+
+
+def _references(statements: tuple[Production | Repeat, ...]) -> Iterator[Reference]:
+    for statement in statements:
+        tests = statement.tests if isinstance(statement, Production) else statement.until or ()
+        if isinstance(statement, Production):
+            yield from (item.value for item in statement.assignments if isinstance(item.value, Reference))
+        else:
+            yield from _references(statement.body)
+        for test in tests:
+            yield from test.references

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
 
+from .functions import DEFAULT_LIMIT, Table, function_tables, is_built_in, is_number
 from .syntax import Assignment, Constants, Production, Program, Reference
 
 PARSING = "1"
@@ -50,24 +52,33 @@ class ValueSet:
         return " | ".join(parts)
 
 
-def value_sets(program: Program) -> dict[str, ValueSet]:
-    """The values that each register can hold, by the register's name.
+def value_sets(program: Program, limit: int = DEFAULT_LIMIT) -> dict[str, ValueSet]:
+    """The values that each register can hold, by the register's name; registered functions are known up to `limit`.
 
     The first layer gives each register its first values (33c-ii). A completion cell's symbol is the value of the output
     register (34a). Every assignment adds its constant, or the set of the copied register, restricted to the constants
-    that the production's own tests require. A program of n registers takes at most n rounds.
+    that the production's own tests require. A function maps these; the neighbour of a number is any number.
     """
     sets = {register: _first(program, register) for register in program.registers}
     symbol, output = program.system["symbol"], program.system["output"]
     while True:
         before = dict(sets)
-        for production in program.productions:
-            for assignment in production.assignments:
-                sets[assignment.register] |= _assigned(assignment, production, sets)
+        for assignment, written in assigned_values(program, sets, limit):
+            sets[assignment.register] |= written
         emitted = sets[output]  # nil is never emitted: it ends the generation
         sets[symbol] |= ValueSet(emitted.constants, emitted.numbers, emitted.words)
         if sets == before:
             return sets
+
+
+def assigned_values(
+    program: Program, sets: Mapping[str, ValueSet], limit: int = DEFAULT_LIMIT
+) -> Iterator[tuple[Assignment, ValueSet]]:
+    """Every assignment, with the values that it can write if the registers hold those of `sets`."""
+    tables = function_tables(program, limit) if _assigns_registered(program) else {}
+    for production in program.productions:
+        for assignment in production.assignments:
+            yield assignment, _assigned(assignment, production, sets, tables)
 
 
 def _first(program: Program, register: str) -> ValueSet:
@@ -89,15 +100,44 @@ def _first(program: Program, register: str) -> ValueSet:
     return usual | ValueSet(words=True)
 
 
-def _assigned(assignment: Assignment, production: Production, sets: dict[str, ValueSet]) -> ValueSet:
-    """The values that an assignment can write: those of the copied register, restricted by the production's tests."""
+def _assigns_registered(program: Program) -> bool:
+    """Whether a production assigns an image under a registered function."""
+    values = (item.value for production in program.productions for item in production.assignments)
+    functions = (value.function for value in values if isinstance(value, Reference))
+    return any(function is not None and not is_built_in(function) for function in functions)
+
+
+def _assigned(
+    assignment: Assignment, production: Production, sets: Mapping[str, ValueSet], tables: Mapping[str, Table]
+) -> ValueSet:
+    """The values that an assignment can write: the copied register's, restricted by the tests, or their images."""
     if isinstance(assignment.value, str):
         return ValueSet(frozenset([assignment.value]))
-    copied = sets[assignment.value.register]
+    copied = _copied(assignment.value, production, sets)
+    function = assignment.value.function
+    return copied if function is None else _image(copied, function, tables)
+
+
+def _image(held: ValueSet, function: str, tables: Mapping[str, Table]) -> ValueSet:
+    """The images of a set under a function; undefined ones are not assigned."""
+    if is_built_in(function):
+        return ValueSet(numbers=held.numbers or held.words or any(is_number(value) for value in held.constants))
+    return ValueSet(
+        frozenset(
+            image
+            for value, image in tables[function].items()
+            if held.words or value in held.constants or (held.numbers and is_number(value))
+        )
+    )
+
+
+def _copied(read: Reference, production: Production, sets: Mapping[str, ValueSet]) -> ValueSet:
+    """The values of a register that is read, restricted by the production's tests."""
+    copied = sets[read.register]
     demanded = [
         frozenset(test.right.values)
         for test in production.tests
-        if isinstance(test.right, Constants) and not test.negated and _same(test.left, assignment.value)
+        if isinstance(test.right, Constants) and not test.negated and _same(test.left, read)
     ]
     if not demanded:
         return copied

@@ -128,7 +128,7 @@ class Machine(ABC):
         """For each updated cell N, the cell n whose values it takes, or None; both count from 0 in `cells`."""
 
     @abstractmethod
-    def update(self, rule: Any, of_N: State, of_n: State) -> State:
+    def update(self, rule: Any, of_N: State, of_n: State, functions: Mapping[str, Table]) -> State:
         """The next state of a cell N matched with n, from both cells' states."""
 
     def run(
@@ -247,7 +247,7 @@ class _Execution:
     def _layer(self, rule: Any, cells: Cells, earlier: list[Cells]) -> Cells:
         matches, readable = self._match(rule, cells, earlier)
         return [
-            of_N if n is None else self.machine.update(rule, of_N, readable[n])
+            of_N if n is None else self.machine.update(rule, of_N, readable[n], self.functions)
             for of_N, n in zip(cells, matches, strict=True)
         ]
 

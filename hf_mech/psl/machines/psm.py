@@ -66,10 +66,13 @@ class PSM(Machine):
                     break
         return matches
 
-    def update(self, rule: _Rule, of_N: State, of_n: State) -> State:
-        """The Action: assigned registers take their values from n, all others stay unchanged (33d-iv-1, 4)."""
-        values = {item.register: _assigned(item, of_n, of_N) for item in rule.production.assignments}
-        return {**of_N, **values}
+    def update(self, rule: _Rule, of_N: State, of_n: State, functions: Tables) -> State:
+        """The Action: assigned registers take their values from n, all others stay unchanged (33d-iv-1, 4).
+
+        An undefined function value is not assigned.
+        """
+        values = {item.register: _assigned(item, of_n, of_N, functions) for item in rule.production.assignments}
+        return {**of_N, **{register: value for register, value in values.items() if value is not UNDEFINED}}
 
 
 @dataclass(frozen=True)
@@ -145,7 +148,7 @@ def _value(reference: Reference, state: State, functions: Tables) -> str | None:
     return UNDEFINED if value is None else functions[reference.function].get(value, UNDEFINED)
 
 
-def _assigned(assignment: Assignment, of_n: State, of_N: State) -> str | None:
+def _assigned(assignment: Assignment, of_n: State, of_N: State, functions: Tables) -> str | None:
     if isinstance(assignment.value, str):
         return assignment.value
-    return (of_n if assignment.value.cell == "n" else of_N)[assignment.value.register]
+    return _value(assignment.value, of_n if assignment.value.cell == "n" else of_N, functions)

@@ -66,9 +66,13 @@ class QKVM(Machine):
             matches.append(next(matching, None))
         return matches
 
-    def update(self, rule: _Attention, of_N: State, of_n: State) -> State:
-        """output[N] := value[n] ⇒ input[N]: registers set in value[n] are overwritten, also by nil (62c.i-ii)."""
-        return {**of_N, **{register: _value(source, of_n, {}) for register, source in rule.values}}
+    def update(self, rule: _Attention, of_N: State, of_n: State, functions: Tables) -> State:
+        """output[N] := value[n] ⇒ input[N]: registers set in value[n] are overwritten, also by nil (62c.i-ii).
+
+        A register whose source is an undefined function value is not set.
+        """
+        values = {register: _value(source, of_n, functions) for register, source in rule.values}
+        return {**of_N, **{register: value for register, value in values.items() if value is not UNDEFINED}}
 
 
 @dataclass(frozen=True)

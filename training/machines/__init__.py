@@ -1,0 +1,1 @@
+"""The programs of the package and Turing machines, on random prompts, in all machines."""

@@ -1,0 +1,106 @@
+"""The programs of the table, and random prompts of each: what is run, and whether its result is right."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from hf_mech.psl.language.syntax import Program
+from hf_mech.psl.library import program_names, read_program
+from hf_mech.psl.machines.machine import Registers, Run
+from hf_mech.psl.turing import run_turing
+from hf_mech.templatic.grammar import generate
+
+from .tables import TABLES, Start
+from .words import FORMS, INDUCTION_WORDS
+
+MOST_WORDS = 20
+"""The greatest length of a prompt of the small programs."""
+
+_SPLITS = {"pargen": "1_shot_rlw", "pargen_k_shot": "2_shot_rlw"}
+_COMPILED, _UNIVERSAL = "turing", "universal"
+
+
+class Machine(Protocol):
+    """`PSM`, `QKVM` or `DAT` with a program."""
+
+    def run(self, words: list[str], *, registers: Registers | None = None, max_new_tokens: int) -> Run:
+        """The run of a prompt."""
+
+
+Trial = Callable[[Machine], tuple[Run, bool]]
+"""Runs one prompt in a machine: the run, and whether its result is right."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A program and its prompts.
+
+    Attributes:
+        program: what the machines run.
+        trials: prompts without end, by a seed.
+    """
+
+    program: Program
+    trials: Callable[[int], Iterator[Trial]]
+
+
+def task_names() -> tuple[str, ...]:
+    """Every program of the package by its name, a Turing machine as `turing/increment` and `universal/increment`."""
+    turing = tuple(f"{way}/{table}" for way in (_COMPILED, _UNIVERSAL) for table in TABLES)
+    return (*FORMS, *(name for name in program_names() if name in _SPLITS), *turing)
+
+
+def task_named(name: str) -> Task:
+    """The program and the prompts of a name of `task_names`."""
+    way, _, table = name.partition("/")
+    if table:
+        return _turing(table, way == _UNIVERSAL)
+    return Task(read_program(name), lambda seed: _pargen(name, seed) if name in _SPLITS else _small(name, seed))
+
+
+def _small(name: str, seed: int) -> Iterator[Trial]:
+    function, form = FORMS[name]
+    draw = random.Random(f"{name} {seed}")
+    most = INDUCTION_WORDS if name == "induction" else 2 * MOST_WORDS
+    while True:
+        prompt = form(draw, MOST_WORDS)
+        yield _said(prompt, function(prompt), most)
+
+
+def _pargen(name: str, seed: int) -> Iterator[Trial]:
+    start = 0
+    while True:
+        for example in generate(_SPLITS[name], "test", seed, start, start + 100):
+            completion = example.completion.split()
+            yield _said(example.prompt.split(), completion, len(completion) + 8)
+        start += 100
+
+
+def _said(prompt: list[str], completion: list[str], most: int) -> Trial:
+    def run(machine: Machine) -> tuple[Run, bool]:
+        made = machine.run(prompt, max_new_tokens=most)
+        return made, made.completion == completion
+
+    return run
+
+
+def _turing(table: str, universal: bool) -> Task:
+    machine, form = TABLES[table]
+
+    def trial(start: Start) -> Trial:
+        def run(runner: Machine) -> tuple[Run, bool]:
+            blanks = {"left": start.left, "right": start.right}
+            ended = run_turing(machine, start.tape, **blanks, universal=universal, runner=lambda _: runner)
+            return ended.run, start.is_right(ended)
+
+        return run
+
+    def trials(seed: int) -> Iterator[Trial]:
+        draw = random.Random(f"{table} {seed}")
+        while True:
+            yield trial(form(draw))
+
+    return Task(read_program("universal") if universal else machine.to_program(), trials)
