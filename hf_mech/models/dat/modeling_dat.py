@@ -38,8 +38,8 @@ class DATModelOutput(ModelOutput):
 
     Args:
         last_hidden_state (`Tensor` of shape `[batch, length, hidden_size]`): every token's cell after the last layer, a
-            one-hot vector for each register (soft vectors from the relaxed backend), (66). The end of the prompt has
-            the state of the prompt's last cell; padding is zero.
+            one-hot vector for each register (soft vectors from the relaxed backend), (66), or the dense vector of
+            `config.embedding`, (69). The end of the prompt has the state of the prompt's last cell; padding is zero.
         register_values (`Tensor` of shape `[batch, length, num_registers]`): the same as indices of values.
         past_key_values (`DATCache`, with `use_cache=True`): the cache for generation.
         hidden_states (`tuple[Tensor]`, with `output_hidden_states=True`): the tokens' vectors before the first layer
