@@ -69,7 +69,7 @@ def compile_to_folder(
     ] = "local",
     filler_dim: Annotated[
         int | None,
-        typer.Option(min=4, help="The dimension of dense vectors of values. [default: their number]", show_default=False),
+        typer.Option(min=4, help="The dimension of dense vectors of values; their number.", show_default=False),
     ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a checkpoint that is there.")] = False,
 ) -> None:
@@ -338,7 +338,7 @@ def _print_pairs(title: str, rows: dict[str, str]) -> None:
 
 def _record(opened: OpenedProgram, run: Run, prompt: str, machine: str) -> dict[str, Any]:
     """A run as JSON: the states after each layer, for the prompt's cells, then for each generated cell."""
-    comments = [production.layer_comment for production in opened.qkvl.productions]
+    comments = [layer.layer_comment for layer in opened.qkvl.layers]
     return {
         "program": opened.source,
         "machine": machine,

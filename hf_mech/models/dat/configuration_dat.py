@@ -8,7 +8,8 @@ from transformers.configuration_utils import PreTrainedConfig
 
 from .configs import strict_config
 from .dat_errors import DATConfigError
-from .dat_program import MALFORMED, DATProgram, constants_of, read_program
+from .dat_heads import check_heads
+from .dat_program import MALFORMED, DATProgram, constants_of, most_heads, read_program
 from .dat_values import END_OF_PROMPT, NIL, ValueSpace
 from .dat_vectors import MARGIN, coherence, narrowest, weakest_match
 
@@ -41,7 +42,7 @@ def _sorted(value: Any) -> Any:
     DATConfigError,
     max_position_embeddings=(1, MOST_VALUES),
     num_open_values=(0, MOST_VALUES),
-    num_attention_heads=(1, 1),
+    num_attention_heads=(1, MOST_VALUES),
     filler_dim=(4, MOST_DIMENSIONS),
     embedding_seed=(0, 2**31 - 1),
 )
@@ -72,6 +73,7 @@ class DATConfig(PreTrainedConfig):
         logit_scale (`float`, *optional*, defaults to 50.0): the logit of a value whose neuron in the output register is
             1; the other values have logit 0.
         eos_token_id (`int` or `list[int]`, *optional*): nil, 0: the model says it at the end of a completion.
+        num_attention_heads (`int`, *optional*): the most productions of a layer, (90a); read off `qkvl`.
         pad_token_id, eop_token_id (`int`, *optional*): nil, 0, and the end of the prompt, 1; nothing else is accepted.
 
     Raises:
@@ -106,7 +108,7 @@ class DATConfig(PreTrainedConfig):
     pad_token_id: int | None = NIL
     eop_token_id: int = END_OF_PROMPT
     eos_token_id: int | list[int] | None = None
-    num_attention_heads: int = 1
+    num_attention_heads: int | None = None
     use_cache: bool = True
 
     def __post_init__(self, **kwargs):
@@ -115,6 +117,8 @@ class DATConfig(PreTrainedConfig):
         try:
             if self.constants is None:
                 self.constants = constants_of(self.qkvl, self.max_position_embeddings)
+            if self.num_attention_heads is None:
+                self.num_attention_heads = most_heads(self.qkvl["weights"])
         except MALFORMED as error:
             raise DATConfigError(
                 f"qkvl is no QKVL program ({type(error).__name__}: {error}); compile one with hf_mech.psl."
@@ -135,7 +139,14 @@ class DATConfig(PreTrainedConfig):
                 f"pad_token_id is nil, {NIL}, and eop_token_id is {END_OF_PROMPT}, got {self.pad_token_id} and "
                 f"{self.eop_token_id}; leave them out."
             )
-        self._check_embedding(self.program)
+        program = self.program
+        check_heads(program)
+        if self.num_attention_heads != (most := max(len(layer.heads) for layer in program.layers)):
+            raise DATConfigError(
+                f"The largest layer of the program has {most} heads, got num_attention_heads="
+                f"{self.num_attention_heads}; leave it out."
+            )
+        self._check_embedding(program)
 
     def _check_embedding(self, program: DATProgram) -> None:
         """Refuses vectors of values that a layer could confuse, and those that it would be too much to draw."""

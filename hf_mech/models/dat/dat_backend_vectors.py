@@ -10,9 +10,9 @@ from torch import Tensor
 from .dat_attention import match_scores
 from .dat_embedding import Embedding
 from .dat_history import Registers
-from .dat_layer import DATLayer
+from .dat_layer import DATHeads, DATLayer
 from .dat_machine import Cells, Readable
-from .dat_program import DATProgram, Layer, Match, Operand
+from .dat_program import DATProgram, Heads, Layer, Match, Operand
 from .dat_values import FIRST_NUMBER, UNSET
 
 
@@ -22,7 +22,7 @@ class VectorBackend:
     def __init__(
         self,
         program: DATProgram,
-        layers: Sequence[DATLayer],
+        layers: Sequence[DATLayer | DATHeads],
         embedding: Embedding,
         end: int | None,
         temperature: float,
@@ -57,8 +57,10 @@ class VectorBackend:
     def changed(self, before: Tensor, after: Tensor) -> Tensor:
         return self.embedding.fillers.differ(before, after)
 
-    def step(self, layer: Layer, registers: Registers, cells: Cells, readable: Readable) -> tuple[Registers, Tensor]:
-        allowed = _allowed(cells, readable, layer.causal)
+    def step(
+        self, layer: Layer | Heads, registers: Registers, cells: Cells, readable: Readable
+    ) -> tuple[Registers, Tensor]:
+        allowed = [_allowed(cells, readable, head.causal) for head in layer.heads]
         every = tuple(readable.register(index) for index in range(len(registers)))
         made, weights = self.layers[layer.index](registers, every, allowed, self.embedding, self.temperature)
         # A soft DATnorm sharpens its input, so rows whose block has ended must not pass through it.

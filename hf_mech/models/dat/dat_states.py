@@ -12,6 +12,7 @@ from torch.nn.functional import pad
 from .dat_embedding import Embedding
 from .dat_history import Group, History, Registers, choose
 from .dat_machine import at_columns
+from .dat_program import Heads, Layer
 from .dat_trace import first_input
 
 
@@ -22,7 +23,7 @@ class Record:
     A layer in a repeat block has those of the last repetition that a row needed.
 
     Args:
-        reads: layer -> the weights of the read cells, [batch, N, n].
+        reads: layer -> the weights of the read cells, [batch, heads, N, n].
         outputs: layer -> the registers after it.
     """
 
@@ -30,11 +31,13 @@ class Record:
     outputs: dict[int, Registers] = field(default_factory=dict)
 
     @classmethod
-    def empty(cls, group: Group, layers: int) -> Record:
+    def empty(cls, group: Group, layers: Sequence[Layer | Heads]) -> Record:
         """That of a call without a cell: nothing is read."""
-        cells = group.exists.float()
-        nothing = cells.new_zeros(*cells.shape, 1)
-        return cls(dict.fromkeys(range(layers), nothing), dict.fromkeys(range(layers), group.final))
+        nothing = group.exists.float()[:, None, :, None]
+        return cls(
+            {layer.index: nothing.new_zeros(nothing.shape).expand(-1, len(layer.heads), -1, -1) for layer in layers},
+            {layer.index: group.final for layer in layers},
+        )
 
     def add(self, layer: int, reads: Tensor, outputs: Registers, rows: Tensor) -> None:
         """Keeps these for the rows [batch] that the layer updates now."""
@@ -83,12 +86,15 @@ class States:
         return tuple(self._stream(self._by_column(groups), dtype) for groups in layers)
 
     def attentions(self, dtype: torch.dtype) -> tuple[Tensor, ...]:
-        """The weights of the read tokens in each layer, [batch, 1, length, tokens so far]; zeros if none is read."""
+        """The weights of the read tokens in each layer, [batch, heads, length, tokens so far]; zeros if none is read.
+
+        The number of heads is that of the layer.
+        """
         cells = self.history.exists.shape[1]
         return tuple(
             self._by_token(
                 torch.cat(
-                    [pad(record.reads[layer], (0, cells - record.reads[layer].shape[2])) for record in self.records], 1
+                    [pad(record.reads[layer], (0, cells - record.reads[layer].shape[3])) for record in self.records], 2
                 )
             ).to(dtype)
             for layer in self.records[0].reads
@@ -110,10 +116,12 @@ class States:
         return self.embedding.stream(registers).to(dtype) * self._real
 
     def _by_token(self, reads: Tensor) -> Tensor:
-        """From cells [batch, N, n] to tokens [batch, 1, length, tokens so far]."""
-        rows = at_columns(reads, self.columns) * self._real
-        keys = self.keys[:, None].expand(-1, rows.shape[1], -1)
-        return (rows.gather(2, keys.clamp(min=0)) * (keys >= 0))[:, None]
+        """From cells [batch, heads, N, n] to tokens [batch, heads, length, tokens so far]."""
+        heads, length = reads.shape[1], self.columns.shape[1]
+        columns = self.columns.clamp(min=0)[:, None, :, None].expand(-1, heads, -1, reads.shape[3])
+        rows = reads.gather(2, columns) * self._real[:, None]
+        keys = self.keys[:, None, None].expand(-1, heads, length, -1)
+        return rows.gather(3, keys.clamp(min=0)) * (keys >= 0)
 
 
 __all__ = ["Record", "States"]

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .dat_embedding import Embedding
 from .dat_history import Group, Registers, Tree
-from .dat_program import Block, DATProgram, Layer
+from .dat_program import Block, DATProgram, Statement
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,10 @@ def first_input(group: Group) -> Registers:
 
 
 def _outputs(
-    statements: tuple[Layer | Block, ...], tree: Tree, repetitions: tuple[int, ...], embedding: Embedding
+    statements: tuple[Statement, ...], tree: Tree, repetitions: tuple[int, ...], embedding: Embedding
 ) -> Iterator[LayerState]:
     for i, statement in enumerate(statements):
-        if isinstance(statement, Layer):
+        if not isinstance(statement, Block):
             yield LayerState(statement.index, repetitions, embedding.every_value(_first(tree[i + 1])))
         else:
             for j, body in enumerate(tree[i]):

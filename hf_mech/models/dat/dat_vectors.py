@@ -80,7 +80,7 @@ def weakest_match(program: DATProgram) -> int:
     All products of fillers are between 0 and the coherence, so what lowers the sum of a match are the constants of
     negated targets, and what raises that of a mismatch are the further constants of the others and one mismatch.
     """
-    conditions: list[Iterable[Match]] = [layer.matches for layer in program.layers]
+    conditions: list[Iterable[Match]] = [layer.matches for layer in program.productions]
     conditions += [block.until for block in program.blocks if block.until is not None]
     most = 1
     for matches in conditions:

@@ -23,9 +23,9 @@ from .dat_embedding import Embedding, make_embedding
 from .dat_errors import DATBackendError, DATCheckpointError, DATEmbeddingError, DATInputError
 from .dat_history import Group, History
 from .dat_inputs import Words, check_ids, check_length, collect, read_mask, read_registers, split
-from .dat_layer import DATLayer
+from .dat_layer import DATHeads, DATLayer
 from .dat_machine import Backend, Machine
-from .dat_program import END, read_program
+from .dat_program import END, Heads, read_program
 from .dat_projection import DATProjection, matrix_of
 from .dat_states import Record, States
 from .dat_trace import LayerState, trace_of
@@ -45,8 +45,9 @@ class DATModelOutput(ModelOutput):
         hidden_states (`tuple[Tensor]`, with `output_hidden_states=True`): the tokens' vectors before the first layer
             and after each layer, `[batch, length, hidden_size]`. They are large: `DATModel.trace` gives integers.
         attentions (`tuple[Tensor]`, with `output_attentions=True`): for each layer the token that each token's cell
-            reads, `[batch, 1, length, tokens so far]`: a one-hot row, or zeros if no cell matches; weights of a soft
-            match from the relaxed backend. The end of the prompt has the row of the last word, and is never read.
+            reads, `[batch, heads, length, tokens so far]`: a one-hot row, or zeros if no cell matches; weights of a
+            soft match from the relaxed backend. The end of the prompt has the row of the last word, and is never read.
+            The number of heads is that of the layer's productions, usually 1; it can differ between layers.
 
     A layer of a repeat block has the hidden state and the attention of the last repetition; `DATModel.trace` has all.
     """
@@ -115,7 +116,9 @@ class DATModel(DATPreTrainedModel):
         super().__init__(config)
         # Not `config.program`: without the package, its classes are loaded separately and differ from those here.
         self.program = read_program(config.qkvl or {}, config.values)
-        self.layers = nn.ModuleList(DATLayer(layer) for layer in self.program.layers)
+        self.layers = nn.ModuleList(
+            DATHeads(layer) if isinstance(layer, Heads) else DATLayer(layer) for layer in self.program.layers
+        )
         self._modules_of_layers = [module for layer in self.layers for module in layer.modules()]
         self._checked: list[
             tuple[nn.Parameter, int]
@@ -217,7 +220,7 @@ class DATModel(DATPreTrainedModel):
         records: list[Record] = machine.records
         if not new:  # padding alone
             new, columns = [history.groups[-1]], torch.full_like(columns, -1)
-            records = [Record.empty(new[0], len(self.layers))] if record else []
+            records = [Record.empty(new[0], self.program.layers)] if record else []
         return States(new, columns, keys, history, self.embedding(input_ids.device), records)
 
     def _read_words(self, machine: Machine, words: Words, history: History, limit: int) -> list[Group]:
@@ -267,8 +270,8 @@ class DATModel(DATPreTrainedModel):
             self._embeddings = (form, make_embedding(*form, self._functions(device), *sizes))
         return self._embeddings[1]
 
-    def _layers(self) -> list[DATLayer]:
-        return [layer for layer in self.layers if isinstance(layer, DATLayer)]
+    def _layers(self) -> list[DATLayer | DATHeads]:
+        return [layer for layer in self.layers if isinstance(layer, DATLayer | DATHeads)]
 
     def _end(self) -> int | None:
         """The value that marks the end of the prompt, for programs with the register `eop`."""
@@ -325,8 +328,8 @@ class DATModel(DATPreTrainedModel):
                 module.weight.copy_(module.compiled().to(module.weight))
 
     @torch.no_grad()
-    def to_dense(self, layer: int) -> Mapping[str, tuple[Tensor, Tensor]]:
-        """The full matrices of one layer as in the paper, (72), in the basis of the configuration's embedding.
+    def to_dense(self, layer: int, head: int = 0) -> Mapping[str, tuple[Tensor, Tensor]]:
+        """The full matrices of a head of a layer as in the paper, (72), in the basis of the configuration's embedding.
 
         Returns:
             For `query`, `key` and `value` the matrix [input, output] and the bias [output]. The input is a cell's
@@ -337,7 +340,8 @@ class DATModel(DATPreTrainedModel):
             DATBackendError: the layer has a function, and there are fewer dimensions than values: then no matrix maps
                 the vector of each value to that of its image.
         """
-        module, embedding = self._layers()[layer], self.embedding(self.device)
+        module, embedding = self._layers()[layer].heads[head], self.embedding(self.device)
+        assert isinstance(module, DATLayer)
         if embedding.fillers.size > embedding.fillers.width and module.functions:
             raise DATBackendError(
                 f"Layer {layer} has the functions {sorted(module.functions)}, and no matrix maps the vectors of "
