@@ -50,6 +50,7 @@ MachineName = Annotated[
     Literal["dat", "psm", "qkvm"],
     typer.Option(help="The transformer, or one of the symbolic machines."),
 ]
+EmbeddingName = Literal["local", "semi_local", "distributed"]
 _MaxNewTokens = Annotated[
     int | None, typer.Option(min=1, help="The most words of a completion; 64.", show_default=False)
 ]
@@ -64,20 +65,30 @@ def compile_to_folder(
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder for the checkpoint.", show_default=False)],
     max_position_embeddings: _Positions = None,
     num_open_values: _OpenValues = None,
+    embedding: Annotated[
+        EmbeddingName, typer.Option(help="The vectors of registers and values: one-hot, or dense, (69).")
+    ] = "local",
+    filler_dim: Annotated[
+        int | None,
+        typer.Option(min=4, help="The dimension of dense vectors of values; their number.", show_default=False),
+    ] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace a checkpoint that is there.")] = False,
 ) -> None:
     """Compile a PSL program into a checkpoint that AutoModelForCausalLM loads."""
     from ..psl.compile import compile_file
 
-    config = _given(max_position_embeddings=max_position_embeddings, num_open_values=num_open_values)
+    config = _given(
+        max_position_embeddings=max_position_embeddings, num_open_values=num_open_values, filler_dim=filler_dim
+    )
     with _quiet():
         try:
-            model = compile_file(program, out, overwrite=force, **config)
+            model = compile_file(program, out, overwrite=force, embedding=embedding, **config)
         except OSError as error:  # a full or read-only disk
             raise ProgramError(f"the checkpoint cannot be written to {out}: {error}") from error
     files = [path for path in out.iterdir() if path.is_file()]
     rows = {
         "registers": f"{model.config.num_registers}, of {model.config.vocab_size:,} values each",
+        "states": f"{model.config.embedding}, {model.config.hidden_size:,} dimensions",
         "layers": f"{model.config.num_hidden_layers}",
         "weights": f"{model.num_parameters():,} in blocks that are not zero",
         "positions": f"{model.config.max_position_embeddings}",
@@ -328,7 +339,7 @@ def _print_pairs(title: str, rows: dict[str, str]) -> None:
 
 def _record(opened: OpenedProgram, run: Run, prompt: str, machine: str) -> dict[str, Any]:
     """A run as JSON: the states after each layer, for the prompt's cells, then for each generated cell."""
-    comments = [production.layer_comment for production in opened.qkvl.productions]
+    comments = [layer.layer_comment for layer in opened.qkvl.layers]
     return {
         "program": opened.source,
         "machine": machine,

@@ -159,7 +159,7 @@ class TraceTables:
         return Text(f"Layer {path.production}{_repetition(path)}: {what}", _FAINT, no_wrap=True, overflow="ellipsis")
 
     def _comment(self, path: Path) -> str:
-        return list(self.qkvl.productions)[path.production - 1].layer_comment
+        return list(self.qkvl.layers)[path.production - 1].layer_comment
 
 
 def shown_registers(qkvl: QKVLProgram, wanted: Sequence[str]) -> list[str]:
@@ -187,7 +187,7 @@ def wanted_layers(qkvl: QKVLProgram, wanted: Sequence[str]) -> list[int]:
     Raises:
         ProgramError: there is no such layer.
     """
-    comments = [production.layer_comment for production in qkvl.productions]
+    comments = [layer.layer_comment for layer in qkvl.layers]
     found: list[int] = []
     for name in wanted:
         if name.isdecimal() and 0 < int(name) <= len(comments):

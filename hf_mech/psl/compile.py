@@ -13,6 +13,7 @@ from ..models.dat.configuration_dat import DATConfig
 from ..models.dat.modeling_dat import DATForCausalLM
 from ..models.dat.tokenization_dat import DATTokenizer
 from .checkpoint_folder import replacing, restore
+from .heads import merge_heads
 from .language.check import check_program
 from .language.errors import ProgramError
 from .language.functions import DEFAULT_LIMIT
@@ -28,12 +29,14 @@ PROGRAM_FILE = "program.psl"
 
 
 def compile_program(
-    program: str | Program | QKVLProgram | Mapping[str, Any], **config: Any
+    program: str | Program | QKVLProgram | Mapping[str, Any], *, heads: bool = False, **config: Any
 ) -> tuple[DATForCausalLM, DATTokenizer]:
     r"""Compiles a program into a model and its tokenizer.
 
     Args:
         program: the text of a PSL program, a parsed one, or QKVL (as an object or as the JSON of App. J).
+        heads: run productions that do not conflict as heads of one layer, (90a), see `heads.py`; by default every
+            production is a layer.
         config: further arguments of [`DATConfig`], such as `max_position_embeddings` and `backend`.
 
     Raises:
@@ -64,6 +67,8 @@ def compile_program(
         lowered = lower_program(program, limit)
         config.setdefault("value_sets", {name: str(values) for name, values in value_sets(program, limit).items()})
         program = lowered
+    if heads:
+        program = merge_heads(program if isinstance(program, QKVLProgram) else QKVLProgram.from_json(program))
     qkvl = program.to_json() if isinstance(program, QKVLProgram) else dict(program)
     made = DATConfig(qkvl=qkvl, **config)
     return DATForCausalLM(made).eval(), DATTokenizer.from_config(made)

@@ -22,7 +22,7 @@ from ..models.dat.configuration_dat import MOST_VALUES
 from .language.errors import ProgramError, QKVLError
 from .language.functions import DEFAULT_LIMIT, function_tables
 from .language.syntax import Assignment, Constants, Production, Program, Reference, Repeat, Test
-from .qkvl import JSONSource, QKVLProduction, QKVLProgram, QKVLRepeat, Source, primed
+from .qkvl import JSONSource, QKVLBlock, QKVLProduction, QKVLProgram, QKVLRepeat, Source, primed
 
 
 def lower_program(program: Program, max_position_embeddings: int = DEFAULT_LIMIT) -> QKVLProgram:
@@ -84,10 +84,10 @@ class _Lowering:
         self.shorts = frozenset(program.registers.values())
         self.position = program.registers[program.system["position"]]
 
-    def blocks(self, statements: Iterable[Production | Repeat]) -> tuple[QKVLProduction | QKVLRepeat, ...]:
+    def blocks(self, statements: Iterable[Production | Repeat]) -> tuple[QKVLBlock, ...]:
         return tuple(self._block(statement) for statement in statements)
 
-    def _block(self, statement: Production | Repeat) -> QKVLProduction | QKVLRepeat:
+    def _block(self, statement: Production | Repeat) -> QKVLBlock:
         if isinstance(statement, Production):
             return self._production(statement)
         return QKVLRepeat(

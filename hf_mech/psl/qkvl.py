@@ -11,6 +11,8 @@ set to. In the JSON a source is
 | `["in", "A", "B"]`, `["not in", "A", "B"]` | in a query or key: matches any (none) of these constants |
 | `["in", "s"]` | the constant `s`, if `s` is also a register's short name |
 
+A layer of several productions, (90a), is `{"layer_comment": ..., "heads": [production, ...]}`; `heads.py` makes them.
+
 Besides App. J's keys the JSON has `initial`, `prompt`, `values`, `stop`, `functions` and a repeat block's `bound`. All
 of these, and `layer_comment`, `causal_attn` and `right_match`, are optional in the input.
 """
@@ -133,13 +135,25 @@ class QKVLProduction:
 
 
 @dataclass(frozen=True)
+class QKVLHeads:
+    """A layer of several productions, (90a): all read the layer's input, and no two set the same register of a cell."""
+
+    heads: tuple[QKVLProduction, ...]
+    layer_comment: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """Our own addition to App. J; programs without such layers have none."""
+        return {"layer_comment": self.layer_comment, "heads": [head.to_json() for head in self.heads]}
+
+
+@dataclass(frozen=True)
 class QKVLRepeat:
     """Layers that run until they change nothing (`until` is None), or until some query matches some key of `until`.
 
     The production in `until` sets no values; it is never causal.
     """
 
-    weights: tuple[QKVLProduction | QKVLRepeat, ...]
+    weights: tuple[QKVLBlock, ...]
     until: QKVLProduction | None = None
     bound: int = DEFAULT_BOUND
     layer_comment: str = ""
@@ -154,6 +168,9 @@ class QKVLRepeat:
         }
 
 
+QKVLBlock = QKVLProduction | QKVLHeads | QKVLRepeat
+
+
 @dataclass(frozen=True)
 class QKVLProgram:
     """A QKVL program: the keys of App. J's JSON, and ours (see the module's text).
@@ -165,7 +182,7 @@ class QKVLProgram:
     register_map: Mapping[str, str]
     constants_map: Mapping[str, str]
     system_map: Mapping[str, str]
-    weights: tuple[QKVLProduction | QKVLRepeat, ...]
+    weights: tuple[QKVLBlock, ...]
     watch_list: tuple[str, ...] = ()
     initial: Mapping[str, str] = field(default_factory=dict)
     prompt: tuple[str, ...] = ()
@@ -175,8 +192,14 @@ class QKVLProgram:
 
     @property
     def productions(self) -> Iterator[QKVLProduction]:
-        """Every production in order, including those in repeat blocks."""
-        yield from _productions(self.weights)
+        """Every production in order, including those in repeat blocks and heads."""
+        for layer in self.layers:
+            yield from layer.heads if isinstance(layer, QKVLHeads) else (layer,)
+
+    @property
+    def layers(self) -> Iterator[QKVLProduction | QKVLHeads]:
+        """Every layer in order, including those in repeat blocks."""
+        yield from _layers(self.weights)
 
     @property
     def registers(self) -> tuple[str, ...]:
@@ -221,15 +244,15 @@ def _copied(instructions: Instructions) -> dict[str, JSONSource]:
     return {target: list(source) if isinstance(source, list) else source for target, source in instructions.items()}
 
 
-def _productions(blocks: tuple[QKVLProduction | QKVLRepeat, ...]) -> Iterator[QKVLProduction]:
+def _layers(blocks: tuple[QKVLBlock, ...]) -> Iterator[QKVLProduction | QKVLHeads]:
     for block in blocks:
-        if isinstance(block, QKVLProduction):
-            yield block
+        if isinstance(block, QKVLRepeat):
+            yield from _layers(block.weights)
         else:
-            yield from _productions(block.weights)
+            yield block
 
 
-def _untils(blocks: tuple[QKVLProduction | QKVLRepeat, ...]) -> Iterator[QKVLProduction]:
+def _untils(blocks: tuple[QKVLBlock, ...]) -> Iterator[QKVLProduction]:
     for block in blocks:
         if isinstance(block, QKVLRepeat):
             yield from _untils(block.weights)
@@ -299,14 +322,14 @@ class _Reader:
         roles = _strings(json, "system_map")
         return {role: self._known(name, self.registers, f"system_map[{role!r}]") for role, name in roles.items()}
 
-    def _blocks(self, json: Any, path: str, depth: int) -> tuple[QKVLProduction | QKVLRepeat, ...]:
+    def _blocks(self, json: Any, path: str, depth: int) -> tuple[QKVLBlock, ...]:
         if not isinstance(json, list):
             raise QKVLError(f"{path}: expected a list of production- and repeat-dictionaries; got {json!r}")
         if depth > _DEEPEST:
             raise QKVLError(f"{path}: repeat blocks within repeat blocks more than {_DEEPEST} deep")
         return tuple(self._block(block, f"{path}[{index}]", depth) for index, block in enumerate(json))
 
-    def _block(self, json: Any, path: str, depth: int) -> QKVLProduction | QKVLRepeat:
+    def _block(self, json: Any, path: str, depth: int) -> QKVLBlock:
         if isinstance(json, dict) and "until" in json:
             _object(json, path, {"until", "weights"}, {"layer_comment", "bound"})
             bound = json.get("bound", DEFAULT_BOUND)
@@ -318,6 +341,17 @@ class _Reader:
                 bound=bound,
                 layer_comment=_typed(json.get("layer_comment", ""), str, f"{path}.layer_comment"),
             )
+        if isinstance(json, dict) and "heads" in json:
+            _object(json, path, {"heads"}, {"layer_comment"})
+            if not isinstance(json["heads"], list) or not json["heads"]:
+                raise QKVLError(f"{path}.heads: expected a list of production-dictionaries; got {json['heads']!r}")
+            return QKVLHeads(
+                heads=tuple(self._production(head, f"{path}.heads[{i}]") for i, head in enumerate(json["heads"])),
+                layer_comment=_typed(json.get("layer_comment", ""), str, f"{path}.layer_comment"),
+            )
+        return self._production(json, path)
+
+    def _production(self, json: Any, path: str) -> QKVLProduction:
         _object(json, path, {"weights"}, {"layer_comment", "causal_attn", "right_match"})
         weights = _object(json["weights"], f"{path}.weights", {"q", "k"}, {"v"})
         query, key = self._query_and_key(weights, f"{path}.weights")

@@ -191,40 +191,41 @@ def by_hand(q: dict[str, Any], k: dict[str, Any], **more: Any) -> dict[str, Any]
     }
 
 
-@pytest.mark.parametrize(
-    ("q", "k", "marks"),
-    [
-        ({"s": "s"}, {"s": "s"}, [1, 2, 3, 1]),
-        ({"s": ["!=", "s"]}, {"s": "s"}, [2, 1, 1, 2]),
-        ({"s": "s"}, {"s": ["!=", "s"]}, [2, 1, 1, 2]),
-        ({"p": "p@pos_increment"}, {"p": "p"}, [2, 3, 4, None]),
-        ({"p": "p@pos_decrement"}, {"p": "p@pos_decrement"}, [1, 2, 3, 4]),
-        ({"p": ["!=", "p@pos_increment"]}, {"p": "p"}, [1, 1, 1, 1]),
-        # what is undefined matches nothing, not what is undefined too; its negation matches everything
-        ({"s": "s@pos_increment"}, {"s": "s@pos_increment"}, [None, None, 3, None]),
-        ({"e": "e@pos_decrement"}, {"e": "s@pos_increment"}, [None] * 4),
-        ({"s": ["!=", "s@pos_increment"]}, {"s": "s"}, [1] * 4),
-        ({"s": ["!=", "s@pos_increment"]}, {"s": "e@pos_increment"}, [None] * 4),
-        ({"s": ["!=", "s@pos_increment"]}, {"s": "B"}, [1] * 4),
-        ({"s": "s@pos_increment"}, {"s": ["!=", "B"]}, [None, None, 1, None]),
-        ({"s": "s@pos_increment"}, {"s": ["not in", "B", "A"]}, [None, None, 1, None]),
-        ({"s": ["not in", "A"]}, {"s": "s@pos_increment"}, [3] * 4),
-        # constants
-        ({"s": "B"}, {"s": "s"}, [2] * 4),
-        ({"s": "s"}, {"s": ["in", "B", "7"]}, [None, 1, 1, None]),
-        ({"s": ["not in", "A", "B"]}, {"s": "s"}, [3] * 4),
-        ({"s": "s"}, {"s": ["in"]}, [None] * 4),
-        ({"s": "s"}, {"s": ["not in"]}, [1] * 4),
-        ({"s": "A"}, {"s": "A"}, [1] * 4),
-        ({"s": "A"}, {"s": "B"}, [None] * 4),
-        ({"s": "A"}, {"s": ["not in", "B", "7"]}, [1] * 4),
-        ({"s": ["!=", "A"], "p": "p"}, {"s": "A", "p": "p"}, [None] * 4),
-        ({"s": ["in", "A", "B"], "p": "p"}, {"s": "B", "p": "p"}, [1, 2, 3, 4]),
-        # nil equals nil
-        ({"e": "e", "p": "p"}, {"e": "m", "p": "p"}, [1, 2, 3, 4]),
-        ({"e": "e"}, {"e": "s"}, [None] * 4),
-    ],
-)
+BY_HAND = [
+    ({"s": "s"}, {"s": "s"}, [1, 2, 3, 1]),
+    ({"s": ["!=", "s"]}, {"s": "s"}, [2, 1, 1, 2]),
+    ({"s": "s"}, {"s": ["!=", "s"]}, [2, 1, 1, 2]),
+    ({"p": "p@pos_increment"}, {"p": "p"}, [2, 3, 4, None]),
+    ({"p": "p@pos_decrement"}, {"p": "p@pos_decrement"}, [1, 2, 3, 4]),
+    ({"p": ["!=", "p@pos_increment"]}, {"p": "p"}, [1, 1, 1, 1]),
+    # what is undefined matches nothing, not what is undefined too; its negation matches everything
+    ({"s": "s@pos_increment"}, {"s": "s@pos_increment"}, [None, None, 3, None]),
+    ({"e": "e@pos_decrement"}, {"e": "s@pos_increment"}, [None] * 4),
+    ({"s": ["!=", "s@pos_increment"]}, {"s": "s"}, [1] * 4),
+    ({"s": ["!=", "s@pos_increment"]}, {"s": "e@pos_increment"}, [None] * 4),
+    ({"s": ["!=", "s@pos_increment"]}, {"s": "B"}, [1] * 4),
+    ({"s": "s@pos_increment"}, {"s": ["!=", "B"]}, [None, None, 1, None]),
+    ({"s": "s@pos_increment"}, {"s": ["not in", "B", "A"]}, [None, None, 1, None]),
+    ({"s": ["not in", "A"]}, {"s": "s@pos_increment"}, [3] * 4),
+    # constants
+    ({"s": "B"}, {"s": "s"}, [2] * 4),
+    ({"s": "s"}, {"s": ["in", "B", "7"]}, [None, 1, 1, None]),
+    ({"s": ["not in", "A", "B"]}, {"s": "s"}, [3] * 4),
+    ({"s": "s"}, {"s": ["in"]}, [None] * 4),
+    ({"s": "s"}, {"s": ["not in"]}, [1] * 4),
+    ({"s": "A"}, {"s": "A"}, [1] * 4),
+    ({"s": "A"}, {"s": "B"}, [None] * 4),
+    ({"s": "A"}, {"s": ["not in", "B", "7"]}, [1] * 4),
+    ({"s": ["!=", "A"], "p": "p"}, {"s": "A", "p": "p"}, [None] * 4),
+    ({"s": ["in", "A", "B"], "p": "p"}, {"s": "B", "p": "p"}, [1, 2, 3, 4]),
+    # nil equals nil
+    ({"e": "e", "p": "p"}, {"e": "m", "p": "p"}, [1, 2, 3, 4]),
+    ({"e": "e"}, {"e": "s"}, [None] * 4),
+]
+"""Query, key, and the position of the cell that each cell reads."""
+
+
+@pytest.mark.parametrize(("q", "k", "marks"), BY_HAND)
 def test_queries_and_keys_by_hand(q: dict[str, Any], k: dict[str, Any], marks: list[int | None]) -> None:
     model, tokenizer = compile_program(by_hand(q, k), max_position_embeddings=9, num_open_values=3)
     ids = tokenizer("A B 7 A")["input_ids"]

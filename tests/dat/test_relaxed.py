@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -76,9 +77,10 @@ def test_the_soft_norm_is_datnorm_where_it_is_cold() -> None:
     register = torch.eye(5, dtype=torch.float64)[None, [0, 0, 3]]
     value = torch.eye(5, dtype=torch.float64)[None, [1, 4, 3]]
     weights = torch.tensor([[[1.0, 0, 0], [0, 0, 0], [0, 0, 1.0]]], dtype=torch.float64)
-    hard = update(register, value, weights, 0)
+    hard = update(register, value, weights, dat_norm)
     assert hard.argmax(-1).tolist() == [[1, 0, 3]]  # overwritten, left as it is, the same again: the cases of (70c-iv)
-    errors = [float((update(register, value, weights, t) - hard).abs().max()) for t in (1.0, 0.3, 0.1, 0.02)]
+    softer = [partial(soft_dat_norm, temperature=t) for t in (1.0, 0.3, 0.1, 0.02)]
+    errors = [float((update(register, value, weights, norm) - hard).abs().max()) for norm in softer]
     assert errors == sorted(errors, reverse=True)
     assert errors[-1] < 1e-9
     nothing = torch.zeros(1, 1, 5)

@@ -8,11 +8,14 @@ from transformers.configuration_utils import PreTrainedConfig
 
 from .configs import strict_config
 from .dat_errors import DATConfigError
-from .dat_program import MALFORMED, DATProgram, constants_of, read_program
+from .dat_heads import check_heads
+from .dat_program import MALFORMED, DATProgram, constants_of, most_heads, read_program
 from .dat_values import END_OF_PROMPT, NIL, ValueSpace
+from .dat_vectors import MARGIN, coherence, narrowest, weakest_match
 
 #: A function of the program is a table of all values, and so is a register of the vector backends.
 MOST_VALUES = 1_000_000
+MOST_DIMENSIONS = 16_384  # of dense vectors of values, which are the rows of a square matrix
 
 
 def _echo() -> dict[str, Any]:
@@ -39,7 +42,9 @@ def _sorted(value: Any) -> Any:
     DATConfigError,
     max_position_embeddings=(1, MOST_VALUES),
     num_open_values=(0, MOST_VALUES),
-    num_attention_heads=(1, 1),
+    num_attention_heads=(1, MOST_VALUES),
+    filler_dim=(4, MOST_DIMENSIONS),
+    embedding_seed=(0, 2**31 - 1),
 )
 class DATConfig(PreTrainedConfig):
     r"""A program in QKVL, and the sizes and the backend that run it.
@@ -57,10 +62,18 @@ class DATConfig(PreTrainedConfig):
             computes them; nothing depends on them.
         backend (`str`, *optional*, defaults to `"gather"`): `"gather"`, registers as integers; `"dense"`, registers as
             one-hot vectors, exactly (70); `"relaxed"`, a soft version of it, for training.
+        embedding (`str`, *optional*, defaults to `"local"`): the vectors of registers and values, (66), (69), App. L:
+            `"local"`, one-hot; `"semi_local"`, dense vectors of values; `"distributed"`, dense vectors of registers,
+            too, so that all registers are superposed. The backend `"gather"` computes with integers and gives hidden
+            states in this embedding; `"relaxed"` has the local one only.
+        filler_dim (`int`, *optional*): the dimension of dense vectors of values, at most 16,384; by default their
+            number. With fewer dimensions than values the vectors are not quite orthogonal.
+        embedding_seed (`int`, *optional*, defaults to 0): of the dense vectors. They are no weights of a checkpoint.
         relaxation_temperature (`float`, *optional*, defaults to 0.1): of the relaxed backend; at 0 it is the dense one.
         logit_scale (`float`, *optional*, defaults to 50.0): the logit of a value whose neuron in the output register is
             1; the other values have logit 0.
         eos_token_id (`int` or `list[int]`, *optional*): nil, 0: the model says it at the end of a completion.
+        num_attention_heads (`int`, *optional*): the most productions of a layer, (90a); read off `qkvl`.
         pad_token_id, eop_token_id (`int`, *optional*): nil, 0, and the end of the prompt, 1; nothing else is accepted.
 
     Raises:
@@ -87,12 +100,15 @@ class DATConfig(PreTrainedConfig):
     constants: list[str] | None = None
     value_sets: dict[str, str] | None = None
     backend: Literal["gather", "dense", "relaxed"] = "gather"
+    embedding: Literal["local", "semi_local", "distributed"] = "local"
+    filler_dim: int | None = None
+    embedding_seed: int = 0
     relaxation_temperature: float | int = 0.1
     logit_scale: float | int = 50.0
     pad_token_id: int | None = NIL
     eop_token_id: int = END_OF_PROMPT
     eos_token_id: int | list[int] | None = None
-    num_attention_heads: int = 1
+    num_attention_heads: int | None = None
     use_cache: bool = True
 
     def __post_init__(self, **kwargs):
@@ -101,6 +117,8 @@ class DATConfig(PreTrainedConfig):
         try:
             if self.constants is None:
                 self.constants = constants_of(self.qkvl, self.max_position_embeddings)
+            if self.num_attention_heads is None:
+                self.num_attention_heads = most_heads(self.qkvl["weights"])
         except MALFORMED as error:
             raise DATConfigError(
                 f"qkvl is no QKVL program ({type(error).__name__}: {error}); compile one with hf_mech.psl."
@@ -121,7 +139,42 @@ class DATConfig(PreTrainedConfig):
                 f"pad_token_id is nil, {NIL}, and eop_token_id is {END_OF_PROMPT}, got {self.pad_token_id} and "
                 f"{self.eop_token_id}; leave them out."
             )
-        _ = self.program
+        program = self.program
+        check_heads(program)
+        if self.num_attention_heads != (most := max(len(layer.heads) for layer in program.layers)):
+            raise DATConfigError(
+                f"The largest layer of the program has {most} heads, got num_attention_heads="
+                f"{self.num_attention_heads}; leave it out."
+            )
+        self._check_embedding(program)
+
+    def _check_embedding(self, program: DATProgram) -> None:
+        """Refuses vectors of values that a layer could confuse, and those that it would be too much to draw."""
+        if self.embedding == "local":
+            if self.filler_dim is not None:
+                raise DATConfigError(
+                    f"filler_dim is the dimension of dense vectors, got {self.filler_dim} with embedding='local'; set "
+                    "embedding to 'semi_local' or 'distributed', or leave filler_dim out."
+                )
+            return
+        if self.backend == "relaxed":
+            raise DATConfigError(
+                f"The backend 'relaxed' softens one-hot vectors, got embedding={self.embedding!r}; set embedding to "
+                "'local', or backend to 'dense' or 'gather'."
+            )
+        width, size = self.filler_width, self.vocab_size
+        if width > MOST_DIMENSIONS or width * size > MOST_DIMENSIONS**2:
+            raise DATConfigError(
+                f"Dense vectors may have {MOST_DIMENSIONS:,} dimensions and {MOST_DIMENSIONS**2:,} numbers, got "
+                f"{size:,} vectors of {width:,}; give a smaller filler_dim, max_position_embeddings or num_open_values."
+            )
+        found, most = coherence(size, width), MARGIN / weakest_match(program)
+        if found >= most:
+            raise DATConfigError(
+                f"{size:,} values in filler_dim={width} dimensions have vectors with products of "
+                f"up to {found:.3f}, and this program tells a match from a mismatch below {most:.3f}; the smallest "
+                f"filler_dim for it is {narrowest(size, most):,}."
+            )
 
     @property
     def values(self) -> ValueSpace:
@@ -144,9 +197,14 @@ class DATConfig(PreTrainedConfig):
         return len((self.qkvl or {}).get("register_map", ()))
 
     @property
+    def filler_width(self) -> int:
+        """The dimension of the vector of a value."""
+        return self.vocab_size if self.filler_dim is None else self.filler_dim
+
+    @property
     def hidden_size(self) -> int:
-        """The width of a cell's state vector: a one-hot vector for every register, (66)."""
-        return self.num_registers * self.vocab_size
+        """The width of a cell's state vector: registers times dimensions of a value, (66), (69)."""
+        return self.num_registers * self.filler_width
 
     @property
     def num_hidden_layers(self) -> int:

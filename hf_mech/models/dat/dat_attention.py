@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid, one_hot
@@ -92,13 +94,13 @@ def attention_weights(scores: Tensor, targets: int, allowed: Tensor, right: bool
     return soft_first_match((surplus / temperature).masked_fill(~allowed, _FAR), right)
 
 
-def update(register: Tensor, value: Tensor, weights: Tensor, temperature: float) -> Tensor:
+def update(register: Tensor, value: Tensor, weights: Tensor, norm: Callable[[Tensor], Tensor]) -> Tensor:
     """The output of one register, (70c-iv): DATnorm(i[N] + kappa v[n]).
 
     Args:
-        register: i, [batch, N, values].
-        value: v, [batch, n, values].
+        register: i, [batch, N, width].
+        value: v, [batch, n, width].
         weights: from `attention_weights`.
+        norm: DATnorm, for the vectors that the registers hold.
     """
-    vectors = register + KAPPA * torch.matmul(weights, value)
-    return dat_norm(vectors) if temperature == 0 else soft_dat_norm(vectors, temperature)
+    return norm(register + KAPPA * torch.matmul(weights, value))

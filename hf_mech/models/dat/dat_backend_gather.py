@@ -10,13 +10,13 @@ from torch import Tensor
 from .dat_history import Registers
 from .dat_machine import Cells, Readable, at_columns
 from .dat_match_plan import MatchPlan, Pair, Source
-from .dat_program import DATProgram, Layer, Match, Operand
+from .dat_program import DATProgram, Heads, Layer, Match, Operand
 from .dat_values import FIRST_NUMBER, UNSET
 
 _CELLS_AT_ONCE = 1 << 24  # pairs of cells compared at once, so that memory does not grow with the batch
 
 
-Reads = tuple[Tensor, Tensor | None]  # the cells that fire, [batch, N], and the columns that they read
+Reads = list[tuple[Tensor, Tensor | None]]  # of each head the cells that fire, [batch, N], and the columns they read
 
 
 class GatherBackend:
@@ -33,7 +33,7 @@ class GatherBackend:
     def __init__(self, program: DATProgram, tables: Mapping[str, Tensor], end: int | None):
         self.program, self.tables, self.end = program, tables, end
         self.position = program.parts["position"]
-        self._layers = [MatchPlan(layer.matches, self.position) for layer in program.layers]
+        self._layers = [[MatchPlan(head.matches, self.position) for head in layer.heads] for layer in program.layers]
         conditions = [block.until for block in program.blocks if block.until is not None]
         self._conditions = {matches: MatchPlan(matches, self.position) for matches in conditions}
 
@@ -60,12 +60,27 @@ class GatherBackend:
     def changed(self, before: Tensor, after: Tensor) -> Tensor:
         return before != after
 
-    def step(self, layer: Layer, registers: Registers, cells: Cells, readable: Readable) -> tuple[Registers, Reads]:
-        plan = self._layers[layer.index]
-        fires, columns = self._select(plan, registers, cells, readable, layer.right_match, layer.causal)
-        if columns is None and not plan.itself:
-            return registers, (fires, columns)
-        made = list(registers)
+    def step(
+        self, layer: Layer | Heads, registers: Registers, cells: Cells, readable: Readable
+    ) -> tuple[Registers, Reads]:
+        made, reads = list(registers), []
+        for head, plan in zip(layer.heads, self._layers[layer.index], strict=True):
+            fires, columns = self._select(plan, registers, cells, readable, head.right_match, head.causal)
+            reads.append((fires, columns))
+            if columns is not None or plan.itself:
+                self._write(head, fires, columns, registers, readable, made)
+        return tuple(made), reads
+
+    def _write(
+        self,
+        layer: Layer,
+        fires: Tensor,
+        columns: Tensor | None,
+        registers: Registers,
+        readable: Readable,
+        made: list[Tensor],
+    ) -> None:
+        """The values of the cells that were read go to `made`, the registers after the layer."""
         for target, source in layer.writes:
             written = fires
             if source.register is None:
@@ -77,11 +92,13 @@ class GatherBackend:
             if source.function is not None:  # an undefined value is zero as a vector: the register stays
                 value = self.tables[source.function][value.long()].int()
                 written = fires & (value >= 0)
-            made[target] = torch.where(written, value, registers[target])
-        return tuple(made), (fires, columns)
+            made[target] = torch.where(written, value, made[target])
 
     def weights(self, reads: Reads, readable: Readable) -> Tensor:
-        fires, columns = reads
+        return torch.stack([self._weights(fires, columns, readable) for fires, columns in reads], 1)
+
+    @staticmethod
+    def _weights(fires: Tensor, columns: Tensor | None, readable: Readable) -> Tensor:
         if columns is None:  # each that fires reads itself
             columns = _own_columns(readable).expand_as(fires)
         weights = torch.zeros(*fires.shape, readable.exists.shape[1], device=fires.device)

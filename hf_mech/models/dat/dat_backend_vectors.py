@@ -1,4 +1,4 @@
-"""The backends `dense` and `relaxed`: registers as vectors, (66)-(70)."""
+"""The backends `dense` and `relaxed`: registers as vectors, (66)-(70), App. L."""
 
 from __future__ import annotations
 
@@ -6,35 +6,29 @@ from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
-from torch.nn.functional import one_hot
 
 from .dat_attention import match_scores
+from .dat_embedding import Embedding
 from .dat_history import Registers
-from .dat_layer import DATLayer
+from .dat_layer import DATHeads, DATLayer
 from .dat_machine import Cells, Readable
-from .dat_program import DATProgram, Layer, Match, Operand
-from .dat_projection import apply
+from .dat_program import DATProgram, Heads, Layer, Match, Operand
 from .dat_values import FIRST_NUMBER, UNSET
 
 
 class VectorBackend:
-    """See `dat_machine.Backend`; a register is [batch, cells, values]."""
+    """See `dat_machine.Backend`; the registers are in the form of `embedding`."""
 
     def __init__(
         self,
         program: DATProgram,
-        layers: Sequence[DATLayer],
-        tables: Mapping[str, Tensor],
+        layers: Sequence[DATLayer | DATHeads],
+        embedding: Embedding,
         end: int | None,
-        size: int,
         temperature: float,
-        dtype: torch.dtype,
     ):
-        self.program, self.layers, self.tables, self.end = program, layers, tables, end
-        self.size, self.temperature, self.dtype = size, temperature, dtype
-
-    def _one_hot(self, values: Tensor, cells: Cells) -> Tensor:
-        return one_hot(values.long() * cells.exists, self.size).to(self.dtype)
+        self.program, self.layers, self.embedding, self.end = program, layers, embedding, end
+        self.temperature = temperature
 
     def begin(self, symbols: Tensor, cells: Cells, ends: Tensor, given: Mapping[int, Tensor]) -> Registers:
         nothing = torch.zeros_like(symbols)
@@ -46,23 +40,29 @@ class VectorBackend:
             values[eop] = values[eop].masked_fill(ends, self.end)
         for index, own in given.items():
             values[index] = torch.where(own == UNSET, values[index], own)
-        return self._place([self._one_hot(value, cells) for value in values], symbols, cells)
+        for index, own in self._own(symbols, cells).items():
+            values[index] = own
+        return self.embedding.embed([value * cells.exists for value in values])
 
     def carry(self, last: Registers, symbols: Tensor, cells: Cells) -> Registers:
-        return self._place(list(last), symbols, cells)
+        for index, value in self._own(symbols, cells).items():
+            last = self.embedding.act(last, index, self.embedding.fillers.embed(value * cells.exists))
+        return last
 
-    def _place(self, registers: list[Tensor], symbols: Tensor, cells: Cells) -> Registers:
-        registers[self.program.parts["position"]] = self._one_hot(cells.positions + FIRST_NUMBER, cells)
-        registers[self.program.parts["symbol"]] = self._one_hot(symbols, cells)
-        return tuple(registers)
+    def _own(self, symbols: Tensor, cells: Cells) -> dict[int, Tensor]:
+        """The values of each cell's own: its position and its symbol."""
+        parts = self.program.parts
+        return {parts["position"]: cells.positions + FIRST_NUMBER, parts["symbol"]: symbols}
 
     def changed(self, before: Tensor, after: Tensor) -> Tensor:
-        return before.argmax(-1) != after.argmax(-1)
+        return self.embedding.fillers.differ(before, after)
 
-    def step(self, layer: Layer, registers: Registers, cells: Cells, readable: Readable) -> tuple[Registers, Tensor]:
-        allowed = _allowed(cells, readable, layer.causal)
+    def step(
+        self, layer: Layer | Heads, registers: Registers, cells: Cells, readable: Readable
+    ) -> tuple[Registers, Tensor]:
+        allowed = [_allowed(cells, readable, head.causal) for head in layer.heads]
         every = tuple(readable.register(index) for index in range(len(registers)))
-        made, weights = self.layers[layer.index](registers, every, allowed, self.tables, self.temperature)
+        made, weights = self.layers[layer.index](registers, every, allowed, self.embedding, self.temperature)
         # A soft DATnorm sharpens its input, so rows whose block has ended must not pass through it.
         active = cells.exists[..., None]
         outputs = tuple(
@@ -75,22 +75,21 @@ class VectorBackend:
 
     @torch.no_grad()
     def holds(self, matches: tuple[Match, ...], registers: Registers, cells: Cells, readable: Readable) -> Tensor:
-        every = [readable.register(index) for index in range(len(registers))]
+        every = tuple(readable.register(index) for index in range(len(registers)))
         queries = [self._side(match.query, registers) for match in matches]
         keys = [self._side(match.key, every) for match in matches]
         matching = match_scores(queries, keys) > 1 - 0.5 / len(matches)
         return (matching & _allowed(cells, readable, False)).any(2).any(1)
 
-    def _side(self, operand: Operand, registers: Sequence[Tensor]) -> Tensor:
-        """One side of an until condition: the largest value, mapped by the program's own weights."""
+    def _side(self, operand: Operand, registers: Registers) -> Tensor:
+        """One side of an until condition: the nearest value, mapped by the program's own weights."""
+        fillers = self.embedding.fillers
         if operand.register is None:
-            vector = registers[0].new_zeros(self.size)
-            vector[list(operand.values)] = 1.0
-            vector = vector.expand(*registers[0].shape[:2], -1)
+            vector = fillers.of(operand.values).expand(*registers[0].shape[:2], -1)
         else:
-            hard = one_hot(registers[operand.register].argmax(-1), self.size).to(self.dtype)
-            vector = apply(self.tables, operand.function, hard)
-        return 1.0 - vector if operand.negated else vector
+            hard = fillers.embed(self.embedding.values(registers, operand.register))
+            vector = fillers.image(operand.function, hard)
+        return fillers.ones - vector if operand.negated else vector
 
 
 def _allowed(cells: Cells, readable: Readable, causal: bool) -> Tensor:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from .dat_errors import DATRepeatError
 from .dat_history import Group, History, Registers, Tree, choose, enter
-from .dat_program import Block, DATProgram, Layer, Match
+from .dat_program import Block, DATProgram, Heads, Layer, Match, Statement
 
 
 @dataclass(frozen=True)
@@ -48,11 +48,14 @@ class Backend(Protocol):
     def carry(self, last: Registers, symbols: Tensor, cells: Cells) -> Registers:
         """The registers of the next cell: those of the last cell, except position and symbol, (71a)."""
 
-    def step(self, layer: Layer, registers: Registers, cells: Cells, readable: Readable) -> tuple[Registers, Any]:
+    def step(
+        self, layer: Layer | Heads, registers: Registers, cells: Cells, readable: Readable
+    ) -> tuple[Registers, Any]:
         """One layer: the new registers, and in a form of its own the cells that were read."""
 
     def weights(self, reads: Any, readable: Readable) -> Tensor:
-        """The weights of the read cells, [batch, N, n]: one-hot rows (or soft ones), zeros where none was read."""
+        """The weights of the read cells of each head, [batch, heads, N, n]: one-hot rows (or soft ones), zeros where
+        none was read."""
 
     def holds(self, matches: tuple[Match, ...], registers: Registers, cells: Cells, readable: Readable) -> Tensor:
         """Whether some cell being updated matches some readable cell, [batch]."""
@@ -65,7 +68,7 @@ class Recorder(Protocol):
     """Keeps what the layers read and put out, for one group of cells."""
 
     def add(self, layer: int, reads: Tensor, outputs: Registers, rows: Tensor) -> None:
-        """Of a layer: the weights [batch, N, n], the registers, and the rows [batch] that it updates."""
+        """Of a layer: the weights [batch, heads, N, n], the registers, and the rows [batch] that it updates."""
 
 
 class Machine:
@@ -125,12 +128,12 @@ class _Run:
             self.positions = torch.cat([history.positions, cells.positions], 1)
 
     def statements(
-        self, statements: Sequence[Layer | Block], registers: Registers, past: list[Tree], cells: Cells
+        self, statements: Sequence[Statement], registers: Registers, past: list[Tree], cells: Cells
     ) -> tuple[Tree, Registers]:
         """Runs a body; `past` holds its trees of the earlier groups. A tree ends with the body's output registers."""
         tree: Tree = []
         for i, statement in enumerate(statements):
-            if isinstance(statement, Layer):
+            if not isinstance(statement, Block):
                 tree.append(registers)
                 readable = self._readable(registers, [body[i] for body in past], cells)
                 registers, reads = self.backend.step(statement, registers, cells, readable)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Union
 
 from .dat_errors import DATConfigError
 from .dat_values import BUILT_IN, NIL, ValueSpace, is_number
@@ -50,12 +50,33 @@ class Layer:
     causal: bool
     comment: str
 
+    @property
+    def heads(self) -> tuple[Layer, ...]:
+        """Itself: a layer of one head."""
+        return (self,)
+
+
+@dataclass(frozen=True)
+class Heads:
+    """A layer of several productions that do not conflict, (90a); all read the layer's input.
+
+    Args:
+        heads: with the same index, that of the layer.
+    """
+
+    index: int
+    heads: tuple[Layer, ...]
+    comment: str
+
+
+Statement = Union["Layer", "Heads", "Block"]
+
 
 @dataclass(frozen=True)
 class Block:
     """A repeat block; `until` is None for NO_CHANGE."""
 
-    body: tuple[Layer | Block, ...]
+    body: tuple[Statement, ...]
     until: tuple[Match, ...] | None
     bound: int
     comment: str
@@ -78,13 +99,18 @@ class DATProgram:
     parts: Mapping[str, int]
     initial: Mapping[int, int]
     prompt: tuple[int, ...]
-    statements: tuple[Layer | Block, ...]
+    statements: tuple[Statement, ...]
     stops: tuple[int, ...] = ()
 
     @property
-    def layers(self) -> list[Layer]:
+    def layers(self) -> list[Layer | Heads]:
         """All layers in order, including those in blocks."""
-        return [statement for statement in _nested(self.statements) if isinstance(statement, Layer)]
+        return [statement for statement in _nested(self.statements) if not isinstance(statement, Block)]
+
+    @property
+    def productions(self) -> list[Layer]:
+        """All productions in order: the heads of all layers."""
+        return [head for layer in self.layers for head in layer.heads]
 
     @property
     def blocks(self) -> list[Block]:
@@ -92,12 +118,23 @@ class DATProgram:
         return [statement for statement in _nested(self.statements) if isinstance(statement, Block)]
 
 
-def _nested(statements: tuple[Layer | Block, ...]) -> Iterator[Layer | Block]:
+def _nested(statements: tuple[Statement, ...]) -> Iterator[Statement]:
     """The statements; after each block come its own statements."""
     for statement in statements:
         yield statement
         if isinstance(statement, Block):
             yield from _nested(statement.body)
+
+
+def most_heads(blocks: Sequence[Any]) -> int:
+    """The most heads of a layer in the `weights` of a QKVL program."""
+    most = 1
+    for block in blocks:
+        if "heads" in block:
+            most = max(most, len(block["heads"]))
+        elif isinstance(block["weights"], list):
+            most = max(most, most_heads(block["weights"]))
+    return most
 
 
 def constants_of(qkvl: Mapping[str, Any], largest: int) -> list[str]:
@@ -114,7 +151,9 @@ def constants_of(qkvl: Mapping[str, Any], largest: int) -> list[str]:
 
     def walk(blocks: list[Any]) -> None:
         for block in blocks:
-            if isinstance(block["weights"], list):
+            if "heads" in block:
+                walk(block["heads"])
+            elif isinstance(block["weights"], list):
                 for part in ("q", "k"):
                     for value in (block.get("until") or {}).get(part, {}).values():
                         add(value)
@@ -184,10 +223,12 @@ class _Reader:
         prompt = tuple(self.indices[name] for name in self.qkvl.get("prompt", ()))
         return DATProgram(self.registers, parts, initial, prompt, statements, stops)
 
-    def statements(self, blocks: list[Any], position: int) -> tuple[Layer | Block, ...]:
-        made: list[Layer | Block] = []
+    def statements(self, blocks: list[Any], position: int) -> tuple[Statement, ...]:
+        made: list[Statement] = []
         for block in blocks:
-            if isinstance(block["weights"], list):
+            if "heads" in block:
+                made.append(self.heads(block, position))
+            elif isinstance(block["weights"], list):
                 until = block.get("until") or None
                 body = self.statements(block["weights"], position)
                 matches = self.matches(until, "until") if until else None
@@ -196,11 +237,22 @@ class _Reader:
                     raise DATConfigError(f"The bound of the block {comment!r} must be 1 or more, got {bound!r}.")
                 made.append(Block(body, matches, bound, comment))
             else:
-                made.append(self.layer(block, position))
+                made.append(self.layer(block, position, self.next()))
         return tuple(made)
 
-    def layer(self, block: Mapping[str, Any], position: int) -> Layer:
-        index, self.count = self.count, self.count + 1
+    def next(self) -> int:
+        """The index of the next layer."""
+        self.count += 1
+        return self.count - 1
+
+    def heads(self, block: Mapping[str, Any], position: int) -> Heads:
+        index, comment = self.next(), block.get("layer_comment", "")
+        heads = tuple(self.layer(head, position, index) for head in block["heads"])
+        if not heads:
+            raise DATConfigError(f"layer {index} ({comment!r}) has no heads.")
+        return Heads(index, heads, comment)
+
+    def layer(self, block: Mapping[str, Any], position: int, index: int) -> Layer:
         where = f"layer {index} ({block.get('layer_comment', '')!r})"
         writes = tuple((self.indices[target], self.operand(source)) for target, source in block["weights"]["v"].items())
         if any(target == position for target, _ in writes):

@@ -3,19 +3,20 @@
 A block from register y to register x is `a F + b J`: F maps each value to its image under a function (the identity
 by default), J is all ones. Equality is a = 1, b = 0, (72a, b); inequality is a = -1, b = 1, the ones' complement,
 (72e). A constant's bias is `a e + b 1`; e is one at the constants' neurons, (72c, d). Every nonzero block is stored as
-its two numbers (a, b).
+its two numbers (a, b). They do not depend on the embedding: with dense fillers, F and J are those of another basis.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
+from .dat_embedding import Embedding
+from .dat_fillers import Fillers
+from .dat_history import Registers
 from .dat_program import Operand
-
-Vectors = Sequence[Tensor]  # one [batch, cells, values] for every register
 
 
 class DATProjection(nn.Module):
@@ -23,12 +24,11 @@ class DATProjection(nn.Module):
 
     Args:
         operands: the input of each target.
-        size: d, the number of values.
     """
 
-    def __init__(self, operands: Sequence[Operand], size: int):
+    def __init__(self, operands: Sequence[Operand]):
         super().__init__()
-        self.operands, self.size = tuple(operands), size
+        self.operands = tuple(operands)
         self.weight = nn.Parameter(torch.empty(len(self.operands), 2))
 
     def compiled(self) -> Tensor:
@@ -40,46 +40,58 @@ class DATProjection(nn.Module):
         """Whether the weights are exactly those of the program."""
         return bool((self.weight == self.compiled().to(self.weight)).all())
 
-    def forward(self, registers: Vectors, tables: Mapping[str, Tensor]) -> list[Tensor]:
-        """The query, key or value register of every target, [batch, cells, values] each.
+    def forward(self, registers: Registers, embedding: Embedding) -> list[Tensor]:
+        """The query, key or value filler of every target, [batch, cells, width] each.
 
         Args:
-            registers: the cells' input vectors.
-            tables: the functions, see `ValueSpace.table`.
+            registers: the cells' input vectors, in the form of `embedding`.
         """
         weight = self.weight.to(registers[0].dtype)
-        return [self._target(i, weight, registers, tables) for i in range(len(self.operands))]
+        return [self._target(i, weight, registers, embedding) for i in range(len(self.operands))]
 
-    def _target(self, i: int, weight: Tensor, registers: Vectors, tables: Mapping[str, Tensor]) -> Tensor:
-        scale, shift = weight[i]
-        operand = self.operands[i]
+    def _target(self, i: int, weight: Tensor, registers: Registers, embedding: Embedding) -> Tensor:
+        (scale, shift), operand, fillers = weight[i], self.operands[i], embedding.fillers
         if operand.register is None:
-            vector = scale * self.indicator(operand).to(registers[0]) + shift
+            vector = scale * fillers.of(operand.values) + shift * fillers.ones
             return vector.expand(*registers[0].shape[:2], -1)
-        source = registers[operand.register]
-        return scale * apply(tables, operand.function, source) + shift * source.sum(-1, keepdim=True)
-
-    def indicator(self, operand: Operand) -> Tensor:
-        """One at the neurons of the operand's constants, [values]."""
-        return torch.zeros(self.size).index_fill(0, torch.tensor(operand.values, dtype=torch.long), 1.0)
+        source = embedding.unbind(registers, operand.register)
+        return scale * fillers.image(operand.function, source) + shift * fillers.count(source) * fillers.ones
 
     @torch.no_grad()
-    def block(self, i: int, tables: Mapping[str, Tensor]) -> Tensor:
-        """The block of target `i` as in the paper: [values, values], or the bias [values] of a constant."""
+    def block(self, i: int, fillers: Fillers) -> Tensor:
+        """The block of target `i` as in the paper: [width, width], or the bias [width] of a constant."""
         operand, (scale, shift) = self.operands[i], self.weight[i]
         if operand.register is None:
-            return scale * self.indicator(operand).to(self.weight) + shift
-        identity = torch.eye(self.size, dtype=self.weight.dtype, device=self.weight.device)
-        return scale * apply(tables, operand.function, identity) + shift
+            return scale * fillers.of(operand.values) + shift * fillers.ones
+        identity = torch.eye(fillers.width, dtype=self.weight.dtype, device=self.weight.device)
+        return scale * fillers.image(operand.function, identity) + shift * fillers.count(identity) * fillers.ones
 
     def extra_repr(self) -> str:
-        return f"targets={len(self.operands)}, values={self.size}"
+        return f"targets={len(self.operands)}"
 
 
-def apply(tables: Mapping[str, Tensor], function: str | None, vectors: Tensor) -> Tensor:
-    """Moves every neuron [..., values] to its image under a function; neurons without an image are dropped."""
-    if function is None:
-        return vectors
-    table = tables[function]
-    defined = table >= 0
-    return torch.zeros_like(vectors).index_add(-1, table[defined], vectors[..., defined])
+@torch.no_grad()
+def matrix_of(
+    projection: DATProjection, embedding: Embedding, places: Sequence[int], count: int, roles: bool
+) -> tuple[Tensor, Tensor]:
+    """The whole matrix [M * width, count * width] and bias of a projection, (72).
+
+    Args:
+        places: the register that each target writes, or its place in the query.
+        count: the number of registers, or of targets.
+        roles: whether the output is a cell's state, with the roles of the embedding; those of a query and a key are
+            one-hot, as their products are the same with any orthonormal roles (App. L).
+    """
+    fillers, weight = embedding.fillers, projection.weight
+    own = torch.eye(embedding.number) if embedding.roles is None else embedding.roles
+    made = own if roles else torch.eye(count)
+    own, made = own.to(weight), made.to(weight)
+    matrix = weight.new_zeros(embedding.number, fillers.width, count, fillers.width)
+    bias = weight.new_zeros(count, fillers.width)
+    for i, (operand, place) in enumerate(zip(projection.operands, places, strict=True)):
+        block = projection.block(i, fillers)
+        if operand.register is None:
+            bias += made[place][:, None] * block
+        else:
+            matrix += torch.einsum("a,b,fg->afbg", own[operand.register], made[place], block)
+    return matrix.flatten(2).flatten(0, 1), bias.flatten()

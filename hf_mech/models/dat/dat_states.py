@@ -9,8 +9,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from .dat_embedding import Embedding
 from .dat_history import Group, History, Registers, choose
 from .dat_machine import at_columns
+from .dat_program import Heads, Layer
 from .dat_trace import first_input
 
 
@@ -21,7 +23,7 @@ class Record:
     A layer in a repeat block has those of the last repetition that a row needed.
 
     Args:
-        reads: layer -> the weights of the read cells, [batch, N, n].
+        reads: layer -> the weights of the read cells, [batch, heads, N, n].
         outputs: layer -> the registers after it.
     """
 
@@ -29,11 +31,13 @@ class Record:
     outputs: dict[int, Registers] = field(default_factory=dict)
 
     @classmethod
-    def empty(cls, group: Group, layers: int) -> Record:
+    def empty(cls, group: Group, layers: Sequence[Layer | Heads]) -> Record:
         """That of a call without a cell: nothing is read."""
-        cells = group.exists.float()
-        nothing = cells.new_zeros(*cells.shape, 1)
-        return cls(dict.fromkeys(range(layers), nothing), dict.fromkeys(range(layers), group.final))
+        nothing = group.exists.float()[:, None, :, None]
+        return cls(
+            {layer.index: nothing.new_zeros(nothing.shape).expand(-1, len(layer.heads), -1, -1) for layer in layers},
+            {layer.index: group.final for layer in layers},
+        )
 
     def add(self, layer: int, reads: Tensor, outputs: Registers, rows: Tensor) -> None:
         """Keeps these for the rows [batch] that the layer updates now."""
@@ -52,6 +56,7 @@ class States:
         keys: for every token so far its cell among all, or -1, [batch, tokens]. The end of the prompt has none here; in
             `columns` it has the prompt's last.
         history: all groups.
+        embedding: the vectors of registers and values.
         records: for every group, if recorded.
     """
 
@@ -59,66 +64,64 @@ class States:
     columns: Tensor
     keys: Tensor
     history: History
+    embedding: Embedding
     records: Sequence[Record] = ()
 
-    def final(self, index: int) -> Tensor:
-        """A register of all cells of the call after the last layer."""
-        return torch.cat([group.final[index] for group in self.groups], 1)
+    def register(self, index: int, dtype: torch.dtype) -> Tensor:
+        """A register of every token after the last layer in one-hot form, [batch, length, values]; padding is zero."""
+        return self.embedding.local(self._final(), index).to(dtype) * self._real
 
-    def register(self, index: int, size: int, dtype: torch.dtype) -> Tensor:
-        """A register of every token as a vector, [batch, length, size]."""
-        return self._vectors(self.final(index), size, dtype)
+    def vectors(self, dtype: torch.dtype) -> Tensor:
+        """The state of every token after the last layer, [batch, length, hidden_size]; padding is zero."""
+        return self._stream(self._final(), dtype)
 
-    def vectors(self, count: int, size: int, dtype: torch.dtype) -> Tensor:
-        """All registers of every token, [batch, length, count * size]."""
-        return torch.cat([self.register(index, size, dtype) for index in range(count)], -1)
+    def values(self) -> Tensor:
+        """The values of all registers, [batch, length, registers]; nil for padding."""
+        return self.embedding.every_value(self._final()) * self._real
 
-    def values(self, count: int) -> Tensor:
-        """The values of all registers, [batch, length, count]; nil for padding."""
-        found = [at_columns(self.final(index), self.columns) for index in range(count)]
-        found = [values.argmax(-1) if values.dim() == 3 else values.long() for values in found]
-        return torch.stack(found, -1) * (self.columns >= 0).unsqueeze(-1)
-
-    def hidden_states(self, count: int, size: int, dtype: torch.dtype) -> tuple[Tensor, ...]:
-        """Before the first layer and after each layer, [batch, length, count * size]."""
+    def hidden_states(self, dtype: torch.dtype) -> tuple[Tensor, ...]:
+        """Before the first layer and after each layer, [batch, length, hidden_size]."""
         layers = [[first_input(group) for group in self.groups]]
         layers += [[record.outputs[layer] for record in self.records] for layer in self.records[0].outputs]
-        return tuple(
-            torch.cat(
-                [
-                    self._vectors(torch.cat([registers[i] for registers in groups], 1), size, dtype)
-                    for i in range(count)
-                ],
-                -1,
-            )
-            for groups in layers
-        )
+        return tuple(self._stream(self._by_column(groups), dtype) for groups in layers)
 
     def attentions(self, dtype: torch.dtype) -> tuple[Tensor, ...]:
-        """The weights of the read tokens in each layer, [batch, 1, length, tokens so far]; zeros if none is read."""
+        """The weights of the read tokens in each layer, [batch, heads, length, tokens so far]; zeros if none is read.
+
+        The number of heads is that of the layer.
+        """
         cells = self.history.exists.shape[1]
         return tuple(
             self._by_token(
                 torch.cat(
-                    [pad(record.reads[layer], (0, cells - record.reads[layer].shape[2])) for record in self.records], 1
+                    [pad(record.reads[layer], (0, cells - record.reads[layer].shape[3])) for record in self.records], 2
                 )
             ).to(dtype)
             for layer in self.records[0].reads
         )
 
-    def _vectors(self, register: Tensor, size: int, dtype: torch.dtype) -> Tensor:
-        found = at_columns(register, self.columns)
-        real = (self.columns >= 0)[..., None]
-        if found.dim() == 3:
-            return found.to(dtype) * real
-        vectors = torch.zeros(*found.shape, size, dtype=dtype, device=found.device)
-        return vectors.scatter_(-1, found[..., None].long(), real.to(dtype))
+    @property
+    def _real(self) -> Tensor:
+        """Whether a token has a cell, [batch, length, 1]."""
+        return (self.columns >= 0)[..., None]
+
+    def _final(self) -> Registers:
+        return self._by_column([group.final for group in self.groups])
+
+    def _by_column(self, groups: Sequence[Registers]) -> Registers:
+        """The registers of every token, from those of the cells of all groups."""
+        return tuple(at_columns(torch.cat(parts, 1), self.columns) for parts in zip(*groups, strict=True))
+
+    def _stream(self, registers: Registers, dtype: torch.dtype) -> Tensor:
+        return self.embedding.stream(registers).to(dtype) * self._real
 
     def _by_token(self, reads: Tensor) -> Tensor:
-        """From cells [batch, N, n] to tokens [batch, 1, length, tokens so far]."""
-        rows = at_columns(reads, self.columns) * (self.columns >= 0)[..., None]
-        keys = self.keys[:, None].expand(-1, rows.shape[1], -1)
-        return (rows.gather(2, keys.clamp(min=0)) * (keys >= 0))[:, None]
+        """From cells [batch, heads, N, n] to tokens [batch, heads, length, tokens so far]."""
+        heads, length = reads.shape[1], self.columns.shape[1]
+        columns = self.columns.clamp(min=0)[:, None, :, None].expand(-1, heads, -1, reads.shape[3])
+        rows = reads.gather(2, columns) * self._real[:, None]
+        keys = self.keys[:, None, None].expand(-1, heads, length, -1)
+        return rows.gather(3, keys.clamp(min=0)) * (keys >= 0)
 
 
 __all__ = ["Record", "States"]

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor
 
+from .dat_embedding import Embedding
 from .dat_history import Group, Registers, Tree
-from .dat_program import Block, DATProgram, Layer
+from .dat_program import Block, DATProgram, Statement
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,10 @@ class LayerState:
     values: Tensor
 
 
-def trace_of(program: DATProgram, group: Group) -> list[LayerState]:
+def trace_of(program: DATProgram, group: Group, embedding: Embedding) -> list[LayerState]:
     """The states before the first layer and after each layer that ran. Rows that ended a block replay it."""
-    return [LayerState(None, (), _values(_first(group.tree))), *_outputs(program.statements, group.tree, ())]
+    first = LayerState(None, (), embedding.every_value(first_input(group)))
+    return [first, *_outputs(program.statements, group.tree, (), embedding)]
 
 
 def first_input(group: Group) -> Registers:
@@ -38,13 +39,15 @@ def first_input(group: Group) -> Registers:
     return _first(group.tree)
 
 
-def _outputs(statements: tuple[Layer | Block, ...], tree: Tree, repetitions: tuple[int, ...]) -> Iterator[LayerState]:
+def _outputs(
+    statements: tuple[Statement, ...], tree: Tree, repetitions: tuple[int, ...], embedding: Embedding
+) -> Iterator[LayerState]:
     for i, statement in enumerate(statements):
-        if isinstance(statement, Layer):
-            yield LayerState(statement.index, repetitions, _values(_first(tree[i + 1])))
+        if not isinstance(statement, Block):
+            yield LayerState(statement.index, repetitions, embedding.every_value(_first(tree[i + 1])))
         else:
             for j, body in enumerate(tree[i]):
-                yield from _outputs(statement.body, body, (*repetitions, j))
+                yield from _outputs(statement.body, body, (*repetitions, j), embedding)
 
 
 def _first(node: Any) -> Registers:
@@ -52,7 +55,3 @@ def _first(node: Any) -> Registers:
     while isinstance(node, list):
         node = node[0]
     return node
-
-
-def _values(registers: Registers) -> Tensor:
-    return torch.stack([r.argmax(-1) if r.dim() == 3 else r.long() for r in registers], -1)

@@ -19,13 +19,14 @@ from .configuration_dat import DATConfig
 from .dat_backend_gather import GatherBackend
 from .dat_backend_vectors import VectorBackend
 from .dat_cache import DATCache, as_dat_cache
+from .dat_embedding import Embedding, make_embedding
 from .dat_errors import DATBackendError, DATCheckpointError, DATEmbeddingError, DATInputError
 from .dat_history import Group, History
 from .dat_inputs import Words, check_ids, check_length, collect, read_mask, read_registers, split
-from .dat_layer import DATLayer
+from .dat_layer import DATHeads, DATLayer
 from .dat_machine import Backend, Machine
-from .dat_program import END, read_program
-from .dat_projection import DATProjection
+from .dat_program import END, Heads, read_program
+from .dat_projection import DATProjection, matrix_of
 from .dat_states import Record, States
 from .dat_trace import LayerState, trace_of
 from .dat_values import NIL
@@ -37,15 +38,16 @@ class DATModelOutput(ModelOutput):
 
     Args:
         last_hidden_state (`Tensor` of shape `[batch, length, hidden_size]`): every token's cell after the last layer, a
-            one-hot vector for each register (soft vectors from the relaxed backend), (66). The end of the prompt has
-            the state of the prompt's last cell; padding is zero.
+            one-hot vector for each register (soft vectors from the relaxed backend), (66), or the dense vector of
+            `config.embedding`, (69). The end of the prompt has the state of the prompt's last cell; padding is zero.
         register_values (`Tensor` of shape `[batch, length, num_registers]`): the same as indices of values.
         past_key_values (`DATCache`, with `use_cache=True`): the cache for generation.
         hidden_states (`tuple[Tensor]`, with `output_hidden_states=True`): the tokens' vectors before the first layer
             and after each layer, `[batch, length, hidden_size]`. They are large: `DATModel.trace` gives integers.
         attentions (`tuple[Tensor]`, with `output_attentions=True`): for each layer the token that each token's cell
-            reads, `[batch, 1, length, tokens so far]`: a one-hot row, or zeros if no cell matches; weights of a soft
-            match from the relaxed backend. The end of the prompt has the row of the last word, and is never read.
+            reads, `[batch, heads, length, tokens so far]`: a one-hot row, or zeros if no cell matches; weights of a
+            soft match from the relaxed backend. The end of the prompt has the row of the last word, and is never read.
+            The number of heads is that of the layer's productions, usually 1; it can differ between layers.
 
     A layer of a repeat block has the hidden state and the attention of the last repetition; `DATModel.trace` has all.
     """
@@ -114,13 +116,16 @@ class DATModel(DATPreTrainedModel):
         super().__init__(config)
         # Not `config.program`: without the package, its classes are loaded separately and differ from those here.
         self.program = read_program(config.qkvl or {}, config.values)
-        self.layers = nn.ModuleList(DATLayer(layer, config.vocab_size) for layer in self.program.layers)
+        self.layers = nn.ModuleList(
+            DATHeads(layer) if isinstance(layer, Heads) else DATLayer(layer) for layer in self.program.layers
+        )
         self._modules_of_layers = [module for layer in self.layers for module in layer.modules()]
         self._checked: list[
             tuple[nn.Parameter, int]
         ] = []  # weights that were found to be the program's, and their versions
         self._tables: dict[torch.device, dict[str, Tensor]] = {}
         self._gather: dict[torch.device, GatherBackend] = {}
+        self._embeddings: tuple[tuple[Any, ...], Embedding] | None = None  # the last one, and its form
         self.post_init()
 
     # ------------------------------------------------------------------------------------------------------- forward
@@ -158,11 +163,8 @@ class DATModel(DATPreTrainedModel):
         wanted = self._wanted(output_attentions, output_hidden_states)
         states = self.run(input_ids, attention_mask, past_key_values, any(wanted), register_values)
         cache = self._cached(past_key_values, use_cache, states, input_ids)
-        count, size = len(self.program.registers), self.config.vocab_size
         hidden_states, attentions = self._recorded(states, *wanted)
-        return DATModelOutput(
-            states.vectors(count, size, self.dtype), states.values(count), cache, hidden_states, attentions
-        )
+        return DATModelOutput(states.vectors(self.dtype), states.values(), cache, hidden_states, attentions)
 
     def _wanted(self, attentions: bool | None, hidden_states: bool | None) -> tuple[bool, bool]:
         """Whether attentions and hidden states are wanted, by the arguments or the configuration."""
@@ -175,9 +177,8 @@ class DATModel(DATPreTrainedModel):
         self, states: States, attentions: bool, hidden_states: bool
     ) -> tuple[tuple[Tensor, ...] | None, tuple[Tensor, ...] | None]:
         """Hidden states and attentions, where they are wanted."""
-        size, count = self.config.vocab_size, len(self.program.registers)
         return (
-            states.hidden_states(count, size, self.dtype) if hidden_states else None,
+            states.hidden_states(self.dtype) if hidden_states else None,
             states.attentions(self.dtype) if attentions else None,
         )
 
@@ -219,8 +220,8 @@ class DATModel(DATPreTrainedModel):
         records: list[Record] = machine.records
         if not new:  # padding alone
             new, columns = [history.groups[-1]], torch.full_like(columns, -1)
-            records = [Record.empty(new[0], len(self.layers))] if record else []
-        return States(new, columns, keys, history, records)
+            records = [Record.empty(new[0], self.program.layers)] if record else []
+        return States(new, columns, keys, history, self.embedding(input_ids.device), records)
 
     def _read_words(self, machine: Machine, words: Words, history: History, limit: int) -> list[Group]:
         """Reads the words after the prompt column by column, and adds them to the history."""
@@ -251,20 +252,26 @@ class DATModel(DATPreTrainedModel):
             if device not in self._gather:
                 self._gather[device] = GatherBackend(self.program, self._functions(device), self._end())
             return self._gather[device]
+        if self.config.backend == "relaxed" and self.config.embedding != "local":
+            raise DATBackendError(
+                f"The backend 'relaxed' softens one-hot vectors, and the embedding is {self.config.embedding!r}; set "
+                "model.config.embedding to 'local', or model.config.backend to 'dense' or 'gather'."
+            )
         temperature = float(self.config.relaxation_temperature) if self.config.backend == "relaxed" else 0.0
-        half = self.dtype in (torch.bfloat16, torch.float16)
-        return VectorBackend(
-            self.program,
-            self._layers(),
-            self._functions(device),
-            self._end(),
-            self.config.vocab_size,
-            temperature,
-            torch.float32 if half else self.dtype,
-        )
+        return VectorBackend(self.program, self._layers(), self.embedding(device), self._end(), temperature)
 
-    def _layers(self) -> list[DATLayer]:
-        return [layer for layer in self.layers if isinstance(layer, DATLayer)]
+    def embedding(self, device: torch.device) -> Embedding:
+        """The vectors of registers and values, (66), (69)."""
+        config = self.config
+        dtype = torch.float32 if self.dtype in (torch.bfloat16, torch.float16) else self.dtype
+        form = (config.embedding, config.filler_width, config.embedding_seed, device, dtype)
+        if self._embeddings is None or self._embeddings[0] != form:
+            sizes = config.vocab_size, len(self.program.registers)
+            self._embeddings = (form, make_embedding(*form, self._functions(device), *sizes))
+        return self._embeddings[1]
+
+    def _layers(self) -> list[DATLayer | DATHeads]:
+        return [layer for layer in self.layers if isinstance(layer, DATLayer | DATHeads)]
 
     def _end(self) -> int | None:
         """The value that marks the end of the prompt, for programs with the register `eop`."""
@@ -321,30 +328,31 @@ class DATModel(DATPreTrainedModel):
                 module.weight.copy_(module.compiled().to(module.weight))
 
     @torch.no_grad()
-    def to_dense(self, layer: int) -> Mapping[str, tuple[Tensor, Tensor]]:
-        """The full matrices of one layer as in the paper, (72).
+    def to_dense(self, layer: int, head: int = 0) -> Mapping[str, tuple[Tensor, Tensor]]:
+        """The full matrices of a head of a layer as in the paper, (72), in the basis of the configuration's embedding.
 
         Returns:
             For `query`, `key` and `value` the matrix [input, output] and the bias [output]. The input is a cell's
-            vector, `hidden_size` wide. The output has one register for each target of the query or key, and all
-            registers for values.
+            vector, `hidden_size` wide. The output has the width of a register for each target of the query or key,
+            and is a cell's vector for values.
+
+        Raises:
+            DATBackendError: the layer has a function, and there are fewer dimensions than values: then no matrix maps
+                the vector of each value to that of its image.
         """
-        module, tables, size = self._layers()[layer], self._functions(self.device), self.config.vocab_size
-        writes = [target for target, _ in module.layer.writes]
+        module, embedding = self._layers()[layer].heads[head], self.embedding(self.device)
+        assert isinstance(module, DATLayer)
+        if embedding.fillers.size > embedding.fillers.width and module.functions:
+            raise DATBackendError(
+                f"Layer {layer} has the functions {sorted(module.functions)}, and no matrix maps the vectors of "
+                f"{embedding.fillers.size} values in {embedding.fillers.width} dimensions to those of their images; "
+                "leave filler_dim out of the configuration."
+            )
         made = {}
         for name, projection in (("query", module.query), ("key", module.key), ("value", module.value)):
-            places = writes if name == "value" else range(len(projection.operands))
-            width = self.config.num_registers if name == "value" else len(projection.operands)
-            matrix = torch.zeros(self.config.hidden_size, width * size, device=self.device, dtype=self.dtype)
-            bias = torch.zeros(width * size, device=self.device, dtype=self.dtype)
-            for i, (operand, place) in enumerate(zip(projection.operands, places, strict=True)):
-                columns = slice(place * size, (place + 1) * size)
-                block = projection.block(i, tables)
-                if operand.register is None:
-                    bias[columns] = block
-                else:
-                    matrix[operand.register * size : (operand.register + 1) * size, columns] = block
-            made[name] = (matrix, bias)
+            count = self.config.num_registers if name == "value" else len(projection.operands)
+            places = [target for target, _ in module.layer.writes] if name == "value" else range(count)
+            made[name] = matrix_of(projection, embedding, places, count, roles=name == "value")
         return made
 
     # --------------------------------------------------------------------------------------------------------- traces
@@ -359,7 +367,7 @@ class DATModel(DATPreTrainedModel):
             For every group of cells, the states before the first layer and after each layer, see [`LayerState`].
         """
         states = self.run(input_ids, attention_mask, None, register_values=register_values)
-        return [trace_of(self.program, group) for group in states.history.groups]
+        return [trace_of(self.program, group, states.embedding) for group in states.history.groups]
 
 
 class DATForCausalLM(DATPreTrainedModel, GenerationMixin):
@@ -427,7 +435,7 @@ class DATForCausalLM(DATPreTrainedModel, GenerationMixin):
         kept = slice(-logits_to_keep, None) if isinstance(logits_to_keep, int) else logits_to_keep
         output = self.dat.program.parts["output"]
         shown = replace(states, columns=states.columns[:, kept])
-        said = self._with_ends(shown.register(output, self.config.vocab_size, self.dtype))
+        said = self._with_ends(shown.register(output, self.dtype))
         logits = self.config.logit_scale * said
         loss = None
         if labels is not None:

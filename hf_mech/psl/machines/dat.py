@@ -59,8 +59,9 @@ class DAT:
             raise PromptTooLongError(max(len(prompt) + len(completion), limit + 1), limit) from error
         except DATRepeatError as error:
             raise RepeatBoundError(0, error.bound) from error
-        groups = cache.history.groups
-        return Run(completion, [list(self._steps(trace_of(self.model.dat.program, group))) for group in groups])
+        dat = self.model.dat
+        traces = [trace_of(dat.program, group, dat.embedding(tokens.device)) for group in cache.history.groups]
+        return Run(completion, [list(self._steps(trace)) for trace in traces])
 
     def _first_values(self, registers: Registers, tokens: torch.Tensor) -> torch.Tensor | None:
         """`register_values` of the model, [1, length, registers]; None if the prompt sets none."""

@@ -72,18 +72,32 @@ class Layer:
     production: int
     rule: Any
 
+    @property
+    def rules(self) -> tuple[Any, ...]:
+        """That of the production: a layer of one head."""
+        return (self.rule,)
+
+
+@dataclass(frozen=True)
+class Heads:
+    """A layer of several productions, (90a). All of them read the layer's input; no two assign the same register of a
+    cell. A path counts the layer once, as `production`."""
+
+    production: int
+    rules: tuple[Any, ...]
+
 
 @dataclass(frozen=True)
 class Loop:
     """A repeat block; `until` is a rule without assignments, or None for NO_CHANGE."""
 
-    body: tuple[Layer | Loop, ...]
+    body: tuple[Layer | Heads | Loop, ...]
     until: Any
     bound: int
     line: int = 0
 
 
-Block = tuple[Layer | Loop, ...]
+Block = tuple[Layer | Heads | Loop, ...]
 
 
 class Machine(ABC):
@@ -218,9 +232,9 @@ class _Execution:
         entries: list[Any] = []
         for index, statement in enumerate(block):
             of_earlier = [history.entries[index] for history in earlier]
-            if isinstance(statement, Layer):
+            if not isinstance(statement, Loop):
                 entries.append(cells)
-                cells = self._layer(statement.rule, cells, of_earlier)
+                cells = self._layer(statement.rules, cells, of_earlier)
                 self.trace[-1].append(Step(Path(statement.production, repetitions), tuple(cells)))
             else:
                 entries.append(self._loop(statement, cells, of_earlier, repetitions))
@@ -244,12 +258,15 @@ class _Execution:
                 return rounds
         raise RepeatBoundError(loop.line, loop.bound)
 
-    def _layer(self, rule: Any, cells: Cells, earlier: list[Cells]) -> Cells:
-        matches, readable = self._match(rule, cells, earlier)
-        return [
-            of_N if n is None else self.machine.update(rule, of_N, readable[n], self.functions)
-            for of_N, n in zip(cells, matches, strict=True)
-        ]
+    def _layer(self, rules: Sequence[Any], cells: Cells, earlier: list[Cells]) -> Cells:
+        made = cells
+        for rule in rules:
+            matches, readable = self._match(rule, cells, earlier)
+            made = [
+                of_N if n is None else self.machine.update(rule, of_N, readable[n], self.functions)
+                for of_N, n in zip(made, matches, strict=True)
+            ]
+        return made
 
     def _match(self, rule: Any, cells: Cells, earlier: list[Cells]) -> tuple[list[int | None], Cells]:
         """The matches of the last cells, and all cells that they can read."""

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ..language.functions import Table, built_in_tables
-from ..qkvl import JSONSource, QKVLProduction, QKVLProgram, QKVLRepeat, Source
-from .machine import UNDEFINED, Block, Cells, Layer, Loop, Machine, State
+from ..qkvl import JSONSource, QKVLBlock, QKVLHeads, QKVLProduction, QKVLProgram, Source
+from .machine import UNDEFINED, Cells, Heads, Layer, Loop, Machine, State
 
 Tables = Mapping[str, Table]
 Values = tuple[str | None, ...]
@@ -28,8 +28,8 @@ class QKVM(Machine):
     def __init__(self, program: QKVLProgram) -> None:
         names = {short: name for name, short in program.register_map.items()}
         initial = {names[short]: value for short, value in program.initial.items()}
-        productions = iter(range(1, len(list(program.productions)) + 1))
-        block = _block(program.weights, names, productions)
+        layers = iter(range(1, len(list(program.layers)) + 1))
+        block = tuple(_statement(block, names, layers) for block in program.weights)
         super().__init__(
             list(program.register_map),
             program.system_map,
@@ -112,18 +112,15 @@ class _Attention:
         )
 
 
-def _block(
-    blocks: tuple[QKVLProduction | QKVLRepeat, ...], names: Mapping[str, str], productions: Iterator[int]
-) -> Block:
-    return tuple(
-        Layer(next(productions), _Attention.of(block, names))
-        if isinstance(block, QKVLProduction)
-        else Loop(
-            _block(block.weights, names, productions),
-            None if block.until is None else _Attention.of(block.until, names),
-            block.bound,
-        )
-        for block in blocks
+def _statement(block: QKVLBlock, names: Mapping[str, str], layers: Iterator[int]) -> Layer | Heads | Loop:
+    if isinstance(block, QKVLProduction):
+        return Layer(next(layers), _Attention.of(block, names))
+    if isinstance(block, QKVLHeads):
+        return Heads(next(layers), tuple(_Attention.of(head, names) for head in block.heads))
+    return Loop(
+        tuple(_statement(inner, names, layers) for inner in block.weights),
+        None if block.until is None else _Attention.of(block.until, names),
+        block.bound,
     )
 
 
