@@ -68,6 +68,8 @@ class TensorProducts(Literal):
                     break
             if attended is not None:
                 for target, source in sources["v"].items():
+                    if not self.source(source, of_n[attended])[1]:
+                        continue  # a function without a value there: nothing is assigned
                     role = self.roles[self.registers.index(target)]
                     filler = self.filler(source, of_n[attended])
                     cell = cell + torch.outer(role, filler - role @ cell)
