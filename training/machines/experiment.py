@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import torch
+
+from hf_mech.hub.environment import usable_cores
+
 from ..engine import Experiment, Options, Request
 from . import report
 from .run import Trials, TrialsOutcome, digest_of, run_trials
@@ -21,6 +25,8 @@ class MachinesExperiment(Experiment[Trials, TrialsOutcome]):
 
     def stages(self, request: Request[Options]) -> Iterable[Sequence[Trials]]:
         """One after another; the digest tells outcomes of an earlier text of a program."""
+        if (request.options.jobs or usable_cores()) == 1:
+            torch.set_num_threads(1)
         yield [Trials.of(program_digest=digest_of(given["task"]), **given) for given in request.combinations()]
 
 

@@ -15,7 +15,7 @@ from .trials import task_names
 CARD = "psl-machines"
 TASK = "psl"
 _NAMES = {"psm": "PSM", "qkvm": "QKVM", "dat": "DAT"}
-_METRICS = ("exact_match", "states_equal", "milliseconds_per_prompt")
+_METRICS = ("exact_match", "states_equal", "cpu_milliseconds_per_prompt")
 
 
 def order(outcome: TrialsOutcome) -> tuple[int, int]:
@@ -44,7 +44,7 @@ def measurements(outcomes: Iterable[TrialsOutcome]) -> list[Measurement]:
             figures = (
                 [outcome.right[machine] / prompts for outcome in own],
                 [outcome.states_equal[machine] / outcome.states_compared for outcome in own],
-                [1e3 * outcome.seconds_per_prompt[machine] for outcome in own],
+                [1e3 * outcome.cpu_seconds_per_prompt[machine] for outcome in own],
             )
             for metric, values in zip(_METRICS, figures, strict=True):
                 measured.append(measurement(TASK, task, setting, metric, values))
@@ -89,7 +89,7 @@ def table_of(measured: Iterable[Measurement]) -> Table:
                 *(f"{setting[key]:,}" for key in ("layers", "layers_with_repetitions", "registers", "cells")),
                 f"{_least(row, 'exact_match', prompts):,} of {prompts:,}",
                 f"{_least(row, 'states_equal', states):,} of {states:,}",
-                *(f"{row[machine, 'milliseconds_per_prompt'].mean:.3g}" for machine in MACHINES),
+                *(f"{row[machine, 'cpu_milliseconds_per_prompt'].mean:.3g}" for machine in MACHINES),
             ]
         )
     return shown

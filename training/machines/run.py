@@ -45,7 +45,7 @@ class TrialsOutcome(Outcome[Trials]):
         steps: layers of the longest run of a prompt, with repetitions.
         registers: of the program.
         longest: cells of the longest run.
-        seconds_per_prompt: by machine, on average, with the record of all states.
+        cpu_seconds_per_prompt: by machine, on average, with the record of all states; of all threads.
     """
 
     right: dict[str, int]
@@ -55,7 +55,7 @@ class TrialsOutcome(Outcome[Trials]):
     steps: int
     registers: int
     longest: int
-    seconds_per_prompt: dict[str, float]
+    cpu_seconds_per_prompt: dict[str, float]
 
 
 def digest_of(task: str) -> str:
@@ -80,9 +80,9 @@ def run_trials(settings: Trials, job: Job) -> TrialsOutcome:
         for trial in islice(task.trials(settings.seed), settings.num_prompts):
             runs = {}
             for name, machine in machines.items():
-                at = time.perf_counter()
+                at = time.process_time()
                 runs[name], is_right = trial(machine)
-                spent[name] += time.perf_counter() - at
+                spent[name] += time.process_time() - at
                 right[name] += is_right
             for name, run in runs.items():
                 equal[name] += sum(one == other for one, other in zip_longest(states(run), states(runs["psm"])))
@@ -102,7 +102,7 @@ def run_trials(settings: Trials, job: Job) -> TrialsOutcome:
         steps=steps,
         registers=len(program.registers),
         longest=longest,
-        seconds_per_prompt={name: second / settings.num_prompts for name, second in spent.items()},
+        cpu_seconds_per_prompt={name: second / settings.num_prompts for name, second in spent.items()},
     )
 
 
