@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -52,14 +53,14 @@ class States:
         keys: for every token so far its cell among all, or -1, [batch, tokens]. The end of the prompt has none here; in
             `columns` it has the prompt's last.
         history: all groups.
-        records: for every group, if recorded.
+        records: for every group that of the recorder, if there is one; [`Record`] for outputs by token.
     """
 
     groups: Sequence[Group]
     columns: Tensor
     keys: Tensor
     history: History
-    records: Sequence[Record] = ()
+    records: Sequence[Any] = ()
 
     def final(self, index: int) -> Tensor:
         """A register of all cells of the call after the last layer."""
