@@ -41,7 +41,7 @@ def explore_source(
     from ..viz.explorer.views import view_for
 
     if space is not None:
-        from ..viz.explorer.space import write_space
+        from ..viz.explorer.write_space import write_space
 
         for path in write_space(space):
             typer.echo(f"Wrote {path}")

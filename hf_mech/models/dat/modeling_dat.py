@@ -376,8 +376,7 @@ class DATModel(DATPreTrainedModel):
         if not reads:
             return [trace_of(self.program, group) for group in states.history.groups]
         return [
-            trace_of(self.program, group, own)
-            for group, own in zip(states.history.groups, states.records, strict=True)
+            trace_of(self.program, group, own) for group, own in zip(states.history.groups, states.records, strict=True)
         ]
 
 

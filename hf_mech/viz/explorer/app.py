@@ -15,12 +15,22 @@ if TYPE_CHECKING:
     import gradio
 
 _CSS = """
-.gradio-container { padding: 0 !important; }
-.explorer-frame iframe { display: block; width: 100%; height: max(560px, calc(100dvh - 190px)); border: 1px solid var(--border-color-primary); border-radius: 8px; }
-.explorer-fields { align-items: end; }
+.gradio-container > .main { padding: 8px 16px 12px; }
+.gradio-container .tabs, .gradio-container .column { gap: 10px; }
+.explorer-fields { align-items: end; gap: 10px; }
+.explorer-fields .form { border: 0; background: none; box-shadow: none; gap: 10px; overflow: visible; }
+.explorer-fields .block { border: 0; padding: 0; background: none; overflow: visible; }
+.explorer-fields button.primary { min-height: 42px; }
+.explorer-frame .html-container { padding: 0; }
+.explorer-frame iframe { display: block; width: 100%; height: max(560px, calc(100dvh - 200px)); border: 1px solid var(--border-color-primary); border-radius: 8px; }
 .explorer-about { color: var(--body-text-color-subdued); }
-@media (max-width: 820px) { .explorer-frame iframe { height: 94dvh; } }
-"""
+@media (max-width: 820px) {
+  .gradio-container > .main { padding: 4px 8px 8px; }
+  .explorer-frame iframe { height: 96dvh; }
+  .explorer-fields button.primary { width: 100%; }
+}
+.dark { --color-accent: DARK_ACCENT; }
+""".replace("DARK_ACCENT", PAGE["accent"][1])
 _FONTS = ("system-ui", "-apple-system", "Segoe UI", "Roboto", "sans-serif")
 _MONO = ("ui-monospace", "SF Mono", "Menlo", "Consolas", "monospace")
 
@@ -51,7 +61,9 @@ def make_app(source: str = "", text: str = "", view: View | None = None) -> grad
     return app
 
 
-def launch(app: gradio.Blocks, host: str = "127.0.0.1", port: int | None = None, share: bool = False, **how: Any) -> Any:
+def launch(
+    app: gradio.Blocks, host: str = "127.0.0.1", port: int | None = None, share: bool = False, **how: Any
+) -> Any:
     """Serves the app.
 
     Args:
@@ -95,8 +107,10 @@ def _tab(gradio: Any, app: Any, view: View, source: str, text: str) -> None:
     settings = gradio.Textbox(
         given.settings, label=view.settings_label or "Settings", lines=2, max_lines=12, visible=bool(given.settings)
     )
-    with gradio.Accordion(f"{view.source_label}: its text", open=False, visible=bool(own)) as accordion:
-        editor = gradio.Code(own, language="python", label=f"{view.source_label}, can be edited", lines=12, max_lines=28)
+    with gradio.Accordion(
+        f"Text of the {view.source_label.lower()}, to read and edit", open=False, visible=bool(own)
+    ) as accordion:
+        editor = gradio.Code(own, language="python", label=view.source_label, show_label=False, lines=12, max_lines=28)
     frame = gradio.HTML(elem_classes="explorer-frame")
 
     def show(source: str | None, text: str, settings: str, written: str) -> str:
@@ -112,7 +126,7 @@ def _tab(gradio: Any, app: Any, view: View, source: str, text: str) -> None:
         example = view.example(source or "")
         own = view.written(source or "")
         return [
-            example.text,
+            example.text or gradio.skip(),
             gradio.update(value=example.settings, visible=bool(example.settings)),
             own,
             gradio.update(visible=bool(own)),
@@ -153,9 +167,16 @@ def _theme(gradio: Any) -> Any:
         "button_primary_background_fill": "accent",
         "button_primary_background_fill_hover": "accent",
         "button_primary_text_color": "on-accent",
+        "button_primary_border_color": "accent",
+        "input_border_color_focus": "accent",
         "color_accent": "accent",
-    }
-    both = [(f"{name}{end}", PAGE[colour][at]) for name, colour in colours.items() for at, end in ((0, ""), (1, "_dark"))]
+    }  # color_accent has no dark form: the style sheet has it
+    both = [
+        (f"{name}{end}", PAGE[colour][at])
+        for name, colour in colours.items()
+        for at, end in ((0, ""), (1, "_dark"))
+        if f"{name}{end}" != "color_accent_dark"
+    ]
     theme = gradio.themes.Base(font=_FONTS, font_mono=_MONO)
-    known = vars(theme)
-    return theme.set(**{name: value for name, value in both if name in known or not name.endswith("_dark")})
+    widths = {"input_border_width": "1px", "input_border_width_dark": "1px"}
+    return theme.set(**widths, **dict(both))

@@ -162,9 +162,7 @@ class ProgramRun:
         }
 
     @staticmethod
-    def _group(
-        group: CellGroup, names: Sequence[str], index_of: Mapping[Row, int], values: _Values
-    ) -> dict[str, Any]:
+    def _group(group: CellGroup, names: Sequence[str], index_of: Mapping[Row, int], values: _Values) -> dict[str, Any]:
         steps, before = [], group.first
         for step in group.steps:
             changes = [

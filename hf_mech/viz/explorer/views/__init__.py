@@ -73,7 +73,9 @@ def view_of(model_type: str) -> View:
         if model_type in view.model_types:
             return view
     known = sorted(known for view in all_views() for known in view.model_types)
-    raise ExplorerError(f"the explorer has no view of models of type {model_type!r}; it has views of {', '.join(known)}")
+    raise ExplorerError(
+        f"the explorer has no view of models of type {model_type!r}; it has views of {', '.join(known)}"
+    )
 
 
 def view_for(source: str) -> View:

@@ -77,8 +77,11 @@ class ProgramView:
 
     def recorder(self, source: str, written: str = "") -> RunRecorder:
         """The compiled program, from its text or from a checkpoint. It is kept for the next call."""
+        if not written.strip():
+            return _loaded(source)
         name = Path(source).stem or "program"
-        return _compiled(name, written) if written.strip() else _loaded(source)
+        own = written.strip() == self.written(source).strip()  # an editor may drop the last newline
+        return _compiled(name if own else f"{name}, edited", written)
 
 
 def read_settings(settings: str) -> tuple[Registers, int]:
