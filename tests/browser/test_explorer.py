@@ -25,6 +25,7 @@ expect = playwright.expect
 pytestmark = pytest.mark.browser
 
 SWAP = "Q B V D E A D E V B . Q F G H V K L A"
+SWAPPED = ("K", "L", "V", "F", "G", "H", ".")
 ACT2PASS = "Q x V y A y Was V By x . Q u V w A"
 COPY = """registers: {symbol: 's', position: 'p'}
 system: {symbol: symbol, position: position, output: symbol}
@@ -141,7 +142,7 @@ def test_from_a_program_to_the_registers_of_a_cell(address: str, opened: Open) -
     page.get_by_label("Program", exact=True).click()
     page.get_by_role("option", name="pargen", exact=True).click()
     frame = run(page, ACT2PASS)
-    words(frame, *"w Was V By u .".split())
+    words(frame, "w", "Was", "V", "By", "u", ".")
     expect(frame.locator("h1")).to_have_text("pargen")
 
     # The V of the cue reads the V of the example in P5b, and becomes a delimiter of its field.
@@ -164,7 +165,7 @@ def test_from_a_program_to_the_registers_of_a_cell(address: str, opened: Open) -
 def test_the_layer_has_its_qkvl_and_its_weights(address: str, opened: Open) -> None:
     page = opened(address)
     frame = run(page, SWAP)
-    words(frame, *"K L V F G H .".split())
+    words(frame, *SWAPPED)
     frame.get_by_role("button", name="layer 14, P5b").click()
     expect(frame.get_by_role("tab", name="Layer")).to_have_attribute("aria-selected", "true")
     match = frame.locator("#match tbody tr").filter(has=frame.locator("th", has_text=re.compile("^s`$")))
@@ -216,7 +217,7 @@ def test_by_keyboard_alone(address: str, opened: Open) -> None:
     page.get_by_label("Prompt").fill(SWAP)
     page.get_by_label("Prompt").press("Enter")
     frame = run_page(page)
-    words(frame, *"K L V F G H .".split())
+    words(frame, *SWAPPED)
     chosen = frame.locator('td[aria-selected="true"]')
     expect(chosen).to_have_count(1)
     chosen.focus()
@@ -231,7 +232,7 @@ def test_by_keyboard_alone(address: str, opened: Open) -> None:
 def test_pointing_at_a_cell_shows_all_its_registers(address: str, opened: Open) -> None:
     page = opened(address)
     frame = run(page, SWAP)
-    words(frame, *"K L V F G H .".split())
+    words(frame, *SWAPPED)
     frame.locator('tr[data-row="0"] td[data-cell="3"]').hover()
     tip = frame.get_by_role("tooltip")
     expect(tip).to_contain_text("prev_position0")
@@ -240,7 +241,7 @@ def test_pointing_at_a_cell_shows_all_its_registers(address: str, opened: Open) 
 
 def test_an_error_of_a_program_is_shown_at_its_line_and_mended(address: str, opened: Open) -> None:
     page = opened(address)
-    words(run(page, SWAP), *"K L V F G H .".split())
+    words(run(page, SWAP), *SWAPPED)
     page.get_by_text("Text of the program").click()
     write(page, COPY.replace("symbol[N]", "simbol[N]"))
     frame = run(page, "red green blue")
@@ -257,7 +258,7 @@ def test_an_error_of_a_program_is_shown_at_its_line_and_mended(address: str, ope
 
 def test_an_error_of_a_prompt_is_said_in_words(address: str, opened: Open) -> None:
     page = opened(address)
-    words(run(page, SWAP), *"K L V F G H .".split())
+    words(run(page, SWAP), *SWAPPED)
     expect(run(page, "  ").get_by_role("alert")).to_contain_text("the prompt has no word; give at least one")
 
 
@@ -277,7 +278,7 @@ def test_a_turing_machine_whose_table_stands_in_the_prompt(address: str, opened:
 def test_on_a_phone(address: str, opened: Open) -> None:
     page = opened(address, PHONE)
     frame = run(page, SWAP)
-    words(frame, *"K L V F G H .".split())
+    words(frame, *SWAPPED)
     assert not scrolls_sideways(page)
     assert not scrolls_sideways(page.frames[-1])
     frame.locator('tr[data-row="0"] td[data-cell="1"]').tap()
@@ -293,7 +294,7 @@ def test_the_dark_scheme(address: str, opened: Open) -> None:
     grounds = []
     for scheme in ("light", "dark"):
         page = opened(address, WIDE, scheme)
-        words(run(page, SWAP), *"K L V F G H .".split())
+        words(run(page, SWAP), *SWAPPED)
         for frame in (page, page.frames[-1]):
             colour = frame.evaluate("getComputedStyle(document.body).backgroundColor")
             grounds.append(sum(map(int, re.findall(r"\d+", colour)[:3])) / 3)
@@ -309,7 +310,7 @@ def test_the_exported_page_opens_by_itself(opened: Open, tmp_path: Path) -> None
     file.write_text(VIEW.page("pargen", SWAP), encoding="utf-8")
     for size in (PHONE, WIDE):
         page = opened(file.as_uri(), size)
-        words(page, *"K L V F G H .".split())
+        words(page, *SWAPPED)
         assert not scrolls_sideways(page)
         page.locator('tr[data-row="0"] td[data-cell="1"]').click()
         expect(page.locator("#cell h2")).to_have_text("Cell 2: B")

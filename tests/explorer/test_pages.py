@@ -170,7 +170,7 @@ def test_a_file_a_checkpoint_and_a_name_have_their_view(tmp_path: Path) -> None:
 
 
 def test_an_unknown_source_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ExplorerError, match="pargn.*pargen"):
+    with pytest.raises(ExplorerError, match=r"pargn.*pargen"):
         view_for("pargn")
     with pytest.raises(ExplorerError, match="no view of models of type 'gpt2'"):
         view_of("gpt2")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..palette import PAGE
@@ -14,23 +15,7 @@ from .views import ExplorerError, View, all_views
 if TYPE_CHECKING:
     import gradio
 
-_CSS = """
-.gradio-container > .main { padding: 8px 16px 12px; }
-.gradio-container .tabs, .gradio-container .column { gap: 10px; }
-.explorer-fields { align-items: end; gap: 10px; }
-.explorer-fields .form { border: 0; background: none; box-shadow: none; gap: 10px; overflow: visible; }
-.explorer-fields .block { border: 0; padding: 0; background: none; overflow: visible; }
-.explorer-fields button.primary { min-height: 42px; }
-.explorer-frame .html-container { padding: 0; }
-.explorer-frame iframe { display: block; width: 100%; height: max(560px, calc(100dvh - 200px)); border: 1px solid var(--border-color-primary); border-radius: 8px; }
-.explorer-about { color: var(--body-text-color-subdued); }
-@media (max-width: 820px) {
-  .gradio-container > .main { padding: 4px 8px 8px; }
-  .explorer-frame iframe { height: 96dvh; }
-  .explorer-fields button.primary { width: 100%; }
-}
-.dark { --color-accent: DARK_ACCENT; }
-""".replace("DARK_ACCENT", PAGE["accent"][1])
+_STYLES = Path(__file__).with_name("pages") / "app.css"
 _FONTS = ("system-ui", "-apple-system", "Segoe UI", "Roboto", "sans-serif")
 _MONO = ("ui-monospace", "SF Mono", "Menlo", "Consolas", "monospace")
 
@@ -74,7 +59,7 @@ def launch(
         how: further arguments of `Blocks.launch`.
     """
     return app.launch(
-        server_name=host, server_port=port, share=share, theme=_theme(_gradio()), css=_CSS, footer_links=[],
+        server_name=host, server_port=port, share=share, theme=_theme(_gradio()), css=_styles(), footer_links=[],
         ssr_mode=False, **how,
     )  # fmt: skip
 
@@ -148,6 +133,10 @@ def _tab(gradio: Any, app: Any, view: View, source: str, text: str) -> None:
 def _frame(page: str, title: str) -> str:
     """A page in a page: neither's style reaches the other."""
     return f'<iframe title="{escape(title)}" srcdoc="{escape(page)}"></iframe>'
+
+
+def _styles() -> str:
+    return _STYLES.read_text(encoding="utf-8") + f".dark {{ --color-accent: {PAGE['accent'][1]}; }}\n"
 
 
 def _theme(gradio: Any) -> Any:

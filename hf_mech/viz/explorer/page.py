@@ -59,13 +59,14 @@ def fault_page(error: Exception, source: str = "") -> str:
         error: errors of PSL have `message`, `line` and `column`; of others the text is shown.
         source: the text that has the line.
     """
-    message, line = str(getattr(error, "message", error)), getattr(error, "line", 0)
+    message = str(getattr(error, "message", error))
+    line, column = getattr(error, "line", 0), getattr(error, "column", 0)
     lines = source.split("\n")
     if not 0 < line <= len(lines):
         heading, shown = "This cannot be run", ""
     else:
-        heading = f"Line {line}" + (f", column {error.column}" if getattr(error, "column", 0) else "")
-        shown = _excerpt(lines, line, getattr(error, "column", 0))
+        heading = f"Line {line}" + (f", column {column}" if column else "")
+        shown = _excerpt(lines, line, column)
     body = f'<main class="sheet fault" role="alert"><h1>{heading}</h1><p>{escape(message)}</p>{shown}</main>'
     return _page(heading, ["page.css"], body)
 

@@ -94,7 +94,8 @@ def view_for(source: str) -> View:
     except (OSError, ValueError) as error:
         names = ", ".join(name for view in all_views() for name in view.sources)
         raise ExplorerError(
-            f"{source!r} is no checkpoint's folder, no repository on the Hub, no file of PSL, and none of {names}: {error}"
+            f"{source!r} is no checkpoint's folder, no repository on the Hub, no file of PSL, and none of {names}: "
+            f"{error}"
         ) from error
     return view_of(model_type)
 

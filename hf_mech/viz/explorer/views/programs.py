@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -50,8 +49,8 @@ class ProgramView:
     sources: Sequence[str] = program_names()
     source_label, text_label = "Program", "Prompt"
     settings_label = (
-        f"Registers that the prompt sets: a line for each, a value for each word, {_UNSET} for none. {_MOST}: at most so "
-        "many words."
+        f"Registers that the prompt sets: a line for each, a value for each word, {_UNSET} for none. "
+        f"{_MOST}: at most so many words."
     )
 
     def example(self, source: str) -> Example:
@@ -104,7 +103,8 @@ def read_settings(settings: str) -> tuple[Registers, int]:
             continue
         if not colon or not name or name in lines:
             raise PromptError(
-                f"line {number} of the registers must be `register: value value ...`, once for each register, got {line!r}"
+                f"line {number} of the registers must be `register: value value ...`, once for each register, got "
+                f"{line!r}"
             )
         lines[name] = values.split()
     most = lines.pop(_MOST, [str(_MOST_WORDS)])
@@ -131,7 +131,7 @@ def _loaded(source: str) -> RunRecorder:
     except OSError as error:
         raise ExplorerError(f"{source!r} is no program and no checkpoint that can be loaded: {error}") from error
     program = None if path is None else load_program(Path(path).read_text(encoding="utf-8"), PROGRAM_FILE)
-    return RunRecorder(model, tokenizer, program, os.path.basename(os.path.normpath(source)))
+    return RunRecorder(model, tokenizer, program, Path(source).name)
 
 
 VIEW = ProgramView()
