@@ -79,7 +79,8 @@ function visibleRows() {
   const group = groups[chosen.step];
   const rows = [-1];
   group.steps.forEach((step) => {
-    if (chosen.allLayers || step.changes.some(([, register]) => shown.has(register))) rows.push(step.row);
+    // A generated cell has few layers that do anything: those that change registers besides the shown ones, too.
+    if (chosen.allLayers || step.changes.some(([, register]) => shown.has(register) || chosen.step > 0)) rows.push(step.row);
   });
   return rows;
 }
@@ -127,10 +128,11 @@ function drawCell(cell, row, registers, past) {
   const state = stateAt(cell, row);
   const place = `role="gridcell" tabindex="-1" data-cell="${cell}"`;
   if (state === null) return `<td ${place} class="idle" aria-label="cell ${cell + 1} does not run this repetition"></td>`;
-  const lines = registers
+  const listed = chosen.step > 0 && !past ? run.registers.map((_, index) => index).filter((index) => shown.has(index) || state.changed.has(index)) : registers;
+  const lines = listed
     .filter((register) => (row < 0 ? state.after[register] : chosen.allValues ? state.after[register] || state.changed.has(register) : state.changed.has(register)))
     .map((register) => `<span${state.changed.has(register) ? ' class="chg"' : ""}><i>${escaped(run.registers[register].short)}</i><b>${escaped(word(state.after[register]))}</b></span>`);
-  const kind = [registers.some((register) => state.changed.has(register)) && "new", past && "past"].filter(Boolean).join(" ");
+  const kind = [listed.some((register) => state.changed.has(register)) && "new", past && "past"].filter(Boolean).join(" ");
   return `<td ${place}${kind ? ` class="${kind}"` : ""} aria-label="${escaped(summary(cell, row, state))}">${lines.join("")}</td>`;
 }
 
