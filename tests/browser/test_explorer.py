@@ -113,9 +113,14 @@ def run_page(page: Any) -> Any:
     return page.frame_locator("iframe:visible")
 
 
+def inner(page: Any) -> Any:
+    """The same as a frame in which a script can be run."""
+    return page.locator("iframe:visible").element_handle().content_frame()
+
+
 def run(page: Any, prompt: str) -> Any:
     page.get_by_label("Prompt").fill(prompt)
-    page.get_by_role("button", name="Run").click()
+    page.get_by_role("button", name="Run").click()  # the one of the visible tab
     return run_page(page)
 
 
@@ -272,6 +277,22 @@ def test_a_turing_machine_whose_table_stands_in_the_prompt(address: str, opened:
     expect(page.get_by_label("Registers that the prompt sets")).to_have_value(re.compile("^from_state: right"))
 
 
+def test_another_models_view_in_its_tab(address: str, opened: Open) -> None:
+    page = opened(address)
+    page.get_by_role("tab", name="STRIPS").click()
+    frame = run_page(page)
+    expect(frame.locator("h1")).to_contain_text("simple: 3 propositions")
+    page.get_by_label("Actions").fill("a c a c b b")
+    page.get_by_role("button", name="Run").click()
+    verdicts = frame.locator("section").first.locator("tbody tr")
+    expect(verdicts).to_have_count(6)
+    expect(verdicts.nth(2)).to_contain_text("inapplicable")
+    expect(frame.locator("figure svg")).to_be_visible()
+    page.get_by_label("Actions").fill("a fly")
+    page.get_by_role("button", name="Run").click()
+    expect(frame.get_by_role("alert")).to_contain_text("fly")
+
+
 # ------------------------------------------------------------------------------------------ small, dark, and by itself
 
 
@@ -280,7 +301,7 @@ def test_on_a_phone(address: str, opened: Open) -> None:
     frame = run(page, SWAP)
     words(frame, *SWAPPED)
     assert not scrolls_sideways(page)
-    assert not scrolls_sideways(page.frames[-1])
+    assert not scrolls_sideways(inner(page))
     frame.locator('tr[data-row="0"] td[data-cell="1"]').tap()
     expect(frame.locator("#cell h2")).to_have_text("Cell 2: B")
     corner = frame.locator("thead .corner")
@@ -295,7 +316,7 @@ def test_the_dark_scheme(address: str, opened: Open) -> None:
     for scheme in ("light", "dark"):
         page = opened(address, WIDE, scheme)
         words(run(page, SWAP), *SWAPPED)
-        for frame in (page, page.frames[-1]):
+        for frame in (page, inner(page)):
             colour = frame.evaluate("getComputedStyle(document.body).backgroundColor")
             grounds.append(sum(map(int, re.findall(r"\d+", colour)[:3])) / 3)
     light, light_frame, dark, dark_frame = grounds

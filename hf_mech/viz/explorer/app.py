@@ -41,8 +41,9 @@ def make_app(source: str = "", text: str = "", view: View | None = None) -> grad
     with gradio.Blocks(title="hf_mech explorer", analytics_enabled=False, fill_width=True) as app:
         with gradio.Tabs(selected=first.name):
             for own in views:
-                with gradio.Tab(own.name, id=own.name):
-                    _tab(gradio, app, own, *((source, text) if own is first else ("", "")))
+                with gradio.Tab(own.name, id=own.name) as tab:
+                    opens = app.load if own is first else tab.select
+                    _tab(gradio, opens, own, *((source, text) if own is first else ("", "")))
     return app
 
 
@@ -75,11 +76,12 @@ def _gradio() -> Any:
     return gradio
 
 
-def _tab(gradio: Any, app: Any, view: View, source: str, text: str) -> None:
-    """The fields of a view, and its page."""
+def _tab(gradio: Any, opens: Callable[..., Any], view: View, source: str, text: str) -> None:
+    """The fields of a view, and its page, which `opens` fills the first time."""
     source = source or next(iter(view.sources), "")
     given = view.example(source)
     own = view.written(source)
+    gradio.Markdown(view.about, elem_classes="explorer-about")
     with gradio.Row(elem_classes="explorer-fields"):
         sources = gradio.Dropdown(
             list(dict.fromkeys([*view.sources, *([source] if source else [])])), value=source or None,
@@ -107,6 +109,9 @@ def _tab(gradio: Any, app: Any, view: View, source: str, text: str) -> None:
             page = fault_page(error, written)
         return _frame(page, f"{view.name}: {view.about}")
 
+    def first(source: str | None, text: str, settings: str, written: str, shown: str | None) -> Any:
+        return gradio.skip() if shown else show(source, text, settings, written)
+
     def change(source: str | None) -> list[Any]:
         example = view.example(source or "")
         own = view.written(source or "")
@@ -125,9 +130,7 @@ def _tab(gradio: Any, app: Any, view: View, source: str, text: str) -> None:
     for event in (button.click, prompt.submit):
         event(run, fields, frame, show_progress="minimal")
     if source:
-        app.load(run, fields, frame, show_progress="minimal")
-    else:
-        gradio.Markdown(view.about, elem_classes="explorer-about")
+        opens(first, [*fields, frame], frame, show_progress="minimal")
 
 
 def _frame(page: str, title: str) -> str:
