@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest
 JOBS   ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow test-gpu lint format bench docs table1 stack-table stack-lm templatic-table nested-table dat-table msat-table clean
+.PHONY: help install demo test test-slow test-gpu test-browser lint format bench docs table1 stack-table stack-lm templatic-table nested-table dat-table msat-table clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,10 +30,15 @@ test: $(STAMP) ## the quick test suite
 	$(PYTEST) -n $(JOBS) --dist loadfile
 
 test-slow: $(STAMP) ## the tests that take minutes
-	$(PYTEST) -n $(JOBS) --dist loadfile -m "slow and not gpu"
+	$(PYTEST) -n $(JOBS) --dist loadfile -m "slow and not gpu and not browser"
 
 test-gpu: $(STAMP) ## the tests that need a CUDA device
 	$(PYTEST) -m gpu
+
+test-browser: $(STAMP) ## the explorer in a browser: CHROMIUM=/path/to/chromium, one in the PATH, or a download
+	CHROMIUM=$${CHROMIUM:-$$(command -v chromium || command -v chromium-browser || command -v google-chrome)}; \
+	  test -n "$$CHROMIUM" || $(BIN)/python -m playwright install chromium; \
+	  CHROMIUM=$$CHROMIUM $(PYTEST) -m browser tests/browser
 
 lint: $(STAMP) ## style and types
 	$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-"""The command line: `hf-mech env | demo | card | push | verify | compile | run | trace | turing | test-llm`.
+"""The command line: `hf-mech env | demo | card | push | verify | compile | run | trace | explore | turing | test-llm`.
 
 A wrong input ends with one message on stderr and exit code 1; a wrong command line with exit code 2.
 """
@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from .explore import explore_source
 from .programs import compile_to_folder, run_prompts, trace_prompt
 from .test_llm import ask_llm
 from .turing import run_table
@@ -164,5 +165,6 @@ def verify(
 app.command("compile")(compile_to_folder)
 app.command("run")(run_prompts)
 app.command("trace")(trace_prompt)
+app.command("explore")(explore_source)
 app.command("turing")(run_table)
 app.command("test-llm")(ask_llm)

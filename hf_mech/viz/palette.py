@@ -46,6 +46,24 @@ PASTEL_GREY = "#dfe3e8"
 DARK, SOFT, FAINT, HAIRLINE = "#1f2328", "#6e7781", "#a8b0b8", "#e3e6ea"
 """With pastels: text, secondary text, text of productions without effect, and lines between cells."""
 
+PAGE = {
+    "paper": ("#ffffff", "#14171b"),
+    "panel": ("#f7f8f9", "#1b1f24"),
+    "ink": (DARK, "#e3e7eb"),
+    "soft": ("#515a63", "#a3adb7"),
+    "faint": ("#66707a", "#87919b"),
+    "line": (HAIRLINE, "#2b3138"),
+    "edge": ("#c9cfd6", "#434b54"),
+    "accent": (OURS, "#6cc0ea"),
+    "on-accent": ("#ffffff", "#0c1318"),
+    "new": ("#e4f1f7", "#173544"),
+    "read": ("#b04e15", "#f0a36b"),
+    "read-fill": ("#fdeee3", "#3d2817"),
+    "wrong": (WRONG, "#ff8a8f"),
+    "wrong-fill": (WRONG_FILL, "#43202a"),
+}
+"""Of the explorer's pages, by meaning: in a light and in a dark scheme. Text has a contrast of 4.5 or more."""
+
 
 def style(axes: Axes, *, grid: Literal["x", "y", "both"] = "y", ticks: Literal["major", "both"] = "major") -> None:
     """The style of axes with curves: a faint grid, no frame at the top and right, small tick labels.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -57,7 +58,7 @@ class States:
             `columns` it has the prompt's last.
         history: all groups.
         embedding: the vectors of registers and values.
-        records: for every group, if recorded.
+        records: for every group that of the recorder, if there is one; [`Record`] for outputs by token.
     """
 
     groups: Sequence[Group]
@@ -65,7 +66,7 @@ class States:
     keys: Tensor
     history: History
     embedding: Embedding
-    records: Sequence[Record] = ()
+    records: Sequence[Any] = ()
 
     def register(self, index: int, dtype: torch.dtype) -> Tensor:
         """A register of every token after the last layer in one-hot form, [batch, length, values]; padding is zero."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from torch import Tensor
@@ -21,17 +21,40 @@ class LayerState:
         layer: the layer, counted in the order of the program; None before the first.
         repetitions: the repetition of each enclosing block, the outermost first, counted from 0.
         values: the registers' values, [batch, cells, registers].
+        reads: if asked for, the weights of the cells that were read, [batch, heads, cells, cells so far]: a one-hot
+            row, or zeros if no cell matches; None before the first layer.
     """
 
     layer: int | None
     repetitions: tuple[int, ...]
     values: Tensor
+    reads: Tensor | None = None
 
 
-def trace_of(program: DATProgram, group: Group, embedding: Embedding) -> list[LayerState]:
-    """The states before the first layer and after each layer that ran. Rows that ended a block replay it."""
+class Reads(list[Tensor]):
+    """A recorder, see `dat_machine.Recorder`: the weights of the read cells for every layer that ran, in order."""
+
+    def add(self, layer: int, reads: Tensor, outputs: Registers, rows: Tensor) -> None:
+        """Keeps the weights alone."""
+        self.append(reads)
+
+
+def trace_of(
+    program: DATProgram, group: Group, embedding: Embedding, reads: Sequence[Tensor] | None = None
+) -> list[LayerState]:
+    """The states before the first layer and after each layer that ran. Rows that ended a block replay it.
+
+    Args:
+        program: the program.
+        group: the cells.
+        embedding: the vectors of registers and values.
+        reads: the weights of the read cells for every layer that ran, of a batch of one row.
+    """
     first = LayerState(None, (), embedding.every_value(first_input(group)))
-    return [first, *_outputs(program.statements, group.tree, (), embedding)]
+    outputs = list(_outputs(program.statements, group.tree, (), embedding))
+    if reads is not None:
+        outputs = [replace(state, reads=own) for state, own in zip(outputs, reads, strict=True)]
+    return [first, *outputs]
 
 
 def first_input(group: Group) -> Registers:

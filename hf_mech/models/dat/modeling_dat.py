@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
@@ -24,11 +24,11 @@ from .dat_errors import DATBackendError, DATCheckpointError, DATEmbeddingError, 
 from .dat_history import Group, History
 from .dat_inputs import Words, check_ids, check_length, collect, read_mask, read_registers, split
 from .dat_layer import DATHeads, DATLayer
-from .dat_machine import Backend, Machine
+from .dat_machine import Backend, Machine, Recorder
 from .dat_program import END, Heads, read_program
 from .dat_projection import DATProjection, matrix_of
 from .dat_states import Record, States
-from .dat_trace import LayerState, trace_of
+from .dat_trace import LayerState, Reads, trace_of
 from .dat_values import NIL
 
 
@@ -161,7 +161,8 @@ class DATModel(DATPreTrainedModel):
             DATRepeatError: a repeat block exceeds its bound.
         """
         wanted = self._wanted(output_attentions, output_hidden_states)
-        states = self.run(input_ids, attention_mask, past_key_values, any(wanted), register_values)
+        recorder = Record if any(wanted) else None
+        states = self.run(input_ids, attention_mask, past_key_values, recorder, register_values)
         cache = self._cached(past_key_values, use_cache, states, input_ids)
         hidden_states, attentions = self._recorded(states, *wanted)
         return DATModelOutput(states.vectors(self.dtype), states.values(), cache, hidden_states, attentions)
@@ -188,13 +189,13 @@ class DATModel(DATPreTrainedModel):
         input_ids: Tensor,
         attention_mask: Tensor | None,
         past_key_values: DATCache | None,
-        record: bool = False,
+        recorder: Callable[[], Recorder] | None = None,
         register_values: Tensor | None = None,
     ) -> States:
-        """The states of all tokens' cells, before conversion to vectors; `record` keeps those of every layer."""
+        """The states of all tokens' cells, before conversion to vectors; a recorder keeps those of every layer."""
         check_ids(input_ids, self.config.vocab_size)
         mask = read_mask(attention_mask, input_ids)
-        machine = Machine(self.program, self._backend(input_ids.device), Record if record else None)
+        machine = Machine(self.program, self._backend(input_ids.device), recorder)
         limit = self.config.max_position_embeddings
         if past_key_values is not None and as_dat_cache(past_key_values).is_initialized:
             if register_values is not None:
@@ -217,10 +218,10 @@ class DATModel(DATPreTrainedModel):
             size = prompt.symbols.shape[1]
             keys = torch.where(words.rank >= 0, words.rank + size, prompt.rank)
             columns = torch.where(ends, first.count[:, None] - 1, keys)
-        records: list[Record] = machine.records
+        records: list[Any] = machine.records
         if not new:  # padding alone
             new, columns = [history.groups[-1]], torch.full_like(columns, -1)
-            records = [Record.empty(new[0], self.program.layers)] if record else []
+            records = [Record.empty(new[0], self.program.layers)] if recorder else []
         return States(new, columns, keys, history, self.embedding(input_ids.device), records)
 
     def _read_words(self, machine: Machine, words: Words, history: History, limit: int) -> list[Group]:
@@ -359,15 +360,33 @@ class DATModel(DATPreTrainedModel):
 
     @torch.no_grad()
     def trace(
-        self, input_ids: Tensor, attention_mask: Tensor | None = None, register_values: Tensor | None = None
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        register_values: Tensor | None = None,
+        reads: bool = False,
     ) -> list[list[LayerState]]:
         """The states of every cell at every layer: for the prompt, then for each word after it.
 
+        Args:
+            input_ids, attention_mask, register_values: see `forward`.
+            reads: whether to return the cells that were read, too; only for a batch of one row.
+
         Returns:
             For every group of cells, the states before the first layer and after each layer, see [`LayerState`].
+
+        Raises:
+            DATInputError: `reads` for several rows: each ends its repeat blocks by itself.
         """
-        states = self.run(input_ids, attention_mask, None, register_values=register_values)
-        return [trace_of(self.program, group, states.embedding) for group in states.history.groups]
+        if reads and len(input_ids) != 1:
+            raise DATInputError(f"reads are of a batch of one row, got {len(input_ids)}; trace each row by itself.")
+        states = self.run(input_ids, attention_mask, None, Reads if reads else None, register_values)
+        if not reads:
+            return [trace_of(self.program, group, states.embedding) for group in states.history.groups]
+        return [
+            trace_of(self.program, group, states.embedding, own)
+            for group, own in zip(states.history.groups, states.records, strict=True)
+        ]
 
 
 class DATForCausalLM(DATPreTrainedModel, GenerationMixin):
@@ -430,7 +449,8 @@ class DATForCausalLM(DATPreTrainedModel, GenerationMixin):
                 "model.dat. Remove it and use output_hidden_states=True, or call model.dat yourself."
             )
         wanted = self.dat._wanted(output_attentions, output_hidden_states)
-        states = self.dat.run(input_ids, attention_mask, past_key_values, any(wanted), register_values)
+        recorder = Record if any(wanted) else None
+        states = self.dat.run(input_ids, attention_mask, past_key_values, recorder, register_values)
         cache = self.dat._cached(past_key_values, use_cache, states, input_ids)
         kept = slice(-logits_to_keep, None) if isinstance(logits_to_keep, int) else logits_to_keep
         output = self.dat.program.parts["output"]

@@ -1,0 +1,60 @@
+"""The command `hf-mech explore`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def explore_source(
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="[SOURCE]",
+            help="A program of the package, a file of PSL, a checkpoint's folder, or a repository on the Hub.",
+        ),
+    ] = "pargen",
+    text: Annotated[
+        str, typer.Argument(help="What it reads, such as a prompt; by default an example.", show_default=False)
+    ] = "",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="'REGISTER: VALUE ...'", help="First values of a register; may be repeated."),
+    ] = None,
+    html_file: Annotated[
+        Path | None,
+        typer.Option("--html", metavar="FILE", help="Write the run as one page, and start no app."),
+    ] = None,
+    space: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Write the app as a Space for the Hub into this new folder, and stop."),
+    ] = None,
+    host: Annotated[str, typer.Option(help="The address to listen at.")] = "127.0.0.1",
+    port: Annotated[
+        int | None, typer.Option(help="Its port; the first free one from 7860.", show_default=False)
+    ] = None,
+    share: Annotated[bool, typer.Option("--share", help="Let Gradio make a public address.")] = False,
+) -> None:
+    """Show a model's mechanism in the browser: the states of all cells, layer by layer."""
+    from ..viz.explorer.views import view_for
+
+    if space is not None:
+        from ..viz.explorer.write_space import write_space
+
+        for path in write_space(space):
+            typer.echo(f"Wrote {path}")
+        return
+    view = view_for(source)
+    example = view.example(source)
+    given = "\n".join(settings or ()) or ("" if text else example.settings)
+    if html_file is not None:
+        from ..disk.files import write_text_atomically
+
+        page = view.page(source, text or example.text, settings=given)
+        typer.echo(f"Wrote {write_text_atomically(html_file, page)}")
+        return
+    from ..viz.explorer.app import launch, make_app
+
+    launch(make_app(source, text, view), host, port, share)
