@@ -23,8 +23,18 @@ _MOST_WORDS = 64
 _KEPT = 16  # compiled programs at a time
 
 _EXAMPLES = {
+    "balanced": Example("( a [ b ] )"),
+    "binary_addition": Example("1 0 1 + 1 1"),
+    "count": Example("a b a c ? a"),
+    "induction": Example("red green blue red", f"{_MOST}: 8"),
+    "majority": Example("a b c b"),
+    "nested_functions": Example(
+        "swap ( x , y ) -> y x ; twice ( x ) -> x x ; swap ( twice ( a b ) , swap ( c , d ) ) ->"
+    ),
     "pargen": Example("Q B V D E A D E V B . Q F G H V K L A"),
     "pargen_k_shot": Example("Q a b V c A c V a b . Q d V e f A e f V d . Q g h V i A"),
+    "reverse": Example("a b c"),
+    "sort": Example("a b c | c a b a"),
     "universal": Example(
         "# # # # # # _ 1 0 1 1 _",
         "from_state: right right right carry carry carry - - - - - -\n"
