@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest
 JOBS   ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow test-gpu test-browser lint format bench docs table1 stack-table stack-lm templatic-table nested-table dat-table msat-table clean
+.PHONY: help install demo test test-slow test-gpu test-browser lint format bench docs table1 stack-table stack-lm templatic-table nested-table dat-table msat-table machines-table clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -91,6 +91,10 @@ nested-table: $(STAMP) ## nested functions: the compiled program, and GPT-2 (pre
 dat-table: $(STAMP) ## compiled programs on every prompt of templatic generation (hours on one core)
 	$(BIN)/python -m training.run_pargen --task 1_shot_rlw 1_shot_eng 1_shot_rlw_10x --cards_dir model_cards
 	$(BIN)/python -m training.run_pargen --program pargen_k_shot --task all --num_train 20000 --cards_dir model_cards
+	$(BIN)/python -m training.render_readme
+
+machines-table: $(STAMP) ## every program and Turing machine on random prompts, in three machines
+	$(BIN)/python -m training.run_machines --jobs 1 --cards_dir model_cards
 	$(BIN)/python -m training.render_readme
 
 msat-table: $(STAMP) ## M-SAT in ViZDoom (preset cpu), and Tables 2 and 3 of its paper, reduced (preset compare)

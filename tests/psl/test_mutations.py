@@ -35,8 +35,11 @@ ODD = [
     "\u2028",
     "==",
     "=",
+    "<",
+    ">=",
+    " or ",
 ]
-TOKEN = re.compile(r"\w+|==|!=|[^\w\s]|\n[ ]*|[ ]+")
+TOKEN = re.compile(r"\w+|==|!=|<=|>=|[^\w\s]|\n[ ]*|[ ]+")
 
 
 def mutated(text: str, draw: random.Random) -> str:
@@ -84,9 +87,9 @@ causal_attn: true
 repeat 7:
     repeat:
         where mark[n] in [A, XQ] and other[n] not in ['$', 3]: // trailing
-            other[N] = other[n]
+            other[N] = other[n]@pos_increment
         until NO_CHANGE
-    where position[N] == position[N]:
+    where position[n] < position[N] and (symbol[N] == XQ or other[N] < 3 or position[N] >= 2):
         mark[N] = 1
 until mark[n] == A and other[N] == other[n]
 """
@@ -119,7 +122,7 @@ def read(text: str) -> Program | PSLSyntaxError | PSLCheckError:
 
 
 def test_the_unmutated_program_is_read() -> None:
-    assert len(list(load_program(small_program()).productions)) == 3
+    assert len(list(load_program(small_program()).productions)) == 5
 
 
 def test_mutated_programs_give_typed_errors_only() -> None:
