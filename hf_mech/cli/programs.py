@@ -72,6 +72,9 @@ def compile_to_folder(
         int | None,
         typer.Option(min=4, help="The dimension of dense vectors of values; their number.", show_default=False),
     ] = None,
+    heads: Annotated[
+        bool, typer.Option("--heads", help="Run productions that do not conflict as heads of one layer, (90a).")
+    ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace a checkpoint that is there.")] = False,
 ) -> None:
     """Compile a PSL program into a checkpoint that AutoModelForCausalLM loads."""
@@ -82,14 +85,15 @@ def compile_to_folder(
     )
     with _quiet():
         try:
-            model = compile_file(program, out, overwrite=force, embedding=embedding, **config)
+            model = compile_file(program, out, overwrite=force, heads=heads, embedding=embedding, **config)
         except OSError as error:  # a full or read-only disk
             raise ProgramError(f"the checkpoint cannot be written to {out}: {error}") from error
     files = [path for path in out.iterdir() if path.is_file()]
     rows = {
         "registers": f"{model.config.num_registers}, of {model.config.vocab_size:,} values each",
         "states": f"{model.config.embedding}, {model.config.hidden_size:,} dimensions",
-        "layers": f"{model.config.num_hidden_layers}",
+        "layers": f"{model.config.num_hidden_layers}"
+        + (f", of up to {most} heads" if (most := model.config.num_attention_heads) > 1 else ""),
         "weights": f"{model.num_parameters():,} in blocks that are not zero",
         "positions": f"{model.config.max_position_embeddings}",
         "bytes": f"{sum(path.stat().st_size for path in files):,} in {len(files)} files; "

@@ -75,7 +75,12 @@ def compile_program(
 
 
 def compile_file(
-    source: str | os.PathLike[str], folder: str | os.PathLike[str], *, overwrite: bool = True, **config: Any
+    source: str | os.PathLike[str],
+    folder: str | os.PathLike[str],
+    *,
+    overwrite: bool = True,
+    heads: bool = False,
+    **config: Any,
 ) -> DATForCausalLM:
     """Compiles a program and writes a checkpoint: weights, configuration, tokenizer, code, the program's text.
 
@@ -85,6 +90,7 @@ def compile_file(
     Args:
         source: the program's file, or the name of one of the package's programs.
         folder: the checkpoint's folder; `AutoModelForCausalLM.from_pretrained(folder)` loads it.
+        heads: as in `compile_program`.
         overwrite: whether to replace an earlier checkpoint. Files that do not belong to a checkpoint are never deleted.
         config: further arguments of [`DATConfig`].
 
@@ -97,7 +103,7 @@ def compile_file(
     folder = Path(folder).resolve()
     restore(folder)
     _check_free(folder, overwrite)
-    model, tokenizer = compile_program(program, **config)
+    model, tokenizer = compile_program(program, heads=heads, **config)
     with replacing(folder) as made:
         try:
             model.save_pretrained(made)

@@ -95,12 +95,13 @@ def test_compile_says_what_it_made(pargen: Path, tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["small"]  # nothing half-written is left
 
 
-def test_compile_with_dense_vectors(tmp_path: Path) -> None:
+def test_compile_with_dense_vectors_and_heads(tmp_path: Path) -> None:
     sizes = ("--max-position-embeddings", 30, "--num-open-values", 200)
-    options = ("--embedding", "distributed", "--filler-dim", 49)
+    options = ("--embedding", "distributed", "--filler-dim", 49, "--heads")
     done = hf_mech("compile", "pargen", "-o", tmp_path / "dense", *sizes, *options)
     assert done.exit_code == 0, done.stderr
     assert "distributed, 784 dimensions" in done.stdout
+    assert " 28, of up to 2 heads" in done.stdout
     assert hf_mech("run", tmp_path / "dense", "Q a b A b . Q c b A").stdout.strip() == "b ."
     refused(hf_mech("compile", "pargen", "-o", tmp_path / "narrow", *sizes, "--filler-dim", 49), "embedding='local'")
     assert not (tmp_path / "narrow").exists()

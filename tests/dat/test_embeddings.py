@@ -18,10 +18,12 @@ from hf_mech.models.dat import DATBackendError, DATConfig, DATConfigError, DATFo
 from hf_mech.models.dat.dat_vectors import coherence, fillers, narrowest, orthonormal, weakest_match
 from hf_mech.psl import compile_program, program_text
 from hf_mech.psl.language.syntax import Program
+from hf_mech.psl.machines.dat import DAT
+from hf_mech.psl.turing import TuringMachine, run_turing
 from tests.dat.literal import Literal
 from tests.dat.tensor_products import TensorProducts
 from tests.dat.test_backends import BY_HAND, COMPLETIONS, PROMPTS, SPREAD, by_hand, tokens
-from tests.psl.random_programs import LIMIT, programs, prompts
+from tests.psl.random_programs import LIMIT, assert_same_runs, programs, prompts
 
 FORMS = ("semi_local", "distributed")
 PRECISION = {torch.float32: 1e-4, torch.float64: 1e-12}
@@ -149,7 +151,6 @@ def test_nested_blocks(form: str, dtype: torch.dtype) -> None:
     [
         ("pargen", "Q B V D E A D E V B . Q F G H V K L A"),
         ("pargen_k_shot", "Q a b A b a . Q c d A d c . Q e f A"),
-        ("universal", "0 1 1"),
     ],
 )
 def test_programs_of_the_package(name: str, text: str, form: str, narrow: bool) -> None:
@@ -158,6 +159,25 @@ def test_programs_of_the_package(name: str, text: str, form: str, narrow: bool) 
     config |= {"embedding": form, "filler_dim": narrowest_for(model) if narrow else None}
     assert not narrow or config["filler_dim"] < model.config.vocab_size / 2
     check_states(program_text(name), [tokenizer(text)["input_ids"]], config, torch.float32)
+
+
+INCREMENT = TuringMachine.parse("r 0 -> r 0 R\nr 1 -> r 1 R\nr _ -> c _ L\nc 1 -> c 0 L\nc 0 -> d 1 L\nc _ -> d 1 L\n")
+
+
+@pytest.mark.parametrize(("universal", "dim"), [(False, None), (True, None), (True, 169)])
+@pytest.mark.parametrize("form", FORMS)
+def test_turing_machines(form: str, universal: bool, dim: int | None) -> None:
+    """The first values of registers that the prompt sets, and a state that a long block passes on."""
+    config: dict[str, Any] = {"max_position_embeddings": 50, "num_open_values": 200, "backend": "dense"}
+    config |= {"embedding": form, "filler_dim": dim}
+
+    def network(program: Program) -> DAT:
+        return DAT(*compile_program(program, **config))
+
+    plain = run_turing(INCREMENT, "1 0 1 1", left=3, right=3, universal=universal)
+    ended = run_turing(INCREMENT, "1 0 1 1", left=3, right=3, universal=universal, runner=network)
+    assert ended.written == ["1", "1", "0", "0"]
+    assert_same_runs(plain.run, ended.run)
 
 
 @pytest.mark.parametrize(("q", "k", "marks"), BY_HAND)

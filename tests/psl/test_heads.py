@@ -23,6 +23,7 @@ from hf_mech.psl.machines.machine import Run, Step
 from hf_mech.psl.machines.psm import PSM
 from hf_mech.psl.machines.qkvm import QKVM
 from hf_mech.psl.qkvl import QKVLHeads, QKVLProduction, QKVLProgram, QKVLRepeat
+from hf_mech.psl.turing import TuringMachine, run_turing
 from tests.psl.random_programs import LIMIT, outcome, programs, prompts
 from tests.psl.test_three_machines import network_outcome
 from tests.templatic.paper_prompts import BOX_2, SWAP
@@ -222,6 +223,24 @@ def test_programs_of_the_package(name: str) -> None:
         assert plain.completion == completion.split()
         assert_same_ends(plain, lowered, QKVM(merged).run(prompt), merged)
         assert_same_ends(plain, lowered, DAT(model, tokenizer).run(prompt), merged)
+
+
+INCREMENT = TuringMachine.parse("r 0 -> r 0 R\nr 1 -> r 1 R\nr _ -> c _ L\nc 1 -> c 0 L\nc 0 -> d 1 L\nc _ -> d 1 L\n")
+
+
+@pytest.mark.parametrize("universal", [False, True])
+def test_turing_machines(universal: bool) -> None:
+    """Steps of a repeat block, from registers that the prompt sets."""
+    plain = run_turing(INCREMENT, "1 0 1 1", universal=universal)
+    for backend in ("gather", "dense"):
+        options: dict[str, Any] = {"max_position_embeddings": 50, "num_open_values": 20, "backend": backend}
+
+        def network(program: Program, options: dict[str, Any] = options) -> DAT:
+            return DAT(*compile_program(program, heads=True, **options))
+
+        ended = run_turing(INCREMENT, "1 0 1 1", universal=universal, runner=network)
+        assert (ended.symbols, ended.state, ended.steps) == (plain.symbols, plain.state, plain.steps)
+        assert ended.written == ["1", "1", "0", "0"]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from hf_mech.templatic.tasks import SPLITS, TASKS
 from ..engine import SettingsError
 from ..engine.card import Card, Checkpoint
 from ..engine.tables import Table
+from .architecture import tables
 from .figures import parse_figure
 from .run import PartOutcome, compiled
 
@@ -132,9 +133,9 @@ def table_of(measured: Iterable[Measurement]) -> Table:
 
 
 def results(cards: Path) -> dict[str, str]:
-    """The tables of docs/results: that of all programs that have a card."""
+    """The tables of docs/results: that of all programs that have a card, and those of the DAT's options."""
     found = [Results.load(file).results for file in sorted(cards.glob("dat-*/results.json"))]
-    return {"programs": table_of(entry for entries in found for entry in entries).markdown()}
+    return {"programs": table_of(entry for entries in found for entry in entries).markdown(), **tables(cards)}
 
 
 def summary(cards: Path) -> list[list[str]]:
