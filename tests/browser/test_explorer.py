@@ -119,7 +119,7 @@ def inner(page: Any) -> Any:
 
 
 def run(page: Any, prompt: str) -> Any:
-    page.get_by_label("Prompt").fill(prompt)
+    page.get_by_label("Prompt", exact=True).fill(prompt)
     page.get_by_role("button", name="Run").click()  # the one of the visible tab
     return run_page(page)
 
@@ -219,8 +219,8 @@ def test_the_shown_registers_layers_and_values_are_chosen(address: str, opened: 
 
 def test_by_keyboard_alone(address: str, opened: Open) -> None:
     page = opened(address)
-    page.get_by_label("Prompt").fill(SWAP)
-    page.get_by_label("Prompt").press("Enter")
+    page.get_by_label("Prompt", exact=True).fill(SWAP)
+    page.get_by_label("Prompt", exact=True).press("Enter")
     frame = run_page(page)
     words(frame, *SWAPPED)
     chosen = frame.locator('td[aria-selected="true"]')

@@ -91,12 +91,12 @@ def _tab(gradio: Any, opens: Callable[..., Any], view: View, source: str, text: 
             text or given.text, label=view.text_label, lines=1, max_lines=4, scale=4, min_width=240, autofocus=True
         )
         button = gradio.Button("Run", variant="primary", scale=0, min_width=90)
-    settings = gradio.Textbox(
-        given.settings, label=view.settings_label or "Settings", lines=2, max_lines=12, visible=bool(given.settings)
-    )
     with gradio.Accordion(
-        f"Text of the {view.source_label.lower()}, to read and edit", open=False, visible=bool(own)
+        f"Text of the {view.source_label.lower()}, to read and edit", open=bool(given.settings), visible=bool(own)
     ) as accordion:
+        settings = gradio.Textbox(
+            given.settings, label=view.settings_label, lines=1, max_lines=12, visible=bool(view.settings_label)
+        )
         editor = gradio.Code(own, language="python", label=view.source_label, show_label=False, lines=12, max_lines=28)
     frame = gradio.HTML(elem_classes="explorer-frame")
 
@@ -117,20 +117,21 @@ def _tab(gradio: Any, opens: Callable[..., Any], view: View, source: str, text: 
         own = view.written(source or "")
         return [
             example.text or gradio.skip(),
-            gradio.update(value=example.settings, visible=bool(example.settings)),
+            example.settings,
             own,
-            gradio.update(visible=bool(own)),
+            gradio.update(visible=bool(own), open=bool(example.settings)),
         ]
 
     fields = [sources, prompt, settings, editor]
-    run: Callable[..., Any] = show
+    # One run after the other, so that the last answer is that of the last question; none is dropped for an earlier one.
+    in_turn = {"concurrency_id": view.name, "concurrency_limit": 1, "show_progress": "minimal"}
     sources.change(change, sources, [prompt, settings, editor, accordion], show_progress="hidden").then(
-        run, fields, frame, show_progress="minimal"
+        show, fields, frame, **in_turn
     )
     for event in (button.click, prompt.submit):
-        event(run, fields, frame, show_progress="minimal")
+        event(show, fields, frame, trigger_mode="always_last", **in_turn)
     if source:
-        opens(first, [*fields, frame], frame, show_progress="minimal")
+        opens(first, [*fields, frame], frame, **in_turn)
 
 
 def _frame(page: str, title: str) -> str:

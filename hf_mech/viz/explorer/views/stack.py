@@ -80,7 +80,7 @@ def _ids(tokenizer: Any, text: str) -> Tensor:
     """The text as token ids, [1, tokens]."""
     try:
         ids = tokenizer(text, return_tensors="pt")["input_ids"]
-    except Exception as error:  # tokenizers raises plain Exceptions
+    except Exception as error:  # tokenizers raises plain ones
         raise ExplorerError(f"the tokenizer cannot read {text!r}: {error}") from error
     if not 1 < ids.shape[1] <= _MOST_TOKENS:
         raise ExplorerError(f"give a text of 2 to {_MOST_TOKENS} tokens, got {ids.shape[1]}")
@@ -98,11 +98,11 @@ def _read(tokens: Sequence[str], actions: Tensor) -> tuple[list[str], list[list[
 def _layer(
     number: int, tokens: Sequence[str], alpha: Tensor, operations: Sequence[str], stacks: Sequence[Sequence[str]]
 ) -> Section:
+    tops = [f"{tokens[int(row.argmax())]} ({float(row.max()):.2f})" for row in alpha]
     rows = [
-        [str(place), token, operations[place], f"{tokens[int(alpha[place].argmax())]} ({float(alpha[place].max()):.2f})",
-         " ".join(stacks[place])]
+        [str(place), token, operations[place], tops[place], " ".join(stacks[place])]
         for place, token in enumerate(tokens)
-    ]  # fmt: skip
+    ]
     head = ["position", "token", "operation", "on top (weight)", "stack of these operations"]
     return Section(f"Layer {number}", head=head, rows=rows)
 
