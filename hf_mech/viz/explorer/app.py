@@ -97,7 +97,7 @@ def _tab(gradio: Any, opens: Callable[..., Any], view: View, source: str, text: 
         settings = gradio.Textbox(
             given.settings, label=view.settings_label, lines=1, max_lines=12, visible=bool(view.settings_label)
         )
-        editor = gradio.Code(own, language="python", label=view.source_label, show_label=False, lines=12, max_lines=28)
+        editor = gradio.Code(own, label=view.source_label, show_label=False, lines=10, max_lines=16)
     frame = gradio.HTML(elem_classes="explorer-frame")
 
     def show(source: str | None, text: str, settings: str, written: str) -> str:
