@@ -5,13 +5,15 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
+from hf_mech.nested_functions import grammar as nested_functions
 from hf_mech.psl.language.syntax import Program
 from hf_mech.psl.library import program_names, read_program
 from hf_mech.psl.machines.machine import Registers, Run
 from hf_mech.psl.turing import run_turing
-from hf_mech.templatic.grammar import generate
+from hf_mech.templatic import grammar as templatic
 
 from .tables import TABLES, Start
 from .words import FORMS, INDUCTION_WORDS
@@ -19,7 +21,12 @@ from .words import FORMS, INDUCTION_WORDS
 MOST_WORDS = 20
 """The greatest length of a prompt of the small programs."""
 
-_SPLITS = {"pargen": "1_shot_rlw", "pargen_k_shot": "2_shot_rlw"}
+_DATA = {
+    "nested_functions": partial(nested_functions.generate, "rlw"),
+    "pargen": partial(templatic.generate, "1_shot_rlw"),
+    "pargen_k_shot": partial(templatic.generate, "2_shot_rlw"),
+}
+"""The prompts of programs that have a data set: those of its split `test`."""
 _COMPILED, _UNIVERSAL = "turing", "universal"
 
 
@@ -50,7 +57,7 @@ class Task:
 def task_names() -> tuple[str, ...]:
     """Every program of the package by its name, a Turing machine as `turing/increment` and `universal/increment`."""
     turing = tuple(f"{way}/{table}" for way in (_COMPILED, _UNIVERSAL) for table in TABLES)
-    return (*FORMS, *(name for name in program_names() if name in _SPLITS), *turing)
+    return (*FORMS, *(name for name in program_names() if name in _DATA), *turing)
 
 
 def task_named(name: str) -> Task:
@@ -58,7 +65,7 @@ def task_named(name: str) -> Task:
     way, _, table = name.partition("/")
     if table:
         return _turing(table, way == _UNIVERSAL)
-    return Task(read_program(name), lambda seed: _pargen(name, seed) if name in _SPLITS else _small(name, seed))
+    return Task(read_program(name), lambda seed: _of_data(name, seed) if name in _DATA else _small(name, seed))
 
 
 def _small(name: str, seed: int) -> Iterator[Trial]:
@@ -70,10 +77,10 @@ def _small(name: str, seed: int) -> Iterator[Trial]:
         yield _said(prompt, function(prompt), most)
 
 
-def _pargen(name: str, seed: int) -> Iterator[Trial]:
+def _of_data(name: str, seed: int) -> Iterator[Trial]:
     start = 0
     while True:
-        for example in generate(_SPLITS[name], "test", seed, start, start + 100):
+        for example in _DATA[name]("test", seed, start, start + 100):
             completion = example.completion.split()
             yield _said(example.prompt.split(), completion, len(completion) + 8)
         start += 100
