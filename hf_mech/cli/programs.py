@@ -24,7 +24,10 @@ if TYPE_CHECKING:
     from ..psl.qkvl import QKVLProgram
     from .open_program import OpenedProgram
 
-_PACKAGED = "balanced, binary_addition, count, induction, majority, nested_functions, pargen, pargen_k_shot, reverse, sort, universal"
+_PACKAGED = (
+    "balanced, binary_addition, count, induction, majority, nested_functions, pargen, pargen_k_shot, reverse, sort, "
+    "universal"
+)
 """`program_names()`, which would import the parser for every command; a test compares them."""
 
 _WIDTH = 120

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 from hf_mech.nested_functions import grammar as nested_functions
 from hf_mech.psl.language.syntax import Program
@@ -21,7 +21,7 @@ from .words import FORMS, INDUCTION_WORDS
 MOST_WORDS = 20
 """The greatest length of a prompt of the small programs."""
 
-_DATA = {
+_DATA: Mapping[str, Callable[..., Iterator[Any]]] = {
     "nested_functions": partial(nested_functions.generate, "rlw"),
     "pargen": partial(templatic.generate, "1_shot_rlw"),
     "pargen_k_shot": partial(templatic.generate, "2_shot_rlw"),
