@@ -28,14 +28,18 @@ class GatherBackend:
         program: the program.
         tables: its functions on the device, see `ValueSpace.table`.
         end: the value that marks the end of the prompt, for programs with the register `eop`.
+
+    Attributes:
+        plans: the tests of every layer.
+        conditions: the tests that end repeat blocks, by their matches.
     """
 
     def __init__(self, program: DATProgram, tables: Mapping[str, Tensor], end: int | None):
         self.program, self.tables, self.end = program, tables, end
         self.position = program.parts["position"]
-        self._layers = [MatchPlan(layer.matches, self.position) for layer in program.layers]
+        self.plans = [MatchPlan(layer.matches, self.position) for layer in program.layers]
         conditions = [block.until for block in program.blocks if block.until is not None]
-        self._conditions = {matches: MatchPlan(matches, self.position) for matches in conditions}
+        self.conditions = {matches: MatchPlan(matches, self.position) for matches in conditions}
 
     def begin(self, symbols: Tensor, cells: Cells, ends: Tensor, given: Mapping[int, Tensor]) -> Registers:
         nothing = torch.zeros_like(symbols, dtype=torch.int32)
@@ -61,7 +65,7 @@ class GatherBackend:
         return before != after
 
     def step(self, layer: Layer, registers: Registers, cells: Cells, readable: Readable) -> tuple[Registers, Reads]:
-        plan = self._layers[layer.index]
+        plan = self.plans[layer.index]
         fires, columns = self._select(plan, registers, cells, readable, layer.right_match, layer.causal)
         if columns is None and not plan.itself:
             return registers, (fires, columns)
@@ -84,7 +88,7 @@ class GatherBackend:
         return weights.scatter_(2, columns.clamp(min=0)[..., None].long(), fires[..., None].to(weights.dtype))
 
     def holds(self, matches: tuple[Match, ...], registers: Registers, cells: Cells, readable: Readable) -> Tensor:
-        fires, _ = self._select(self._conditions[matches], registers, cells, readable, False, False)
+        fires, _ = self._select(self.conditions[matches], registers, cells, readable, False, False)
         return fires.any(1)
 
     # ---------------------------------------------------------------------------------------------- which cell is read

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from .dat_history import Group, History, Registers, choose
+from .dat_history import AnyGroup, Group, History, Registers, choose
 from .dat_machine import at_columns
 from .dat_trace import first_input
 
@@ -55,15 +56,16 @@ class States:
         records: for every group, if recorded.
     """
 
-    groups: Sequence[Group]
+    groups: Sequence[AnyGroup]
     columns: Tensor
     keys: Tensor
-    history: History
+    history: History[Any]
     records: Sequence[Record] = ()
 
     def final(self, index: int) -> Tensor:
         """A register of all cells of the call after the last layer."""
-        return torch.cat([group.final[index] for group in self.groups], 1)
+        own = [group.register(index) for group in self.groups]
+        return own[0] if len(own) == 1 else torch.cat(own, 1)
 
     def register(self, index: int, size: int, dtype: torch.dtype) -> Tensor:
         """A register of every token as a vector, [batch, length, size]."""
@@ -96,7 +98,7 @@ class States:
 
     def attentions(self, dtype: torch.dtype) -> tuple[Tensor, ...]:
         """The weights of the read tokens in each layer, [batch, 1, length, tokens so far]; zeros if none is read."""
-        cells = self.history.exists.shape[1]
+        cells = self.history.width
         return tuple(
             self._by_token(
                 torch.cat(

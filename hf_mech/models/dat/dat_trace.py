@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .dat_history import Group, Registers, Tree
+from .dat_history import AnyGroup, Registers, Tree
 from .dat_program import Block, DATProgram, Layer
 
 
@@ -28,14 +28,15 @@ class LayerState:
     values: Tensor
 
 
-def trace_of(program: DATProgram, group: Group) -> list[LayerState]:
+def trace_of(program: DATProgram, group: AnyGroup) -> list[LayerState]:
     """The states before the first layer and after each layer that ran. Rows that ended a block replay it."""
-    return [LayerState(None, (), _values(_first(group.tree))), *_outputs(program.statements, group.tree, ())]
+    tree = group.tensors.tree
+    return [LayerState(None, (), _values(_first(tree))), *_outputs(program.statements, tree, ())]
 
 
-def first_input(group: Group) -> Registers:
+def first_input(group: AnyGroup) -> Registers:
     """The registers of a group of cells before the first layer."""
-    return _first(group.tree)
+    return _first(group.tensors.tree)
 
 
 def _outputs(statements: tuple[Layer | Block, ...], tree: Tree, repetitions: tuple[int, ...]) -> Iterator[LayerState]:

@@ -20,12 +20,14 @@ from .dat_backend_gather import GatherBackend
 from .dat_backend_vectors import VectorBackend
 from .dat_cache import DATCache, as_dat_cache
 from .dat_errors import DATBackendError, DATCheckpointError, DATEmbeddingError, DATInputError
-from .dat_history import Group, History
+from .dat_history import AnyGroup, History
 from .dat_inputs import Words, check_ids, check_length, collect, read_mask, read_registers, split
 from .dat_layer import DATLayer
 from .dat_machine import Backend, Machine
 from .dat_program import END, read_program
 from .dat_projection import DATProjection
+from .dat_row_machine import RowMachine, few_cells
+from .dat_rows import RowGroup
 from .dat_states import Record, States
 from .dat_trace import LayerState, trace_of
 from .dat_values import NIL
@@ -121,6 +123,7 @@ class DATModel(DATPreTrainedModel):
         ] = []  # weights that were found to be the program's, and their versions
         self._tables: dict[torch.device, dict[str, Tensor]] = {}
         self._gather: dict[torch.device, GatherBackend] = {}
+        self._rows: RowMachine | None = None
         self.post_init()
 
     # ------------------------------------------------------------------------------------------------------- forward
@@ -193,14 +196,17 @@ class DATModel(DATPreTrainedModel):
         """The states of all tokens' cells, before conversion to vectors; `record` keeps those of every layer."""
         check_ids(input_ids, self.config.vocab_size)
         mask = read_mask(attention_mask, input_ids)
-        machine = Machine(self.program, self._backend(input_ids.device), Record if record else None)
         limit = self.config.max_position_embeddings
+        machine: Machine | RowMachine
         if past_key_values is not None and as_dat_cache(past_key_values).is_initialized:
             if register_values is not None:
                 raise DATInputError(
                     "register_values are of the prompt's cells, and the cache has read the prompt; leave them out."
                 )
-            history = History(list(past_key_values.history.groups))
+            history: History[Any] = History(list(past_key_values.history.groups))
+            by_rows = not record and isinstance(history.groups[-1], RowGroup)
+            machine = self._machine(input_ids.device, by_rows, record)
+            history = history if by_rows else history.tensors
             words = collect(input_ids, mask & (input_ids > self.config.eop_token_id))
             columns = words.rank
             keys = past_key_values.keys_with(words.rank)
@@ -210,21 +216,25 @@ class DATModel(DATPreTrainedModel):
             check_length(prompt.symbols.shape[1], limit)
             program, size = self.program, self.config.vocab_size
             given = read_registers(register_values, input_ids, prompt, program.registers, program.prompt, size)
+            by_rows = not record and self.config.backend == "gather" and few_cells(prompt.symbols)
+            machine = self._machine(input_ids.device, by_rows, record)
             first = machine.read_prompt(prompt.symbols, prompt.exists, given)
             history = History([first])
             new = [first, *self._read_words(machine, words, history, limit)]
             size = prompt.symbols.shape[1]
             keys = torch.where(words.rank >= 0, words.rank + size, prompt.rank)
             columns = torch.where(ends, first.count[:, None] - 1, keys)
-        records: list[Record] = machine.records
+        records: list[Record] = machine.records if isinstance(machine, Machine) else []
         if not new:  # padding alone
             new, columns = [history.groups[-1]], torch.full_like(columns, -1)
             records = [Record.empty(new[0], len(self.layers))] if record else []
         return States(new, columns, keys, history, records)
 
-    def _read_words(self, machine: Machine, words: Words, history: History, limit: int) -> list[Group]:
+    def _read_words(
+        self, machine: Machine | RowMachine, words: Words, history: History[Any], limit: int
+    ) -> list[AnyGroup]:
         """Reads the words after the prompt column by column, and adds them to the history."""
-        groups = []
+        groups: list[AnyGroup] = []
         for column in range(words.symbols.shape[1]):
             symbols, exists = words.symbols[:, column : column + 1], words.exists[:, column : column + 1]
             check_length(int((history.groups[-1].count + exists[:, 0]).max()), limit)
@@ -244,6 +254,14 @@ class DATModel(DATPreTrainedModel):
         return cache
 
     # ------------------------------------------------------------------------------------------------------ backends
+
+    def _machine(self, device: torch.device, by_rows: bool, record: bool) -> Machine | RowMachine:
+        """The program on tensors, or row by row on integers."""
+        backend = self._backend(device)
+        if by_rows and isinstance(backend, GatherBackend):
+            self._rows = self._rows or RowMachine(backend)
+            return self._rows
+        return Machine(self.program, backend, Record if record else None)
 
     def _backend(self, device: torch.device) -> Backend:
         if self.config.backend == "gather":

@@ -1,0 +1,234 @@
+"""One layer on the integers of one row: tests are sets of values, and the cell that is read is looked up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from .dat_first_cells import FirstCells
+from .dat_match_plan import MatchPlan, Pair, Source
+from .dat_program import Operand
+from .dat_rows import Columns, Path, RowCells
+from .dat_values import FIRST_NUMBER, UNDEFINED
+
+Functions = Mapping[str, Mapping[int, int]]  # the values at which a function is defined, and its values there
+Read = tuple[int, int]  # a cell that fires, counted among those being updated, and the cell that it reads, in the row
+Entry = tuple[int, tuple[int, ...], tuple[int, ...]]  # a cell, counted in the row, and its sides: see `Sides`
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class View:
+    """The cells that are being updated, at one place of the program; with their row they say what can be read.
+
+    Args:
+        cells: the cells.
+        registers: their registers now.
+        path, place: the repetitions and the statement.
+    """
+
+    cells: RowCells
+    registers: Columns
+    path: Path
+    place: int
+
+    def registers_of(self, cells: RowCells) -> Columns:
+        """The registers of these or earlier cells of the row, at the same place."""
+        return self.registers if cells is self.cells else cells.before(self.path, self.place)
+
+    def values(self, register: int, columns: Iterable[int]) -> list[int]:
+        """A register of cells of the row."""
+        if not self.cells.first:
+            own = self.registers[register]
+            return [own[column] for column in columns]
+        groups = [(self.cells.line.group_of(column), column) for column in columns]
+        return [self.registers_of(group)[register][column - group.first] for group, column in groups]
+
+
+class RowLayer:
+    """The tests of a production, or of the condition that ends a repeat block, and its assignments.
+
+    Args:
+        plan: the tests.
+        functions: those of the program.
+        right, causal: see `dat_program.Layer`.
+        writes: register -> the register that is copied to it, or a constant.
+    """
+
+    def __init__(
+        self,
+        plan: MatchPlan,
+        functions: Functions,
+        right: bool = False,
+        causal: bool = False,
+        writes: Sequence[tuple[int, Operand]] = (),
+    ):
+        self.plan, self.right, self.causal, self.writes = plan, right, causal, writes
+        self.updated = [_Test(source, constants, functions) for source, constants in plan.updated]
+        self.read = [_Test(source, constants, functions) for source, constants in plan.read]
+        self.pairs = [_Pair(pair, functions) for pair in plan.pairs]
+        self.located = None if plan.located is None else _Side(plan.located, functions)
+        self.queries = _Sides([pair.query for pair in self.pairs], self.pairs)
+        self.keys = _Sides([pair.key for pair in self.pairs], self.pairs)
+
+    def step(self, view: View) -> Columns:
+        """The registers after the layer."""
+        reads = self.reads(view)
+        if not reads:
+            return view.registers
+        made = list(view.registers)
+        for target, source in self.writes:
+            column = view.registers[target].copy()
+            if source.register is None:
+                for cell, _ in reads:
+                    column[cell] = source.values[0]
+            else:
+                for (cell, _), value in zip(reads, view.values(source.register, (n for _, n in reads)), strict=True):
+                    column[cell] = value
+            if column != made[target]:
+                made[target] = column
+        return tuple(made)
+
+    def reads(self, view: View) -> list[Read]:
+        """The cells that fire, and those that they read."""
+        cells: Sequence[int] = range(view.cells.size if self.plan.possible else 0)
+        for test in self.updated:
+            column = view.registers[test.side.register]
+            cells = test.passed(cells, [column[cell] for cell in cells])
+        if not cells:
+            return []
+        return self._look_up(view, cells) if self.located is None else self._by_position(view, cells, self.located)
+
+    def _by_position(self, view: View, cells: Sequence[int], located: _Side) -> list[Read]:
+        """A position names the cell to be read: no search is needed."""
+        first, end = view.cells.first, view.cells.first + view.cells.size
+        reads = [
+            (cell, value - FIRST_NUMBER - 1)
+            for cell, value in zip(cells, located.values(view.registers, cells), strict=True)
+            if 0 < value - FIRST_NUMBER <= (first + cell + 1 if self.causal else end)
+        ]
+        for test in self.read:
+            reads = test.passed(reads, view.values(test.side.register, (n for _, n in reads)))
+        for pair in self.pairs:
+            queries = pair.query.values(view.registers, [cell for cell, _ in reads])
+            keys = pair.key.images(view.values(pair.key.register, (n for _, n in reads)))
+            reads = [read for read, query, key in zip(reads, queries, keys, strict=True) if pair.holds(query, key)]
+        return reads
+
+    def _look_up(self, view: View, cells: Sequence[int]) -> list[Read]:
+        """Each cell looks for the first (or last) that it may read, in an index of those that pass the tests of n."""
+        first = view.cells.first
+        asking = self.queries.entries(view.registers, cells, first)
+        index, later = self._index(view)
+        reads = []
+        for cell, key, others in asking:
+            while later and (not self.causal or later[-1][0] <= cell):
+                index.add(*later.pop())
+            found = index.find(key, others)
+            if found is not None:
+                reads.append((cell - first, found))
+        while later:
+            index.add(*later.pop())
+        return reads
+
+    def _index(self, view: View) -> tuple[FirstCells, list[Entry]]:
+        """The index of cells, and those that it does not have yet, the next one at the end.
+
+        The row keeps the index for the next word, unless it is that of a prompt: most of these are never used again.
+        """
+        line, where = view.cells.line, (view.path, view.place)
+        count, index = line.found.get(where, (0, FirstCells(self.right)))
+        if view.cells.first:
+            line.found[where] = (len(line.groups), index)
+        later: list[Entry] = []
+        for group in line.groups[count:]:
+            registers, cells = view.registers_of(group), range(group.size)
+            passing: Sequence[int] = cells
+            for test in self.read:
+                column = registers[test.side.register]
+                passing = test.passed(passing, [column[cell] for cell in passing])
+            later += self.keys.entries(registers, passing, group.first)
+        later.reverse()
+        return index, later
+
+
+class _Side:
+    """One side of a match: a register, perhaps through a function."""
+
+    def __init__(self, source: Source, functions: Functions):
+        self.register = source.register
+        self.function = None if source.function is None else functions[source.function]
+        self.negated = source.negated
+
+    def images(self, values: list[int]) -> list[int]:
+        """The function's values; `UNDEFINED` where it has none."""
+        function = self.function
+        return values if function is None else [function.get(value, UNDEFINED) for value in values]
+
+    def values(self, registers: Columns, cells: Iterable[int]) -> list[int]:
+        """The side in these cells."""
+        column = registers[self.register]
+        return self.images([column[cell] for cell in cells])
+
+
+class _Test:
+    """A test of one cell against constants: its register has one of `among`, or with `negated` none of them.
+
+    An undefined value matches neither a constant nor a negation, but a negated side with an undefined value matches.
+    """
+
+    def __init__(self, source: Source, constants: Operand, functions: Functions):
+        self.side = _Side(source, functions)
+        self.among, self.negated = frozenset(constants.values), source.negated or constants.negated
+        if self.side.function is not None:
+            images = self.side.function.items()
+            self.among = frozenset(value for value, image in images if (image in self.among) != constants.negated)
+            self.negated = source.negated
+
+    def passed(self, items: Sequence[Item], values: Sequence[int]) -> list[Item]:
+        """The items whose value of the register passes."""
+        among, negated = self.among, self.negated
+        return [item for item, value in zip(items, values, strict=True) if (value in among) != negated]
+
+
+class _Pair:
+    """A test of both cells: equality, or its negation, (72e). An undefined value is negative; see `_Test`."""
+
+    def __init__(self, pair: Pair, functions: Functions):
+        self.query, self.key = _Side(pair.query, functions), _Side(pair.key, functions)
+        self.negated = pair.query.negated or pair.key.negated
+
+    def holds(self, query: int, key: int) -> bool:
+        if self.negated:
+            return query != key and (key if self.query.negated else query) >= 0
+        return query == key and query >= 0
+
+
+class _Sides:
+    """All queries, or all keys: the ones of pairs to be equal, and the ones of pairs to differ."""
+
+    def __init__(self, sides: Sequence[_Side], pairs: Sequence[_Pair]):
+        self.equal = [side for side, pair in zip(sides, pairs, strict=True) if not pair.negated]
+        self.other = [side for side, pair in zip(sides, pairs, strict=True) if pair.negated]
+        self.partial = [(side.register, side.function) for side in sides if side.function and not side.negated]
+
+    def entries(self, registers: Columns, cells: Sequence[int], first: int) -> list[Entry]:
+        """The cells of a group and the values of both kinds, without those whose undefined values match nothing."""
+        for register, function in self.partial:
+            column = registers[register]
+            cells = [cell for cell in cells if column[cell] in function]
+        equal, other = ([side.values(registers, cells) for side in sides] for sides in (self.equal, self.other))
+        nothing = [()] * len(cells)
+        return [
+            (first + cell, key, others)
+            for cell, key, others in zip(
+                cells,
+                zip(*equal, strict=True) if equal else nothing,
+                zip(*other, strict=True) if other else nothing,
+                strict=True,
+            )
+        ]
+
+
+__all__ = ["Functions", "RowLayer", "View"]
