@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from .dat_first_cells import FirstCells
 from .dat_match_plan import MatchPlan, Pair, Source
@@ -15,10 +14,9 @@ from .dat_values import FIRST_NUMBER, UNDEFINED
 Functions = Mapping[str, Mapping[int, int]]  # the values at which a function is defined, and its values there
 Read = tuple[int, int]  # a cell that fires, counted among those being updated, and the cell that it reads, in the row
 Entry = tuple[int, tuple[int, ...], tuple[int, ...]]  # a cell, counted in the row, and its sides: see `Sides`
-Item = TypeVar("Item")
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class View:
     """The cells that are being updated, at one place of the program; with their row they say what can be read.
 
@@ -37,7 +35,7 @@ class View:
         """The registers of these or earlier cells of the row, at the same place."""
         return self.registers if cells is self.cells else cells.before(self.path, self.place)
 
-    def values(self, register: int, columns: Iterable[int]) -> list[int]:
+    def values(self, register: int, columns: Sequence[int]) -> list[int]:
         """A register of cells of the row."""
         if not self.cells.first:
             own = self.registers[register]
@@ -65,8 +63,8 @@ class RowLayer:
         writes: Sequence[tuple[int, Operand]] = (),
     ):
         self.plan, self.right, self.causal, self.writes = plan, right, causal, writes
-        self.updated = [_Test(source, constants, functions) for source, constants in plan.updated]
-        self.read = [_Test(source, constants, functions) for source, constants in plan.read]
+        self.updated = _Tests(plan.updated, functions)
+        self.read = _Tests(plan.read, functions)
         self.pairs = [_Pair(pair, functions) for pair in plan.pairs]
         self.located = None if plan.located is None else _Side(plan.located, functions)
         self.queries = _Sides([pair.query for pair in self.pairs], self.pairs)
@@ -84,7 +82,7 @@ class RowLayer:
                 for cell, _ in reads:
                     column[cell] = source.values[0]
             else:
-                for (cell, _), value in zip(reads, view.values(source.register, (n for _, n in reads)), strict=True):
+                for (cell, _), value in zip(reads, view.values(source.register, [n for _, n in reads]), strict=True):
                     column[cell] = value
             if column != made[target]:
                 made[target] = column
@@ -92,10 +90,7 @@ class RowLayer:
 
     def reads(self, view: View) -> list[Read]:
         """The cells that fire, and those that they read."""
-        cells: Sequence[int] = range(view.cells.size if self.plan.possible else 0)
-        for test in self.updated:
-            column = view.registers[test.side.register]
-            cells = test.passed(cells, [column[cell] for cell in cells])
+        cells = self.updated.passing(view.registers, range(view.cells.size if self.plan.possible else 0))
         if not cells:
             return []
         return self._look_up(view, cells) if self.located is None else self._by_position(view, cells, self.located)
@@ -108,11 +103,12 @@ class RowLayer:
             for cell, value in zip(cells, located.values(view.registers, cells), strict=True)
             if 0 < value - FIRST_NUMBER <= (first + cell + 1 if self.causal else end)
         ]
-        for test in self.read:
-            reads = test.passed(reads, view.values(test.side.register, (n for _, n in reads)))
+        for register, among, negated in self.read.tests:
+            values = view.values(register, [n for _, n in reads])
+            reads = [read for read, value in zip(reads, values, strict=True) if (value in among) != negated]
         for pair in self.pairs:
             queries = pair.query.values(view.registers, [cell for cell, _ in reads])
-            keys = pair.key.images(view.values(pair.key.register, (n for _, n in reads)))
+            keys = pair.key.images(view.values(pair.key.register, [n for _, n in reads]))
             reads = [read for read, query, key in zip(reads, queries, keys, strict=True) if pair.holds(query, key)]
         return reads
 
@@ -143,11 +139,8 @@ class RowLayer:
             line.found[where] = (len(line.groups), index)
         later: list[Entry] = []
         for group in line.groups[count:]:
-            registers, cells = view.registers_of(group), range(group.size)
-            passing: Sequence[int] = cells
-            for test in self.read:
-                column = registers[test.side.register]
-                passing = test.passed(passing, [column[cell] for cell in passing])
+            registers = view.registers_of(group)
+            passing = self.read.passing(registers, range(group.size))
             later += self.keys.entries(registers, passing, group.first)
         later.reverse()
         return index, later
@@ -166,34 +159,43 @@ class _Side:
         function = self.function
         return values if function is None else [function.get(value, UNDEFINED) for value in values]
 
-    def values(self, registers: Columns, cells: Iterable[int]) -> list[int]:
+    def values(self, registers: Columns, cells: Sequence[int]) -> list[int]:
         """The side in these cells."""
         column = registers[self.register]
         return self.images([column[cell] for cell in cells])
 
 
-class _Test:
-    """A test of one cell against constants: its register has one of `among`, or with `negated` none of them.
+class _Tests:
+    """Tests of one cell against constants, as sets of the register's values.
 
     An undefined value matches neither a constant nor a negation, but a negated side with an undefined value matches.
+
+    Attributes:
+        tests: of each test the register, and the values that it must have, or if `negated` must not have.
     """
 
-    def __init__(self, source: Source, constants: Operand, functions: Functions):
-        self.side = _Side(source, functions)
-        self.among, self.negated = frozenset(constants.values), source.negated or constants.negated
-        if self.side.function is not None:
-            images = self.side.function.items()
-            self.among = frozenset(value for value, image in images if (image in self.among) != constants.negated)
-            self.negated = source.negated
+    def __init__(self, tests: Sequence[tuple[Source, Operand]], functions: Functions):
+        self.tests: list[tuple[int, frozenset[int], bool]] = []
+        for source, constants in tests:
+            among, negated = frozenset(constants.values), source.negated or constants.negated
+            if source.function is not None:
+                images = functions[source.function].items()
+                among = frozenset(value for value, image in images if (image in among) != constants.negated)
+                negated = source.negated
+            self.tests.append((source.register, among, negated))
 
-    def passed(self, items: Sequence[Item], values: Sequence[int]) -> list[Item]:
-        """The items whose value of the register passes."""
-        among, negated = self.among, self.negated
-        return [item for item, value in zip(items, values, strict=True) if (value in among) != negated]
+    def passing(self, registers: Columns, cells: Sequence[int]) -> Sequence[int]:
+        """The cells that pass all tests."""
+        for register, among, negated in self.tests:
+            column = registers[register]
+            cells = [cell for cell in cells if (column[cell] in among) != negated]
+            if not cells:
+                break
+        return cells
 
 
 class _Pair:
-    """A test of both cells: equality, or its negation, (72e). An undefined value is negative; see `_Test`."""
+    """A test of both cells: equality, or its negation, (72e). An undefined value is negative; see `_Tests`."""
 
     def __init__(self, pair: Pair, functions: Functions):
         self.query, self.key = _Side(pair.query, functions), _Side(pair.key, functions)

@@ -20,7 +20,6 @@ from .dat_row_layer import RowLayer, View
 from .dat_rows import Columns, Line, Path, RowCells, RowGroup
 from .dat_values import FIRST_NUMBER, UNDEFINED, UNSET
 
-
 FEW_CELLS = 1024
 """So many cells of prompts are run row by row; from then on tensors are faster."""
 

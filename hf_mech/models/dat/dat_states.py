@@ -13,6 +13,7 @@ from torch.nn.functional import pad
 from .dat_history import AnyGroup, Group, History, Registers, choose
 from .dat_machine import at_columns
 from .dat_trace import first_input
+from .dat_values import NIL
 
 
 @dataclass
@@ -70,6 +71,20 @@ class States:
     def register(self, index: int, size: int, dtype: torch.dtype) -> Tensor:
         """A register of every token as a vector, [batch, length, size]."""
         return self._vectors(self.final(index), size, dtype)
+
+    def said(self, index: int, stops: Sequence[int], size: int, dtype: torch.dtype) -> Tensor:
+        """The same, with nil in place of stop words: they end a completion, too."""
+        words = self.final(index)
+        if not stops:
+            return self._vectors(words, size, dtype)
+        if words.dim() == 2:
+            for stop in stops:
+                words = words.masked_fill(words == stop, NIL)
+            return self._vectors(words, size, dtype)
+        vectors = self._vectors(words, size, dtype)
+        places = torch.tensor(stops, device=vectors.device)
+        ends = vectors.index_select(-1, places).sum(-1, keepdim=True)
+        return vectors.index_fill(-1, places, 0.0).index_add(-1, places.new_tensor([NIL]), ends)
 
     def vectors(self, count: int, size: int, dtype: torch.dtype) -> Tensor:
         """All registers of every token, [batch, length, count * size]."""

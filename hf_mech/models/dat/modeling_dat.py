@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from inspect import signature
 from typing import Any, NoReturn
 
 import torch
@@ -30,7 +31,7 @@ from .dat_row_machine import RowMachine, few_cells
 from .dat_rows import RowGroup
 from .dat_states import Record, States
 from .dat_trace import LayerState, trace_of
-from .dat_values import NIL
+from .dat_values import END_OF_PROMPT, NIL
 
 
 @dataclass
@@ -116,7 +117,8 @@ class DATModel(DATPreTrainedModel):
         super().__init__(config)
         # Not `config.program`: without the package, its classes are loaded separately and differ from those here.
         self.program = read_program(config.qkvl or {}, config.values)
-        self.layers = nn.ModuleList(DATLayer(layer, config.vocab_size) for layer in self.program.layers)
+        self.num_values = config.vocab_size
+        self.layers = nn.ModuleList(DATLayer(layer, self.num_values) for layer in self.program.layers)
         self._modules_of_layers = [module for layer in self.layers for module in layer.modules()]
         self._checked: list[
             tuple[nn.Parameter, int]
@@ -161,7 +163,7 @@ class DATModel(DATPreTrainedModel):
         wanted = self._wanted(output_attentions, output_hidden_states)
         states = self.run(input_ids, attention_mask, past_key_values, any(wanted), register_values)
         cache = self._cached(past_key_values, use_cache, states, input_ids)
-        count, size = len(self.program.registers), self.config.vocab_size
+        count, size = len(self.program.registers), self.num_values
         hidden_states, attentions = self._recorded(states, *wanted)
         return DATModelOutput(
             states.vectors(count, size, self.dtype), states.values(count), cache, hidden_states, attentions
@@ -178,7 +180,7 @@ class DATModel(DATPreTrainedModel):
         self, states: States, attentions: bool, hidden_states: bool
     ) -> tuple[tuple[Tensor, ...] | None, tuple[Tensor, ...] | None]:
         """Hidden states and attentions, where they are wanted."""
-        size, count = self.config.vocab_size, len(self.program.registers)
+        size, count = self.num_values, len(self.program.registers)
         return (
             states.hidden_states(count, size, self.dtype) if hidden_states else None,
             states.attentions(self.dtype) if attentions else None,
@@ -194,7 +196,7 @@ class DATModel(DATPreTrainedModel):
         register_values: Tensor | None = None,
     ) -> States:
         """The states of all tokens' cells, before conversion to vectors; `record` keeps those of every layer."""
-        check_ids(input_ids, self.config.vocab_size)
+        check_ids(input_ids, self.num_values)
         mask = read_mask(attention_mask, input_ids)
         limit = self.config.max_position_embeddings
         machine: Machine | RowMachine
@@ -204,20 +206,18 @@ class DATModel(DATPreTrainedModel):
                     "register_values are of the prompt's cells, and the cache has read the prompt; leave them out."
                 )
             history: History[Any] = History(list(past_key_values.history.groups))
-            by_rows = not record and isinstance(history.groups[-1], RowGroup)
-            machine = self._machine(input_ids.device, by_rows, record)
-            history = history if by_rows else history.tensors
-            words = collect(input_ids, mask & (input_ids > self.config.eop_token_id))
+            machine = self._machine(input_ids.device, isinstance(history.groups[-1], RowGroup), record)
+            history = history if isinstance(machine, RowMachine) else history.tensors
+            words = collect(input_ids, mask & (input_ids > END_OF_PROMPT))
             columns = words.rank
             keys = past_key_values.keys_with(words.rank)
             new = self._read_words(machine, words, history, limit)
         else:
             prompt, words, ends = split(input_ids, mask)
             check_length(prompt.symbols.shape[1], limit)
-            program, size = self.program, self.config.vocab_size
+            program, size = self.program, self.num_values
             given = read_registers(register_values, input_ids, prompt, program.registers, program.prompt, size)
-            by_rows = not record and self.config.backend == "gather" and few_cells(prompt.symbols)
-            machine = self._machine(input_ids.device, by_rows, record)
+            machine = self._machine(input_ids.device, few_cells(prompt.symbols), record)
             first = machine.read_prompt(prompt.symbols, prompt.exists, given)
             history = History([first])
             new = [first, *self._read_words(machine, words, history, limit)]
@@ -255,10 +255,10 @@ class DATModel(DATPreTrainedModel):
 
     # ------------------------------------------------------------------------------------------------------ backends
 
-    def _machine(self, device: torch.device, by_rows: bool, record: bool) -> Machine | RowMachine:
-        """The program on tensors, or row by row on integers."""
+    def _machine(self, device: torch.device, few: bool, record: bool) -> Machine | RowMachine:
+        """The program on tensors, or for few cells row by row on integers."""
         backend = self._backend(device)
-        if by_rows and isinstance(backend, GatherBackend):
+        if few and not record and isinstance(backend, GatherBackend):
             self._rows = self._rows or RowMachine(backend)
             return self._rows
         return Machine(self.program, backend, Record if record else None)
@@ -443,13 +443,14 @@ class DATForCausalLM(DATPreTrainedModel, GenerationMixin):
         states = self.dat.run(input_ids, attention_mask, past_key_values, any(wanted), register_values)
         cache = self.dat._cached(past_key_values, use_cache, states, input_ids)
         kept = slice(-logits_to_keep, None) if isinstance(logits_to_keep, int) else logits_to_keep
-        output = self.dat.program.parts["output"]
+        program = self.dat.program
         shown = replace(states, columns=states.columns[:, kept])
-        said = self._with_ends(shown.register(output, self.config.vocab_size, self.dtype))
-        logits = self.config.logit_scale * said
+        logits = self.config.logit_scale * shown.said(
+            program.parts["output"], program.stops, self.dat.num_values, self.dtype
+        )
         loss = None
         if labels is not None:
-            stops = torch.tensor(self.dat.program.stops, dtype=labels.dtype, device=labels.device)
+            stops = torch.tensor(program.stops, dtype=labels.dtype, device=labels.device)
             labels = labels.masked_fill(torch.isin(labels, stops), NIL)
             loss = self.loss_function(
                 logits=logits, labels=labels, vocab_size=self.config.vocab_size, num_items_in_batch=num_items_in_batch
@@ -458,14 +459,6 @@ class DATForCausalLM(DATPreTrainedModel, GenerationMixin):
         return CausalLMOutputWithPast(
             loss=loss, logits=logits, past_key_values=cache, hidden_states=hidden_states, attentions=attentions
         )
-
-    def _with_ends(self, said: Tensor) -> Tensor:
-        """The output register [batch, length, values] with nil in place of stop words: they end the completion, too."""
-        if not self.dat.program.stops:
-            return said
-        stops = torch.tensor(self.dat.program.stops, device=said.device)
-        ends = said.index_select(-1, stops).sum(-1, keepdim=True)
-        return said.index_fill(-1, stops, 0.0).index_add(-1, stops.new_tensor([NIL]), ends)
 
     def prepare_inputs_for_generation(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """As in transformers, but without the tokenizer of `stop_strings`, which transformers passes to every model,
@@ -482,6 +475,9 @@ class DATForCausalLM(DATPreTrainedModel, GenerationMixin):
         """Always makes a [`DATCache`], whatever cache is requested: the others hold keys and values."""
         if model_kwargs.get("past_key_values") is None and generation_config.use_cache is not False:
             model_kwargs["past_key_values"] = DATCache()
+
+
+DATForCausalLM.forward.__signature__ = signature(DATForCausalLM.forward)  # `generate()` asks for it with every word
 
 
 __all__ = ["DATForCausalLM", "DATModel", "DATModelOutput", "DATPreTrainedModel"]
