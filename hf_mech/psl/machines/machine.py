@@ -66,6 +66,10 @@ class Rule(Protocol):
     """A production in a machine's own form: its tests and assignments, and which of several matching cells is read."""
 
     @property
+    def reads_itself(self) -> bool:
+        """n is N, and a test of N is all there is."""
+
+    @property
     def right_match(self) -> bool:
         """The greatest n instead of the least (61e)."""
 
@@ -279,7 +283,9 @@ class _Execution:
         """For each updated cell N the state of the cell n that it reads: the least or greatest n that matches, with
         causal attention of those with n <= N."""
         queries = [self.machine.query(rule, cell, self.functions) for cell in cells]
-        if all(query is None for query in queries):
+        if rule.reads_itself:
+            return [None if query is None else cell for cell, query in zip(cells, queries, strict=True)]
+        if not any(queries):
             return [None] * len(cells)
         readable = self.readable.get(place) or Readable(rule.right_match)
         if len(self.groups) > 1:  # a prompt's repetitions are rarely those of later cells: these begin their own

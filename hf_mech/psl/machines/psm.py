@@ -27,7 +27,7 @@ class PSM(Machine):
 
     def __init__(self, program: Program) -> None:
         productions = iter(range(1, len(list(program.productions)) + 1))
-        block = _block(program.statements, program.system["position"], productions)
+        block = _block(program.statements, productions)
         super().__init__(
             list(program.registers),
             program.system,
@@ -72,8 +72,7 @@ class _Rule:
     different: tuple[tuple[Reference, Reference], ...]
 
     @classmethod
-    def of(cls, production: Production, position: str) -> _Rule:
-        """The rule of a production; in one that does not name n, n is the cell at N's position."""
+    def of(cls, production: Production) -> _Rule:
         sorted_tests: dict[frozenset[str], list[Test]] = {}
         for test in production.tests:
             sorted_tests.setdefault(frozenset(reference.cell for reference in test.references), []).append(test)
@@ -82,12 +81,13 @@ class _Rule:
             production=production,
             of_n=tuple(sorted_tests.get(frozenset("n"), [])),
             of_N=tuple(sorted_tests.get(frozenset("N"), [])),
-            equal=(
-                *(_n_first(test) for test in both if not test.negated),
-                *(() if production.reads_n else ((Reference(position, "n"), Reference(position, "N")),)),
-            ),
+            equal=tuple(_n_first(test) for test in both if not test.negated),
             different=tuple(_n_first(test) for test in both if test.negated),
         )
+
+    @property
+    def reads_itself(self) -> bool:
+        return not self.production.reads_n
 
     @property
     def right_match(self) -> bool:
@@ -102,19 +102,19 @@ class _Rule:
         for test in tests:
             if not _holds(test, state, functions):
                 return None
-        equal, different = (
-            tuple([_value(pair[side], state, functions) for pair in pairs]) for pairs in (self.equal, self.different)
+        return Sought(
+            tuple([_value(pair[side], state, functions) for pair in self.equal]),
+            tuple([_value(pair[side], state, functions) for pair in self.different]),
         )
-        return Sought(equal, different)
 
 
-def _block(statements: tuple[Production | Repeat, ...], position: str, productions: Iterator[int]) -> Block:
+def _block(statements: tuple[Production | Repeat, ...], productions: Iterator[int]) -> Block:
     return tuple(
-        Layer(next(productions), _Rule.of(statement, position))
+        Layer(next(productions), _Rule.of(statement))
         if isinstance(statement, Production)
         else Loop(
-            _block(statement.body, position, productions),
-            None if statement.until is None else _Rule.of(Production(statement.until, ()), position),
+            _block(statement.body, productions),
+            None if statement.until is None else _Rule.of(Production(statement.until, ())),
             statement.bound,
             statement.place.line,
         )

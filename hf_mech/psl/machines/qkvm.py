@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ..language.functions import Table, built_in_tables
 from ..qkvl import JSONSource, QKVLProduction, QKVLProgram, QKVLRepeat, Source
@@ -72,6 +73,7 @@ class _Attention:
     values: tuple[tuple[str, Source], ...]
     causal_attn: bool
     right_match: bool
+    reads_itself: ClassVar[bool] = False  # a query names each cell by its position
 
     @classmethod
     def of(cls, layer: QKVLProduction, names: Mapping[str, str]) -> _Attention:
