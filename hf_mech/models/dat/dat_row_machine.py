@@ -20,8 +20,8 @@ from .dat_row_layer import RowLayer, View
 from .dat_rows import Columns, Line, Path, RowCells, RowGroup
 from .dat_values import FIRST_NUMBER, UNDEFINED, UNSET
 
-FEW_CELLS = 1024
-"""So many cells of prompts are run row by row; from then on tensors are faster."""
+FEW_CELLS = 512
+"""So many cells of prompts are run row by row, at the default sizes any prompt alone; with more, tensors are faster."""
 
 
 def few_cells(symbols: Tensor) -> bool:
