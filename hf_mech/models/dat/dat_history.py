@@ -88,7 +88,9 @@ class Group:
 class AnyGroup(Protocol):
     """A group, in the form of the machine that computes it: [`Group`], or `dat_rows.RowGroup`."""
 
-    count: Tensor
+    @property
+    def count(self) -> Tensor:
+        """The number of cells in each row so far, [batch]."""
 
     @property
     def width(self) -> int:
@@ -130,15 +132,15 @@ class History(Generic[G]):
     @property
     def exists(self) -> Tensor:
         """[batch, cells of all groups]."""
-        return torch.cat([group.exists for group in self.groups], 1)
+        return torch.cat([group.tensors.exists for group in self.groups], 1)
 
     @property
     def positions(self) -> Tensor:
         """[batch, cells of all groups]."""
-        return torch.cat([group.positions for group in self.groups], 1)
+        return torch.cat([group.tensors.positions for group in self.groups], 1)
 
     def trees(self) -> list[Tree]:
-        return [group.tree for group in self.groups]
+        return [group.tensors.tree for group in self.groups]
 
 
 def enter(trees: Sequence[Tree], statement: int, repetition: int) -> list[Tree]:

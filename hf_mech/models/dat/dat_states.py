@@ -72,6 +72,14 @@ class States:
         """A register of every token as a vector, [batch, length, size]."""
         return self._vectors(self.final(index), size, dtype)
 
+    def last_words(self, index: int, ends: Sequence[int]) -> Tensor:
+        """The value of a register in every row's last token, [batch, 1], nil in place of `ends` and of padding."""
+        columns = self.columns[:, -1:]
+        words = at_columns(self.final(index), columns).long()
+        for end in ends:
+            words = words.masked_fill(words == end, NIL)
+        return words.masked_fill(columns < 0, NIL)
+
     def said(self, index: int, stops: Sequence[int], size: int, dtype: torch.dtype) -> Tensor:
         """The same, with nil in place of stop words: they end a completion, too."""
         words = self.final(index)

@@ -21,6 +21,7 @@ from .dat_backend_gather import GatherBackend
 from .dat_backend_vectors import VectorBackend
 from .dat_cache import DATCache, as_dat_cache
 from .dat_errors import DATBackendError, DATCheckpointError, DATEmbeddingError, DATInputError
+from .dat_greedy import GreedyWords
 from .dat_history import AnyGroup, History
 from .dat_inputs import Words, check_ids, check_length, collect, read_mask, read_registers, split
 from .dat_layer import DATLayer
@@ -227,7 +228,7 @@ class DATModel(DATPreTrainedModel):
         records: list[Record] = machine.records if isinstance(machine, Machine) else []
         if not new:  # padding alone
             new, columns = [history.groups[-1]], torch.full_like(columns, -1)
-            records = [Record.empty(new[0], len(self.layers))] if record else []
+            records = [Record.empty(new[0].tensors, len(self.layers))] if record else []
         return States(new, columns, keys, history, records)
 
     def _read_words(
@@ -380,7 +381,7 @@ class DATModel(DATPreTrainedModel):
         return [trace_of(self.program, group) for group in states.history.groups]
 
 
-class DATForCausalLM(DATPreTrainedModel, GenerationMixin):
+class DATForCausalLM(DATPreTrainedModel, GreedyWords, GenerationMixin):
     r"""A DAT with logits from its output register; `generate()` carries the whole state forward, (71).
 
     Example:
