@@ -85,7 +85,9 @@ def test_whoever_chooses_or_looks_on_gets_the_logits(pargen: Any, said: list[int
     x = tokenizer.convert_tokens_to_ids("x")
     assert model.generate(**batch, max_new_tokens=3, logits_processor=[Likes(x)])[0, -3:].tolist() == [x] * 3
     assert model.generate(**batch, max_new_tokens=3, eos_token_id=x).shape[1] == batch["input_ids"].shape[1] + 3
-    model.generate(**batch, max_new_tokens=3, streamer=TextStreamer(tokenizer, skip_prompt=True))
+    model.generate(
+        **batch, max_new_tokens=3, streamer=TextStreamer(tokenizer, skip_prompt=True, skip_special_tokens=True)
+    )
     assert capsys.readouterr().out.split() == ["b", "."]
     said.clear()
     calls: list[int] = []
