@@ -4,8 +4,9 @@
 
 Prompts of 1_shot_rlw go through the tokenizer, `generate()` and back to words, in batches of 200 prompts of similar
 lengths, on one thread. Before timing, every completion is compared with the right one. For comparison: the same network
-with one-hot vectors (backend `dense`) at a size that fits in memory, and the symbolic machine PSM of the same program,
-which takes one prompt at a time. Metrics with `cpu` in their names are in processor seconds, which depend little on
+with one-hot vectors (backend `dense`) at a size that fits in memory, and the symbolic machines PSM and QKVM of the same
+program, which take one prompt at a time. A Turing machine, the busy beaver of four states, is run compiled and from the
+prompt of the universal program. Metrics with `cpu` in their names are in processor seconds, which depend little on
 other work on the machine; the others are in wall-clock seconds.
 """
 
@@ -27,7 +28,12 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from hf_mech.hub import Measurement, measurement
 from hf_mech.psl.compile import compile_program
 from hf_mech.psl.library import program_text, read_program
+from hf_mech.psl.lower import lower_program
+from hf_mech.psl.machines.dat import DAT
+from hf_mech.psl.machines.machine import Machine
 from hf_mech.psl.machines.psm import PSM
+from hf_mech.psl.machines.qkvm import QKVM
+from hf_mech.psl.turing import TuringMachine, run_turing
 from hf_mech.templatic.grammar import generate
 
 TASK, SPLIT = "1_shot_rlw", "test"
@@ -35,6 +41,9 @@ PROMPTS, BATCH = 2000, 200
 SIZES = {"max_position_embeddings": 384, "num_open_values": 2000}
 SMALL_PROMPTS, SMALL = 8, {"max_position_embeddings": 72, "num_open_values": 160}
 SYMBOLIC_PROMPTS = 100
+BATCHES = (1, 8, 32, SYMBOLIC_PROMPTS)
+ALONE = (1, 4, 9, 20, 41, 83)
+ALONE_SIZES = {"max_position_embeddings": 1024, "num_open_values": 2000}
 LENGTHS = (1, 2, 4, 8, 12, 16, 24, 32, 40)
 LENGTH_BATCH = 50
 PRODUCTIONS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -132,11 +141,11 @@ def generation(runs: int) -> list[Measurement]:
             if " ".join(machine.run(prompt).completion) != completion:
                 raise AssertionError(f"The PSM is wrong on {prompt!r}.")
 
-    sides = {f"gather {size}": partial(network.complete, few, size) for size in (1, SYMBOLIC_PROMPTS)}
+    sides = {f"gather {size}": partial(network.complete, few, size) for size in BATCHES}
     _, cpu = turns({"psm": symbolic, **sides}, runs)
     at = setting | {"prompts": SYMBOLIC_PROMPTS}
     measured.append(note(at | {"machine": "psm", "batch": 1}, "prompts_per_cpu_second", per(cpu["psm"], len(few))))
-    for size in (1, SYMBOLIC_PROMPTS):
+    for size in BATCHES:
         here, seconds = at | {"backend": "gather", "batch": size}, cpu[f"gather {size}"]
         measured.append(note(here, "prompts_per_cpu_second", per(seconds, len(few))))
         measured.append(note(here, "times_faster_than_psm", ratios(cpu, "psm", f"gather {size}")))
@@ -210,6 +219,74 @@ def against_length(runs: int) -> list[Measurement]:
     return measured
 
 
+def prompt_alone(runs: int) -> list[Measurement]:
+    """Milliseconds for one prompt with its completion, by its length, in the three machines; and the cache's size."""
+    measured = []
+    for name in ("pargen", "pargen_k_shot"):
+        network, program = Network(program_text(name), **ALONE_SIZES), read_program(name)
+        symbolic = {"psm": PSM(program), "qkvm": QKVM(lower_program(program, ALONE_SIZES["max_position_embeddings"]))}
+        for length in ALONE:
+            (pair,) = pairs = prompts_of_length(length, 1)
+            sides: dict[str, Callable[[], object]] = {
+                machine: partial(symbolic_completion, runner, pair) for machine, runner in symbolic.items()
+            }
+            _, cpu = turns(sides | {"gather": partial(network.complete, pairs, 1)}, runs)
+            setting = {"program": name, "words": 6 * length + 8, "batch": 1}
+            for machine, seconds in cpu.items():
+                at = setting | {"machine": machine}
+                measured.append(note(at, "cpu_milliseconds_per_prompt", [1e3 * second for second in seconds]))
+            at = setting | {"machine": "gather"}
+            measured.append(note(at, "times_faster_than_psm", ratios(cpu, "psm", "gather")))
+            cache = read(network, network.tokenizer(pair[0], return_tensors="pt")).past_key_values
+            measured.append(note(at, "megabytes_of_the_prompts_cache", [cache.memory() / 1e6]))
+    return measured
+
+
+def symbolic_completion(machine: Machine, pair: tuple[str, str]) -> None:
+    """Completes a prompt. Raises AssertionError: the completion is wrong."""
+    limit = ALONE_SIZES["max_position_embeddings"]
+    if " ".join(machine.run(pair[0], max_new_tokens=limit, max_position_embeddings=limit).completion) != pair[1]:
+        raise AssertionError(f"A symbolic machine is wrong on {pair[0]!r}.")
+
+
+BUSY_BEAVER = """
+blank: 0
+A 0 -> B 1 R
+A 1 -> B 1 L
+B 0 -> A 1 L
+B 1 -> C 0 L
+C 0 -> H 1 R
+C 1 -> D 1 L
+D 0 -> D 1 R
+D 1 -> A 0 R
+"""
+"""107 steps."""
+
+
+def turing_machine(runs: int) -> list[Measurement]:
+    """Seconds for the busy beaver of four states, with the program's compilation, in the three machines."""
+    machine = TuringMachine.parse(BUSY_BEAVER)
+    runners: dict[str, Callable[[Any], Any]] = {
+        "psm": PSM,
+        "qkvm": lambda program: QKVM(lower_program(program)),
+        "gather": lambda program: DAT(*compile_program(program, max_position_embeddings=128, num_open_values=64)),
+    }
+
+    def halt(runner: Callable[[Any], Any], universal: bool) -> None:
+        if run_turing(machine, "0", left=14, right=6, universal=universal, runner=runner).steps != 107:
+            raise AssertionError("The Turing machine did not take 107 steps.")
+
+    measured = []
+    for name, runner in runners.items():
+        sides = {kind: partial(halt, runner, kind == "universal") for kind in ("compiled", "universal")}
+        _, cpu = turns(dict(sides), runs)
+        for kind, seconds in cpu.items():
+            measured.append(note({"machine": name, "turing_machine": kind, "steps": 107}, "cpu_seconds", seconds))
+        overhead = ratios(cpu, "universal", "compiled")
+        measured.append(note({"machine": name, "steps": 107}, "times_slower_in_the_prompt", overhead))
+    return measured
+
+
 def against_productions(runs: int) -> list[Measurement]:
     """Milliseconds to read a batch of prompts, by the number of copies of one production in the program."""
     words = [" ".join(f"w{(7 * row + i) % 40}" for i in range(PRODUCTION_CELLS)) for row in range(PRODUCTION_BATCH)]
@@ -225,9 +302,9 @@ def against_productions(runs: int) -> list[Measurement]:
 
 
 @torch.inference_mode()
-def read(network: Network, batch: Any) -> None:
+def read(network: Network, batch: Any) -> Any:
     """One forward pass over the prompts, including the logits of their ends."""
-    network.model(**batch, logits_to_keep=1)
+    return network.model(**batch, logits_to_keep=1)
 
 
 def note(setting: dict[str, Any], metric: str, values: Sequence[float]) -> Measurement:
@@ -254,7 +331,11 @@ def draw(measured: Sequence[Measurement], file: Path) -> None:
     )
     for axes, metric, line, along, labels in panels:
         for (name, label), colour in zip(labels.items(), (ACCENT, OURS), strict=True):
-            entries = [entry for entry in measured if entry.metric == metric and entry.setting[line] == name]
+            entries = [
+                entry
+                for entry in measured
+                if entry.metric == metric and entry.setting[line] == name and entry.setting["batch"] > 1
+            ]
             across = [entry.setting[along] for entry in entries]
             costs = [statistics.median(entry.values) for entry in entries]
             axes.plot(across, costs, color=colour, marker="o", ms=3.5, linewidth=1.5, label=label)
@@ -283,6 +364,7 @@ def main() -> None:
     measured.append(note(at, "peak_megabytes_of_the_process", [peak_resident(memory, "gather")]))
     measured.append(note(at, "peak_megabytes_added", [peak_memory(memory, "gather")]))
     measured += compiling(args.runs) + against_length(args.runs) + against_productions(args.runs)
+    measured += prompt_alone(args.runs) + turing_machine(args.runs)
     report(args.output, measured, began)
     draw(measured, args.output.with_suffix(".png"))
 

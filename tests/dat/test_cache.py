@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache
 
-from hf_mech.models.dat import DATCache, DATForCausalLM, DATInputError
+from hf_mech.models.dat import DATCache, DATForCausalLM, DATInputError, dat_row_machine
 from hf_mech.psl import compile_program
 
 COUNTDOWN = """
@@ -32,11 +33,15 @@ where position[n] == place[N]@pos_increment:
 """Says the prompt again, word for word, up to a full stop."""
 
 
-@pytest.fixture(scope="module", params=["gather", "dense", "relaxed"])
-def compiled(request: pytest.FixtureRequest) -> tuple[DATForCausalLM, Any]:
-    return compile_program(
-        COUNTDOWN, max_position_embeddings=20, num_open_values=9, backend=request.param, relaxation_temperature=0.05
-    )
+@pytest.fixture(scope="module", params=["gather", "gather on tensors", "dense", "relaxed"])
+def compiled(request: pytest.FixtureRequest) -> Iterator[tuple[DATForCausalLM, Any]]:
+    backend, _, many = request.param.partition(" ")
+    with pytest.MonkeyPatch.context() as patch:
+        if many:
+            patch.setattr(dat_row_machine, "FEW_CELLS", 0)
+        yield compile_program(
+            COUNTDOWN, max_position_embeddings=20, num_open_values=9, backend=backend, relaxation_temperature=0.05
+        )
 
 
 PROMPTS = ["a b c . d", "e .", "c b a b e d ."]

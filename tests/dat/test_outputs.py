@@ -49,11 +49,17 @@ class Watched(PSM):
             else:
                 self._number(statement.body)
 
-    def match(self, rule: Any, cells: Any, updated: range, functions: Any) -> list[int | None]:
-        matches = super().match(rule, cells, updated, functions)
+    def query(self, rule: Any, of_N: Any, functions: Any) -> Any:
         if id(rule) in self.numbers:  # not the condition of a block
-            self.reads.update({(self.numbers[id(rule)], N): n for N, n in zip(updated, matches, strict=True)})
-        return matches
+            self.reads[self.numbers[id(rule)], self._cell(of_N)] = None
+        return super().query(rule, of_N, functions)
+
+    def update(self, rule: Any, of_N: Any, of_n: Any, functions: Any) -> Any:
+        self.reads[self.numbers[id(rule)], self._cell(of_N)] = self._cell(of_n)
+        return super().update(rule, of_N, of_n, functions)
+
+    def _cell(self, state: Any) -> int:
+        return int(state[self.system["position"]]) - 1
 
 
 def expected_attentions(program: Program, prompt: list[str], limit: int) -> tuple[list[str], Tensor]:

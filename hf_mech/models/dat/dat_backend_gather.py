@@ -28,14 +28,18 @@ class GatherBackend:
         program: the program.
         tables: its functions on the device, see `ValueSpace.table`.
         end: the value that marks the end of the prompt, for programs with the register `eop`.
+
+    Attributes:
+        plans: the tests of every layer.
+        conditions: the tests that end repeat blocks, by their matches.
     """
 
     def __init__(self, program: DATProgram, tables: Mapping[str, Tensor], end: int | None):
         self.program, self.tables, self.end = program, tables, end
         self.position = program.parts["position"]
-        self._layers = [[MatchPlan(head.matches, self.position) for head in layer.heads] for layer in program.layers]
+        self.plans = [[MatchPlan(head.matches, self.position) for head in layer.heads] for layer in program.layers]
         conditions = [block.until for block in program.blocks if block.until is not None]
-        self._conditions = {matches: MatchPlan(matches, self.position) for matches in conditions}
+        self.conditions = {matches: MatchPlan(matches, self.position) for matches in conditions}
 
     def begin(self, symbols: Tensor, cells: Cells, ends: Tensor, given: Mapping[int, Tensor]) -> Registers:
         nothing = torch.zeros_like(symbols, dtype=torch.int32)
@@ -64,7 +68,7 @@ class GatherBackend:
         self, layer: Layer | Heads, registers: Registers, cells: Cells, readable: Readable
     ) -> tuple[Registers, Reads]:
         made, reads = list(registers), []
-        for head, plan in zip(layer.heads, self._layers[layer.index], strict=True):
+        for head, plan in zip(layer.heads, self.plans[layer.index], strict=True):
             fires, columns = self._select(plan, registers, cells, readable, head.right_match, head.causal)
             reads.append((fires, columns))
             if columns is not None or plan.itself:
@@ -105,7 +109,7 @@ class GatherBackend:
         return weights.scatter_(2, columns.clamp(min=0)[..., None].long(), fires[..., None].to(weights.dtype))
 
     def holds(self, matches: tuple[Match, ...], registers: Registers, cells: Cells, readable: Readable) -> Tensor:
-        fires, _ = self._select(self._conditions[matches], registers, cells, readable, False, False)
+        fires, _ = self._select(self.conditions[matches], registers, cells, readable, False, False)
         return fires.any(1)
 
     # ---------------------------------------------------------------------------------------------- which cell is read

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,15 +19,14 @@ class DATCache(Cache):
 
     def __init__(self) -> None:
         super().__init__(layers=[])
-        self.history = History()
+        self.history: History[Any] = History()
         self.tokens = 0
         self.keys: Tensor | None = None  # each token's cell, see `States`
 
     def keys_with(self, ranks: Tensor) -> Tensor:
         """The cells of all tokens so far, and of further words, numbered by `ranks` [batch, length] or -1."""
         assert self.keys is not None
-        cells = sum(group.exists.shape[1] for group in self.history.groups)
-        return torch.cat([self.keys, torch.where(ranks >= 0, ranks + cells, -1)], 1)
+        return torch.cat([self.keys, torch.where(ranks >= 0, ranks + self.history.width, -1)], 1)
 
     def get_seq_length(self, layer_idx: int = 0) -> int:
         """The number of tokens read so far, including padding."""
@@ -47,15 +46,16 @@ class DATCache(Cache):
 
     def reorder_cache(self, beam_idx: Tensor) -> None:
         """Keeps these rows of the batch, in this order."""
-        self._map(lambda tensor: tensor.index_select(0, beam_idx.to(tensor.device)))
+        self._select(beam_idx)
 
     def batch_select_indices(self, indices: Tensor) -> None:
         """Keeps these rows of the batch, in this order."""
-        self._map(lambda tensor: tensor[indices])
+        self._select(indices)
 
     def batch_repeat_interleave(self, repeats: int) -> None:
         """Repeats every row."""
-        self._map(lambda tensor: tensor.repeat_interleave(repeats, 0))
+        if self.keys is not None:
+            self._select(torch.arange(len(self.keys)).repeat_interleave(repeats))
 
     def crop(self, tokens_to_remove: int) -> None:
         """Removes the last tokens; their number is given as a negative number, as in all caches.
@@ -78,20 +78,17 @@ class DATCache(Cache):
         """Removes everything."""
         self.history, self.tokens, self.keys = History(), 0, None
 
-    def _map(self, function: Callable[[Tensor], Tensor]) -> None:
-        self.history.groups = [group.map(function) for group in self.history.groups]
-        self.keys = None if self.keys is None else function(self.keys)
+    def _select(self, rows: Tensor) -> None:
+        if self.keys is not None:
+            self.history.groups = [group.select(rows) for group in self.history.groups]
+            self.keys = self.keys.index_select(0, rows.to(self.keys.device))
 
     def memory(self) -> int:
-        """The bytes of all tensors held."""
+        """The bytes of all states held."""
         found: dict[int, int] = {}
-
-        def count(tensor: Tensor) -> Tensor:
-            found[id(tensor)] = tensor.numel() * tensor.element_size()
-            return tensor
-
-        self._map(count)
-        return sum(found.values())
+        for group in self.history.groups:
+            found |= group.memory()
+        return sum(found.values()) + (0 if self.keys is None else self.keys.numel() * self.keys.element_size())
 
 
 def as_dat_cache(cache: object) -> DATCache:

@@ -1,5 +1,7 @@
 """The errors of compiled programs: `ValueError`s whose text says how to fix the cause."""
 
+from __future__ import annotations
+
 
 class DATError(ValueError):
     """Base of all errors of the DAT family."""
@@ -27,6 +29,15 @@ class DATRepeatError(DATError):
     def __init__(self, message: str, bound: int = 0):
         super().__init__(message)
         self.bound = bound
+
+    @classmethod
+    def of_block(cls, comment: str, bound: int) -> DATRepeatError:
+        """That of a block with this comment."""
+        return cls(
+            f"The repeat block {comment!r} has not ended after {bound} repetitions; raise its bound, `repeat N:`, or "
+            "mend its condition.",
+            bound,
+        )
 
 
 class DATBackendError(DATError):

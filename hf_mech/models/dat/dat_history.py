@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import torch
 from torch import Tensor
@@ -38,6 +38,31 @@ class Group:
     last: Registers
     count: Tensor
 
+    @property
+    def width(self) -> int:
+        """The number of columns."""
+        return self.exists.shape[1]
+
+    @property
+    def tensors(self) -> Group:
+        return self
+
+    def register(self, index: int) -> Tensor:
+        return self.final[index]
+
+    def select(self, rows: Tensor) -> Group:
+        return self.map(lambda tensor: tensor.index_select(0, rows.to(tensor.device)))
+
+    def memory(self) -> dict[int, int]:
+        found: dict[int, int] = {}
+
+        def count(tensor: Tensor) -> Tensor:
+            found[id(tensor)] = tensor.numel() * tensor.element_size()
+            return tensor
+
+        self.map(count)
+        return found
+
     def map(self, function: Callable[[Tensor], Tensor]) -> Group:
         """The group with another batch dimension; tensors that layers share are still shared."""
         done: dict[int, Tensor] = {}
@@ -60,24 +85,66 @@ class Group:
         )
 
 
-@dataclass
-class History:
-    """All groups so far, in order."""
+class AnyGroup(Protocol):
+    """A group, in the form of the machine that computes it: [`Group`], or `dat_rows.RowGroup`."""
 
-    groups: list[Group] = field(default_factory=list)
+    @property
+    def count(self) -> Tensor:
+        """The number of cells in each row so far, [batch]."""
+
+    @property
+    def width(self) -> int:
+        """The number of columns."""
+
+    @property
+    def tensors(self) -> Group:
+        """The same states as tensors."""
+
+    @property
+    def final(self) -> Registers:
+        """The registers after the last layer."""
+
+    def register(self, index: int) -> Tensor:
+        """A register after the last layer, [batch, cells] or [batch, cells, values]."""
+
+    def select(self, rows: Tensor) -> AnyGroup:
+        """The group with these rows of the batch, in this order."""
+
+    def memory(self) -> dict[int, int]:
+        """The bytes of every object that holds states, by its id."""
+
+
+G = TypeVar("G", bound=AnyGroup)
+
+
+@dataclass
+class History(Generic[G]):
+    """All groups so far, in order: the prompt's cells, then one cell a row each."""
+
+    groups: list[G] = field(default_factory=list)
+
+    @property
+    def width(self) -> int:
+        """The number of columns of all groups."""
+        return self.groups[0].width + len(self.groups) - 1
+
+    @property
+    def tensors(self) -> History[Group]:
+        """The same states as tensors."""
+        return History([group.tensors for group in self.groups])
 
     @property
     def exists(self) -> Tensor:
         """[batch, cells of all groups]."""
-        return torch.cat([group.exists for group in self.groups], 1)
+        return torch.cat([group.tensors.exists for group in self.groups], 1)
 
     @property
     def positions(self) -> Tensor:
         """[batch, cells of all groups]."""
-        return torch.cat([group.positions for group in self.groups], 1)
+        return torch.cat([group.tensors.positions for group in self.groups], 1)
 
     def trees(self) -> list[Tree]:
-        return [group.tree for group in self.groups]
+        return [group.tensors.tree for group in self.groups]
 
 
 def enter(trees: Sequence[Tree], statement: int, repetition: int) -> list[Tree]:

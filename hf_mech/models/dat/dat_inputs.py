@@ -60,11 +60,15 @@ def read_mask(mask: Tensor | None, ids: Tensor) -> Tensor:
 
 def collect(ids: Tensor, chosen: Tensor) -> Words:
     """Moves the chosen tokens of every row to the left, in their order."""
+    if len(ids) and bool(chosen.all()):
+        return Words(ids, chosen, torch.arange(ids.shape[1], device=ids.device).expand_as(ids))
     count = chosen.sum(1)
     most = int(count.max()) if len(ids) else 0
+    rank = torch.where(chosen, chosen.cumsum(1) - 1, -1)
+    if not most:
+        return Words(ids[:, :0], chosen[:, :0], rank)
     order = (~chosen).int().argsort(dim=1, stable=True)[:, :most]
     exists = torch.arange(most, device=ids.device) < count[:, None]
-    rank = torch.where(chosen, chosen.long().cumsum(1) - 1, -1)
     return Words(ids.gather(1, order) * exists, exists, rank)
 
 

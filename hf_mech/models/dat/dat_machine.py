@@ -163,11 +163,7 @@ class _Run:
             if not bool(running.any()):
                 return repetitions, registers
             if len(repetitions) == block.bound:
-                raise DATRepeatError(
-                    f"The repeat block {block.comment!r} has not ended after {block.bound} repetitions; raise its "
-                    "bound, `repeat N:`, or mend its condition.",
-                    block.bound,
-                )
+                raise DATRepeatError.of_block(block.comment, block.bound)
 
     def _ended(self, block: Block, before: Registers, after: Registers, bodies: list[Tree], cells: Cells) -> Tensor:
         if block.until is None:

@@ -11,10 +11,11 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from .dat_embedding import Embedding
-from .dat_history import Group, History, Registers, choose
+from .dat_history import AnyGroup, Group, History, Registers, choose
 from .dat_machine import at_columns
 from .dat_program import Heads, Layer
 from .dat_trace import first_input
+from .dat_values import NIL
 
 
 @dataclass
@@ -61,10 +62,10 @@ class States:
         records: for every group that of the recorder, if there is one; [`Record`] for outputs by token.
     """
 
-    groups: Sequence[Group]
+    groups: Sequence[AnyGroup]
     columns: Tensor
     keys: Tensor
-    history: History
+    history: History[Any]
     embedding: Embedding
     records: Sequence[Any] = ()
 
@@ -80,6 +81,18 @@ class States:
         """The values of all registers, [batch, length, registers]; nil for padding."""
         return self.embedding.every_value(self._final()) * self._real
 
+    def last_words(self, index: int, ends: Sequence[int]) -> Tensor:
+        """The value of a register in every row's last token, [batch, 1], nil in place of `ends` and of padding.
+
+        Only of the backend `gather`, whose registers are values.
+        """
+        columns = self.columns[:, -1:]
+        own = [group.register(index) for group in self.groups]
+        words = at_columns(own[0] if len(own) == 1 else torch.cat(own, 1), columns).long()
+        for end in ends:
+            words = words.masked_fill(words == end, NIL)
+        return words.masked_fill(columns < 0, NIL)
+
     def hidden_states(self, dtype: torch.dtype) -> tuple[Tensor, ...]:
         """Before the first layer and after each layer, [batch, length, hidden_size]."""
         layers = [[first_input(group) for group in self.groups]]
@@ -91,7 +104,7 @@ class States:
 
         The number of heads is that of the layer.
         """
-        cells = self.history.exists.shape[1]
+        cells = self.history.width
         return tuple(
             self._by_token(
                 torch.cat(

@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from .dat_embedding import Embedding
-from .dat_history import Group, Registers, Tree
+from .dat_history import AnyGroup, Registers, Tree
 from .dat_program import Block, DATProgram, Statement
 
 
@@ -40,7 +40,7 @@ class Reads(list[Tensor]):
 
 
 def trace_of(
-    program: DATProgram, group: Group, embedding: Embedding, reads: Sequence[Tensor] | None = None
+    program: DATProgram, group: AnyGroup, embedding: Embedding, reads: Sequence[Tensor] | None = None
 ) -> list[LayerState]:
     """The states before the first layer and after each layer that ran. Rows that ended a block replay it.
 
@@ -51,15 +51,15 @@ def trace_of(
         reads: the weights of the read cells for every layer that ran, of a batch of one row.
     """
     first = LayerState(None, (), embedding.every_value(first_input(group)))
-    outputs = list(_outputs(program.statements, group.tree, (), embedding))
+    outputs = list(_outputs(program.statements, group.tensors.tree, (), embedding))
     if reads is not None:
         outputs = [replace(state, reads=own) for state, own in zip(outputs, reads, strict=True)]
     return [first, *outputs]
 
 
-def first_input(group: Group) -> Registers:
+def first_input(group: AnyGroup) -> Registers:
     """The registers of a group of cells before the first layer."""
-    return _first(group.tree)
+    return _first(group.tensors.tree)
 
 
 def _outputs(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from inspect import signature
 from typing import Any, NoReturn
 
 import torch
@@ -21,15 +22,18 @@ from .dat_backend_vectors import VectorBackend
 from .dat_cache import DATCache, as_dat_cache
 from .dat_embedding import Embedding, make_embedding
 from .dat_errors import DATBackendError, DATCheckpointError, DATEmbeddingError, DATInputError
-from .dat_history import Group, History
+from .dat_greedy import GreedyWords
+from .dat_history import AnyGroup, History
 from .dat_inputs import Words, check_ids, check_length, collect, read_mask, read_registers, split
 from .dat_layer import DATHeads, DATLayer
 from .dat_machine import Backend, Machine, Recorder
 from .dat_program import END, Heads, read_program
 from .dat_projection import DATProjection, matrix_of
+from .dat_row_machine import RowMachine, few_cells
+from .dat_rows import RowGroup
 from .dat_states import Record, States
 from .dat_trace import LayerState, Reads, trace_of
-from .dat_values import NIL
+from .dat_values import END_OF_PROMPT, NIL
 
 
 @dataclass
@@ -116,6 +120,7 @@ class DATModel(DATPreTrainedModel):
         super().__init__(config)
         # Not `config.program`: without the package, its classes are loaded separately and differ from those here.
         self.program = read_program(config.qkvl or {}, config.values)
+        self.num_values = config.vocab_size
         self.layers = nn.ModuleList(
             DATHeads(layer) if isinstance(layer, Heads) else DATLayer(layer) for layer in self.program.layers
         )
@@ -126,6 +131,7 @@ class DATModel(DATPreTrainedModel):
         self._tables: dict[torch.device, dict[str, Tensor]] = {}
         self._gather: dict[torch.device, GatherBackend] = {}
         self._embeddings: tuple[tuple[Any, ...], Embedding] | None = None  # the last one, and its form
+        self._rows: RowMachine | None = None
         self.post_init()
 
     # ------------------------------------------------------------------------------------------------------- forward
@@ -193,40 +199,45 @@ class DATModel(DATPreTrainedModel):
         register_values: Tensor | None = None,
     ) -> States:
         """The states of all tokens' cells, before conversion to vectors; a recorder keeps those of every layer."""
-        check_ids(input_ids, self.config.vocab_size)
+        check_ids(input_ids, self.num_values)
         mask = read_mask(attention_mask, input_ids)
-        machine = Machine(self.program, self._backend(input_ids.device), recorder)
         limit = self.config.max_position_embeddings
+        machine: Machine | RowMachine
         if past_key_values is not None and as_dat_cache(past_key_values).is_initialized:
             if register_values is not None:
                 raise DATInputError(
                     "register_values are of the prompt's cells, and the cache has read the prompt; leave them out."
                 )
-            history = History(list(past_key_values.history.groups))
-            words = collect(input_ids, mask & (input_ids > self.config.eop_token_id))
+            history: History[Any] = History(list(past_key_values.history.groups))
+            machine = self._machine(input_ids.device, isinstance(history.groups[-1], RowGroup), recorder)
+            history = history if isinstance(machine, RowMachine) else history.tensors
+            words = collect(input_ids, mask & (input_ids > END_OF_PROMPT))
             columns = words.rank
             keys = past_key_values.keys_with(words.rank)
             new = self._read_words(machine, words, history, limit)
         else:
             prompt, words, ends = split(input_ids, mask)
             check_length(prompt.symbols.shape[1], limit)
-            program, size = self.program, self.config.vocab_size
+            program, size = self.program, self.num_values
             given = read_registers(register_values, input_ids, prompt, program.registers, program.prompt, size)
+            machine = self._machine(input_ids.device, few_cells(prompt.symbols), recorder)
             first = machine.read_prompt(prompt.symbols, prompt.exists, given)
             history = History([first])
             new = [first, *self._read_words(machine, words, history, limit)]
             size = prompt.symbols.shape[1]
             keys = torch.where(words.rank >= 0, words.rank + size, prompt.rank)
             columns = torch.where(ends, first.count[:, None] - 1, keys)
-        records: list[Any] = machine.records
+        records: list[Any] = machine.records if isinstance(machine, Machine) else []
         if not new:  # padding alone
             new, columns = [history.groups[-1]], torch.full_like(columns, -1)
-            records = [Record.empty(new[0], self.program.layers)] if recorder else []
+            records = [Record.empty(new[0].tensors, self.program.layers)] if recorder else []
         return States(new, columns, keys, history, self.embedding(input_ids.device), records)
 
-    def _read_words(self, machine: Machine, words: Words, history: History, limit: int) -> list[Group]:
+    def _read_words(
+        self, machine: Machine | RowMachine, words: Words, history: History[Any], limit: int
+    ) -> list[AnyGroup]:
         """Reads the words after the prompt column by column, and adds them to the history."""
-        groups = []
+        groups: list[AnyGroup] = []
         for column in range(words.symbols.shape[1]):
             symbols, exists = words.symbols[:, column : column + 1], words.exists[:, column : column + 1]
             check_length(int((history.groups[-1].count + exists[:, 0]).max()), limit)
@@ -246,6 +257,16 @@ class DATModel(DATPreTrainedModel):
         return cache
 
     # ------------------------------------------------------------------------------------------------------ backends
+
+    def _machine(
+        self, device: torch.device, few: bool, recorder: Callable[[], Recorder] | None
+    ) -> Machine | RowMachine:
+        """The program on tensors, or for few cells row by row on integers."""
+        backend = self._backend(device)
+        if few and recorder is None and isinstance(backend, GatherBackend):
+            self._rows = self._rows or RowMachine(backend)
+            return self._rows
+        return Machine(self.program, backend, recorder)
 
     def _backend(self, device: torch.device) -> Backend:
         if self.config.backend == "gather":
@@ -389,7 +410,7 @@ class DATModel(DATPreTrainedModel):
         ]
 
 
-class DATForCausalLM(DATPreTrainedModel, GenerationMixin):
+class DATForCausalLM(DATPreTrainedModel, GreedyWords, GenerationMixin):
     r"""A DAT with logits from its output register; `generate()` carries the whole state forward, (71).
 
     Example:
@@ -453,13 +474,13 @@ class DATForCausalLM(DATPreTrainedModel, GenerationMixin):
         states = self.dat.run(input_ids, attention_mask, past_key_values, recorder, register_values)
         cache = self.dat._cached(past_key_values, use_cache, states, input_ids)
         kept = slice(-logits_to_keep, None) if isinstance(logits_to_keep, int) else logits_to_keep
-        output = self.dat.program.parts["output"]
+        program = self.dat.program
         shown = replace(states, columns=states.columns[:, kept])
-        said = self._with_ends(shown.register(output, self.dtype))
+        said = self._with_ends(shown.register(program.parts["output"], self.dtype))
         logits = self.config.logit_scale * said
         loss = None
         if labels is not None:
-            stops = torch.tensor(self.dat.program.stops, dtype=labels.dtype, device=labels.device)
+            stops = torch.tensor(program.stops, dtype=labels.dtype, device=labels.device)
             labels = labels.masked_fill(torch.isin(labels, stops), NIL)
             loss = self.loss_function(
                 logits=logits, labels=labels, vocab_size=self.config.vocab_size, num_items_in_batch=num_items_in_batch
@@ -492,6 +513,9 @@ class DATForCausalLM(DATPreTrainedModel, GenerationMixin):
         """Always makes a [`DATCache`], whatever cache is requested: the others hold keys and values."""
         if model_kwargs.get("past_key_values") is None and generation_config.use_cache is not False:
             model_kwargs["past_key_values"] = DATCache()
+
+
+DATForCausalLM.forward.__signature__ = signature(DATForCausalLM.forward)  # `generate()` asks for it with every word
 
 
 __all__ = ["DATForCausalLM", "DATModel", "DATModelOutput", "DATPreTrainedModel"]

@@ -1,6 +1,6 @@
 """The common part of the symbolic machines: cells, layers, repeat blocks and generation (33)-(34), (62)-(63).
 
-A machine is a subclass. It chooses the cell n from which each updated cell N takes its values, and updates N.
+A machine is a subclass. It says what each updated cell N seeks, which cells n it may find by that, and updates N.
 
 Cells are updated in groups: all prompt cells at once, then one new cell after another. A group reads the states of
 earlier groups at the input of the same layer. In a repeat block it reads the same repetition, or the last repetition of
@@ -12,15 +12,12 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from ..language.errors import PromptError, PromptTooLongError, RepeatBoundError
 from ..language.functions import DEFAULT_LIMIT, Table
 from ..language.values import END_OF_PROMPT, PARSING
-
-State = Mapping[str, str | None]
-"""A cell's state structure (33b): register -> value, None for nil."""
+from .readable import Readable, Sought, State
 
 Cells = list[State]
 
@@ -65,9 +62,25 @@ class Run:
         return [cell for steps in self.trace for cell in steps[-1].cells]
 
 
+class Rule(Protocol):
+    """A production in a machine's own form: its tests and assignments, and which of several matching cells is read."""
+
+    @property
+    def reads_itself(self) -> bool:
+        """n is N, and a test of N is all there is."""
+
+    @property
+    def right_match(self) -> bool:
+        """The greatest n instead of the least (61e)."""
+
+    @property
+    def causal_attn(self) -> bool:
+        """Only n <= N (61d), (62c.v)."""
+
+
 @dataclass(frozen=True)
 class Layer:
-    """A production, in the machine's own form: `rule`."""
+    """A production, with its number."""
 
     production: int
     rule: Any
@@ -136,10 +149,12 @@ class Machine(ABC):
         """The functions as tables, for positions up to `limit`."""
 
     @abstractmethod
-    def match(
-        self, rule: Any, cells: Cells, updated: range, functions: Mapping[str, Table]
-    ) -> list[int | None]:  # [len(updated)]
-        """For each updated cell N, the cell n whose values it takes, or None; both count from 0 in `cells`."""
+    def query(self, rule: Any, of_N: State, functions: Mapping[str, Table]) -> Sought | None:
+        """What a cell N seeks; None if no cell n can match."""
+
+    @abstractmethod
+    def key(self, rule: Any, of_n: State, functions: Mapping[str, Table]) -> Sought | None:
+        """By what a cell n is found; None if it cannot match."""
 
     @abstractmethod
     def update(self, rule: Any, of_N: State, of_n: State, functions: Mapping[str, Table]) -> State:
@@ -202,10 +217,24 @@ class Machine(ABC):
 
 @dataclass(frozen=True)
 class _History:
-    """The history of a group of cells in a block: the input of each layer, the repetitions of each repeat block."""
+    """The history of a group of cells in a block: the input of each layer, the repetitions of each repeat block, and
+    the output."""
 
-    entries: list[Any]  # of each statement, Cells or list[_History]
-    end: Cells
+    entries: list[Any]  # of each statement, Cells or list[_History]; at the end Cells
+
+    def at(self, place: _Place) -> Cells:
+        """The group's cells at a place; of a repetition that it did not need those of its last one."""
+        *blocks, index = place
+        history = self
+        for block, repetition in blocks:
+            rounds = history.entries[block]
+            history = rounds[min(repetition, len(rounds)) - 1]
+        return history.entries[index]
+
+
+_Place = tuple[Any, ...]
+"""A statement of the program in a run: the indices of the enclosing repeat blocks, each with its repetition from 1, and
+its own index; the end of a body comes after its last statement."""
 
 
 class _Execution:
@@ -216,6 +245,7 @@ class _Execution:
         self.limit = limit
         self.functions = machine.tables(limit)
         self.groups: list[_History] = []
+        self.readable: dict[tuple[_Place, int], Readable] = {}
         self.length = 0
         self.trace: list[list[Step]] = []
 
@@ -225,54 +255,75 @@ class _Execution:
         if self.length > self.limit:
             raise PromptTooLongError(self.length, self.limit)
         self.trace.append([Step(Path(0), tuple(cells))])
-        self.groups.append(self._block(self.machine.block, cells, self.groups, ()))
-        return self.groups[-1].end
+        self.groups.append(_History([]))
+        return self._block(self.machine.block, cells, self.groups[-1], ())
 
-    def _block(self, block: Block, cells: Cells, earlier: list[_History], repetitions: tuple[int, ...]) -> _History:
-        entries: list[Any] = []
+    def _block(self, block: Block, cells: Cells, history: _History, blocks: _Place) -> Cells:
+        """Runs a body and writes its history."""
         for index, statement in enumerate(block):
-            of_earlier = [history.entries[index] for history in earlier]
             if not isinstance(statement, Loop):
-                entries.append(cells)
-                cells = self._layer(statement.rules, cells, of_earlier)
-                self.trace[-1].append(Step(Path(statement.production, repetitions), tuple(cells)))
+                history.entries.append(cells)
+                cells = self._layer(statement.rules, cells, (*blocks, index))
+                path = Path(statement.production, tuple(repetition for _, repetition in blocks))
+                self.trace[-1].append(Step(path, tuple(cells)))
             else:
-                entries.append(self._loop(statement, cells, of_earlier, repetitions))
-                cells = entries[-1][-1].end
-        return _History(entries, cells)
+                history.entries.append([])
+                cells = self._loop(statement, cells, history.entries[-1], (*blocks, index))
+        history.entries.append(cells)
+        return cells
 
-    def _loop(
-        self, loop: Loop, cells: Cells, earlier: list[list[_History]], repetitions: tuple[int, ...]
-    ) -> list[_History]:
-        rounds: list[_History] = []
+    def _loop(self, loop: Loop, cells: Cells, rounds: list[_History], place: _Place) -> Cells:
+        *blocks, index = place
         for repetition in range(1, loop.bound + 1):
-            at_once = [history[min(repetition, len(history)) - 1] for history in earlier]
-            rounds.append(self._block(loop.body, cells, at_once, (*repetitions, repetition)))
-            before, cells = cells, rounds[-1].end
+            inner = (*blocks, (index, repetition))
+            rounds.append(_History([]))
+            before, cells = cells, self._block(loop.body, cells, rounds[-1], inner)
             if loop.until is None:
                 ended = cells == before
             else:
-                matches, _ = self._match(loop.until, cells, [history.end for history in at_once])
-                ended = any(n is not None for n in matches)
+                ended = any(n is not None for n in self._matches(loop.until, cells, (*inner, len(loop.body))))
             if ended:
-                return rounds
+                return cells
         raise RepeatBoundError(loop.line, loop.bound)
 
-    def _layer(self, rules: Sequence[Any], cells: Cells, earlier: list[Cells]) -> Cells:
+    def _layer(self, rules: Sequence[Any], cells: Cells, place: _Place) -> Cells:
         made = cells
-        for rule in rules:
-            matches, readable = self._match(rule, cells, earlier)
+        for head, rule in enumerate(rules):
+            matches = self._matches(rule, cells, place, head)
             made = [
-                of_N if n is None else self.machine.update(rule, of_N, readable[n], self.functions)
-                for of_N, n in zip(made, matches, strict=True)
+                of_N if of_n is None else self.machine.update(rule, of_N, of_n, self.functions)
+                for of_N, of_n in zip(made, matches, strict=True)
             ]
         return made
 
-    def _match(self, rule: Any, cells: Cells, earlier: list[Cells]) -> tuple[list[int | None], Cells]:
-        """The matches of the last cells, and all cells that they can read."""
-        readable = [*chain.from_iterable(earlier), *cells]
-        updated = range(len(readable) - len(cells), len(readable))
-        return self.machine.match(rule, readable, updated, self.functions), readable
+    def _matches(self, rule: Rule, cells: Cells, place: _Place, head: int = 0) -> list[State | None]:  # [len(cells)]
+        """For each updated cell N the state of the cell n that it reads: the least or greatest n that matches, with
+        causal attention of those with n <= N."""
+        queries = [self.machine.query(rule, cell, self.functions) for cell in cells]
+        if rule.reads_itself:
+            return [None if query is None else cell for cell, query in zip(cells, queries, strict=True)]
+        if not any(queries):
+            return [None] * len(cells)
+        readable = self.readable.get((place, head)) or Readable(rule.right_match)
+        if len(self.groups) > 1:  # a prompt's repetitions are rarely those of later cells: these begin their own
+            self.readable[place, head] = readable
+        for history in self.groups[readable.groups : -1]:
+            self._add(rule, readable, history.at(place))
+        readable.groups = len(self.groups)
+        if not rule.causal_attn:
+            self._add(rule, readable, cells)
+        matches = []
+        for cell, query in zip(cells, queries, strict=True):
+            if rule.causal_attn:
+                self._add(rule, readable, [cell])
+            matches.append(None if query is None else readable.find(query))
+        return matches
+
+    def _add(self, rule: Rule, readable: Readable, cells: Cells) -> None:
+        for cell in cells:
+            key = self.machine.key(rule, cell, self.functions)
+            if key is not None:
+                readable.add(cell, key)
 
 
 def words_of(words: Any) -> list[str]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ..language.functions import Table, built_in_tables, function_tables
 from ..language.syntax import Assignment, Production, Program, Reference, Repeat, Test
-from .machine import UNDEFINED, Block, Cells, Layer, Loop, Machine, State
+from .machine import UNDEFINED, Block, Layer, Loop, Machine
+from .readable import Sought, State
 
 Tables = Mapping[str, Table]
 
@@ -41,30 +42,13 @@ class PSM(Machine):
     def tables(self, limit: int) -> Tables:
         return {**built_in_tables(limit), **function_tables(self.program, limit)}
 
-    def match(self, rule: _Rule, cells: Cells, updated: range, functions: Tables) -> list[int | None]:
-        """The least n, or with `where_rm` the greatest, for which all tests hold (33d-iv-3), (61e).
+    def query(self, rule: _Rule, of_N: State, functions: Tables) -> Sought | None:
+        """N's values in the tests of both cells, if the tests of N alone hold (33d-iv-3)."""
+        return rule.sought(rule.of_N, 1, of_N, functions)
 
-        Tests that name only one of the two cells are evaluated once for that cell. Tests for equality between n and N
-        use an index: cells n with equal tested values are found together.
-        """
-        if not rule.reads_n:
-            return [N if rule.holds(rule.of_N, cells[N], cells[N], functions) else None for N in updated]
-        matches: list[int | None] = [None] * len(updated)
-        open_cells = [(i, N) for i, N in enumerate(updated) if rule.holds(rule.of_N, cells[N], cells[N], functions)]
-        if not open_cells:
-            return matches
-        same: dict[tuple[str | None, ...], list[int]] = {}
-        for n in range(len(cells) - 1, -1, -1) if rule.production.right_match else range(len(cells)):
-            if rule.holds(rule.of_n, cells[n], cells[n], functions):
-                same.setdefault(tuple(_value(test[0], cells[n], functions) for test in rule.equal), []).append(n)
-        for i, N in open_cells:
-            wanted = tuple(_value(test[1], cells[N], functions) for test in rule.equal)
-            for n in same.get(wanted, ()):
-                causal = n <= N or not rule.production.causal
-                if causal and rule.holds(rule.of_both, cells[n], cells[N], functions):
-                    matches[i] = n
-                    break
-        return matches
+    def key(self, rule: _Rule, of_n: State, functions: Tables) -> Sought | None:
+        """n's values in the tests of both cells, if the tests of n alone hold."""
+        return rule.sought(rule.of_n, 0, of_n, functions)
 
     def update(self, rule: _Rule, of_N: State, of_n: State, functions: Tables) -> State:
         """The Action: assigned registers take their values from n, all others stay unchanged (33d-iv-1, 4).
@@ -81,16 +65,14 @@ class _Rule:
 
     Args:
         of_n, of_N: tests that name one cell.
-        equal: pairs that must be equal: a register of n, a register of N.
-        of_both: the other tests that name both cells.
+        equal, different: pairs that must be equal, or differ: a register of n, a register of N.
     """
 
     production: Production
-    reads_n: bool
     of_n: tuple[Test, ...]
     of_N: tuple[Test, ...]
     equal: tuple[tuple[Reference, Reference], ...]
-    of_both: tuple[Test, ...]
+    different: tuple[tuple[Reference, Reference], ...]
 
     @classmethod
     def of(cls, production: Production) -> _Rule:
@@ -100,17 +82,33 @@ class _Rule:
         both = sorted_tests.get(frozenset("nN"), [])
         return cls(
             production=production,
-            reads_n=production.reads_n,
             of_n=tuple(sorted_tests.get(frozenset("n"), [])),
             of_N=tuple(sorted_tests.get(frozenset("N"), [])),
             equal=tuple(_n_first(test) for test in both if not test.negated),
-            of_both=tuple(test for test in both if test.negated),
+            different=tuple(_n_first(test) for test in both if test.negated),
         )
 
-    @staticmethod
-    def holds(tests: Iterable[Test], of_n: State, of_N: State, functions: Tables) -> bool:
-        """Whether all tests hold for a pair of cells."""
-        return all(_holds(test, of_n, of_N, functions) for test in tests)
+    @property
+    def reads_itself(self) -> bool:
+        return not self.production.reads_n
+
+    @property
+    def right_match(self) -> bool:
+        return self.production.right_match
+
+    @property
+    def causal_attn(self) -> bool:
+        return self.production.causal
+
+    def sought(self, tests: tuple[Test, ...], side: int, state: State, functions: Tables) -> Sought | None:
+        """One side of the tests of both cells, if these tests of one cell hold."""
+        for test in tests:
+            if not _holds(test, state, functions):
+                return None
+        return Sought(
+            tuple([_value(pair[side], state, functions) for pair in self.equal]),
+            tuple([_value(pair[side], state, functions) for pair in self.different]),
+        )
 
 
 def _block(statements: tuple[Production | Repeat, ...], productions: Iterator[int]) -> Block:
@@ -132,12 +130,11 @@ def _n_first(test: Test) -> tuple[Reference, Reference]:
     return (left, right) if left.cell == "n" else (right, left)
 
 
-def _holds(test: Test, of_n: State, of_N: State, functions: Tables) -> bool:
-    """One test of a pair of cells; an undefined function value equals nothing."""
-    left = _value(test.left, of_n if test.left.cell == "n" else of_N, functions)
+def _holds(test: Test, state: State, functions: Tables) -> bool:
+    """A test of one cell; an undefined function value equals nothing."""
+    left = _value(test.left, state, functions)
     if isinstance(test.right, Reference):
-        right = _value(test.right, of_n if test.right.cell == "n" else of_N, functions)
-        return (left == right) != test.negated
+        return (left == _value(test.right, state, functions)) != test.negated
     return (left in test.right.values) != test.negated
 
 

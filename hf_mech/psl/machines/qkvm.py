@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from ..language.functions import Table, built_in_tables
 from ..qkvl import JSONSource, QKVLBlock, QKVLHeads, QKVLProduction, QKVLProgram, Source
-from .machine import UNDEFINED, Cells, Heads, Layer, Loop, Machine, State
+from .machine import UNDEFINED, Heads, Layer, Loop, Machine
+from .readable import Sought, State
 
 Tables = Mapping[str, Table]
 Values = tuple[str | None, ...]
@@ -44,27 +46,13 @@ class QKVM(Machine):
     def tables(self, limit: int) -> Tables:
         return {**built_in_tables(limit), **self.program.functions}
 
-    def match(self, rule: _Attention, cells: Cells, updated: range, functions: Tables) -> list[int | None]:
-        """The least n, or with `right_match` the greatest, whose key matches N's query (62c.iii-v).
+    def query(self, rule: _Attention, of_N: State, functions: Tables) -> Sought | None:
+        """N's query, without the entries whose key is the same in all cells: these must match (62c.iii-v)."""
+        return rule.queries.sought(of_N, functions)
 
-        Keys with the same single values are found together by an index; then the entries with a condition are tested.
-        """
-        keys: dict[Values, list[int]] = {}
-        for n in range(len(cells) - 1, -1, -1) if rule.right_match else range(len(cells)):
-            key = tuple(_value(key, cells[n], functions) for _, key in rule.single)
-            if UNDEFINED not in key:
-                keys.setdefault(key, []).append(n)
-        matches: list[int | None] = []
-        for N in updated:
-            query = tuple(_value(query, cells[N], functions) for query, _ in rule.single)
-            candidates = keys.get(query, ()) if UNDEFINED not in query else ()
-            matching = (
-                n
-                for n in candidates
-                if (n <= N or not rule.causal_attn) and rule.conditions_hold(cells[N], cells[n], functions)
-            )
-            matches.append(next(matching, None))
-        return matches
+    def key(self, rule: _Attention, of_n: State, functions: Tables) -> Sought | None:
+        """n's key, without the entries whose query is the same in all cells: these must match."""
+        return rule.keys.sought(of_n, functions)
 
     def update(self, rule: _Attention, of_N: State, of_n: State, functions: Tables) -> State:
         """output[N] := value[n] ⇒ input[N]: registers set in value[n] are overwritten, also by nil (62c.i-ii).
@@ -80,36 +68,70 @@ class _Attention:
     """A QKVL layer, decoded.
 
     Args:
-        single: query and key sources of the entries in which both are one value.
-        conditions: the entries in which one of them is a condition, `!=`, `in` or `not in`.
+        queries, keys: its query and its key.
         values: the registers to be set, and their sources.
     """
 
-    single: tuple[tuple[Source, Source], ...]
-    conditions: tuple[tuple[Source, Source], ...]
+    queries: _Structure
+    keys: _Structure
     values: tuple[tuple[str, Source], ...]
     causal_attn: bool
     right_match: bool
+    reads_itself: ClassVar[bool] = False  # a query names each cell by its position
 
     @classmethod
     def of(cls, layer: QKVLProduction, names: Mapping[str, str]) -> _Attention:
         entries = [(_decoded(source, names), _decoded(layer.k[target], names)) for target, source in layer.q.items()]
         return cls(
-            single=tuple(entry for entry in entries if entry[0].plain and entry[1].plain),
-            conditions=tuple(entry for entry in entries if not (entry[0].plain and entry[1].plain)),
+            queries=_Structure.of(entries),
+            keys=_Structure.of([(key, query) for query, key in entries]),
             values=tuple((names[target], _decoded(source, names)) for target, source in layer.v.items()),
             causal_attn=layer.causal_attn,
             right_match=layer.right_match,
         )
 
-    def conditions_hold(self, of_N: State, of_n: State, functions: Tables) -> bool:
-        """Whether the entries of query[N] and key[n] with a condition match (62d-iv)."""
-        return all(
-            _satisfies(_value(query, of_N, functions), key, of_n, functions)
-            if query.plain
-            else _satisfies(_value(key, of_n, functions), query, of_N, functions)
-            for query, key in self.conditions
+
+@dataclass(frozen=True)
+class _Structure:
+    """A query or a key, its entries sorted by those of the other.
+
+    Args:
+        tests: the entries whose other is made of constants, with these.
+        equal: the entries to be equal to the others, which are registers, too.
+        different: the entries to differ from the others, one of the two is negated (62d-iv).
+    """
+
+    tests: tuple[tuple[Source, Source], ...]
+    equal: tuple[Source, ...]
+    different: tuple[Source, ...]
+
+    @classmethod
+    def of(cls, entries: Sequence[tuple[Source, Source]]) -> _Structure:
+        """From all entries, each with the other."""
+        pairs = [entry for entry in entries if entry[0].register is not None and entry[1].register is not None]
+        return cls(
+            tests=tuple(entry for entry in entries if entry[1].register is None),
+            equal=tuple(own for own, other in pairs if own.plain and other.plain),
+            different=tuple(own for own, other in pairs if not (own.plain and other.plain)),
         )
+
+    def sought(self, state: State, functions: Tables) -> Sought | None:
+        """The values to be compared with those of the other cell; None if it cannot match."""
+        for own, constants in self.tests:
+            matches = (
+                _satisfies(_value(own, state, functions), constants, state, functions)
+                if own.plain
+                else _satisfies(constants.constants[0], own, state, functions)
+            )
+            if not matches:
+                return None
+        equal = tuple([_value(source, state, functions) for source in self.equal])
+        different = tuple([_value(source, state, functions) for source in self.different])
+        if UNDEFINED in equal or any(
+            value is UNDEFINED and source.plain for source, value in zip(self.different, different, strict=True)
+        ):
+            return None
+        return Sought(equal, different)
 
 
 def _statement(block: QKVLBlock, names: Mapping[str, str], layers: Iterator[int]) -> Layer | Heads | Loop:
