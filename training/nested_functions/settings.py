@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hf_mech.nested_functions.splits import VOCABULARIES
 
 from ..engine import Settings, axis, fixed, option
-from ..engine.settings import SCHEDULERS, by
+from ..engine.settings import SCHEDULERS
 
 MODELS = ("dat", "gpt2")
 """The program `nested_functions` compiled into attention, and a learned model."""
@@ -24,7 +24,7 @@ class Run(Settings):
             "layers": 4,
             "hidden": 128,
             "heads": 4,
-            "eval_prompts": by("model", {"dat": 1_000, "gpt2": 200}),
+            "eval_prompts": 200,
         },
         "full": {  # for a GPU
             "steps": 100_000,
