@@ -14,7 +14,8 @@ from rich.text import Text
 
 from ..psl.language.errors import ProgramError
 from ..psl.language.suggestions import did_you_mean
-from ..psl.machines.machine import Path, Run, State, Step
+from ..psl.machines.machine import Path, Run, Step
+from ..psl.machines.readable import State
 from ..psl.qkvl import QKVLProgram
 
 _NIL = "·"

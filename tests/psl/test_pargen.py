@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from hf_mech.psl import read_program
-from hf_mech.psl.machines.machine import Path, Run, State
+from hf_mech.psl.machines.machine import Path, Run
 from hf_mech.psl.machines.psm import PSM
+from hf_mech.psl.machines.readable import State
 from hf_mech.templatic.rows import TemplaticSettings, generate_rows
 from hf_mech.templatic.tasks import SPLITS, TASKS
 from tests.templatic.paper_prompts import BOX_2, NINE, SWAP
