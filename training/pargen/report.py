@@ -139,17 +139,18 @@ def results(cards: Path) -> dict[str, str]:
 
 
 def summary(cards: Path) -> list[list[str]]:
-    """A row a program: all prompts that were run."""
-    rows = []
-    for file in sorted(cards.glob("dat-*/results.json")):
-        entries = [entry for entry in Results.load(file).results if entry.metric == METRIC]
-        prompts, wrong = sum(entry.setting["prompts"] for entry in entries), sum(map(_wrong, entries))
-        whole = all(e.setting["prompts"] == TASKS[e.config or ""].size(e.setting["split"]) for e in entries)
-        paper = "all of the first 1,000" if any(entry.paper for entry in entries) else ""
-        name = f"[Programs as attention](docs/results/programs.md), `{entries[0].setting['program']}`"
-        right = f"{prompts - wrong:,} of {prompts:,}"
-        rows.append([name, "prompts completed exactly", right, paper, "no" if whole else "the train splits"])
-    return rows
+    """One row: all prompts that were run, of all programs."""
+    found = [Results.load(file).results for file in sorted(cards.glob("dat-*/results.json"))]
+    entries = [entry for results in found for entry in results if entry.metric == METRIC]
+    if not entries:
+        return []
+    prompts, wrong = sum(entry.setting["prompts"] for entry in entries), sum(map(_wrong, entries))
+    whole = all(entry.setting["prompts"] == TASKS[entry.config or ""].size(entry.setting["split"]) for entry in entries)
+    programs = ", ".join(f"`{program}`" for program in dict.fromkeys(entry.setting["program"] for entry in entries))
+    paper = "all of the first 1,000" if any(entry.paper for entry in entries) else ""
+    name = f"[Programs as attention](docs/results/programs.md), {programs}"
+    reduced = "no" if whole else "some train splits"
+    return [[name, "prompts completed exactly", f"{prompts - wrong:,} of {prompts:,}", paper, reduced]]
 
 
 def _reduced(rows: dict[tuple[str, str], dict[str, Measurement]]) -> list[str]:
