@@ -18,6 +18,7 @@ from .hypothesis import Hypothesis
 
 STEPS, LEARNING_RATE = 300, 0.05
 LEAST_SINGULAR_VALUE = 1e-5  # of the centred hidden vectors, relative to the largest: below it there is only rounding
+DAMPING = 0.5  # of the singular values, relative to the largest: directions of little variance stay small
 
 
 @dataclass(frozen=True)
@@ -75,8 +76,8 @@ def fit_decoder(
         seed: of the first embeddings.
     """
     generator = torch.Generator().manual_seed(seed)
-    whiten, mean = _whitening(hidden.double())
-    inputs = ((hidden.double() - mean) @ whiten).float()
+    scale, mean = _coordinates(hidden.double())
+    inputs = ((hidden.double() - mean) @ scale).float()
     count = len(hypothesis.roles)
     width = min(filler_width, max(map(len, hypothesis.fillers)))
     roles = torch.nn.init.orthogonal_(torch.empty(count, count), generator=generator)
@@ -94,7 +95,7 @@ def fit_decoder(
             (torch.stack(losses).sum() + decay * weight.square().sum()).backward()
             optimizer.step()
             schedule.step()
-    found = whiten.float() @ weight.detach()
+    found = scale.float() @ weight.detach()
     return TensorProduct(
         roles.detach(),
         tuple(own.detach() for own in fillers),
@@ -104,9 +105,14 @@ def fit_decoder(
     )
 
 
-def _whitening(hidden: Tensor) -> tuple[Tensor, Tensor]:
-    """A map to coordinates of variance 1 in the span of the centred vectors, [hidden, rank], and their mean [hidden]."""
+def _coordinates(hidden: Tensor) -> tuple[Tensor, Tensor]:
+    """A map to damped principal components, [hidden, rank], and the mean of the vectors, [hidden].
+
+    Full whitening would weigh the rare directions of sparse vectors, such as one-hot words, as much as all others: with
+    more directions than cells every hypothesis then fits the fitted cells.
+    """
     mean = hidden.mean(0)
     _, values, right = torch.linalg.svd(hidden - mean, full_matrices=False)
     kept = values > LEAST_SINGULAR_VALUE * values[0].clamp(min=1e-30)
-    return right[kept].mT / values[kept] * len(hidden) ** 0.5, mean
+    damped = torch.hypot(values[kept], DAMPING * values[0])
+    return right[kept].mT / damped * len(hidden) ** 0.5, mean
