@@ -6,6 +6,7 @@ import lazy_loader
 
 from ...registration import register
 from .configuration_dat import DATConfig
+from .configuration_semi_formal import SemiFormalConfig
 
 register(
     DATConfig,
@@ -14,6 +15,15 @@ register(
         "AutoModelForCausalLM": "hf_mech.models.dat.modeling_dat:DATForCausalLM",
     },
     tokenizer="hf_mech.models.dat.tokenization_dat:DATTokenizer",
+)
+register(
+    SemiFormalConfig,
+    {
+        "AutoModel": "hf_mech.models.dat.modeling_semi_formal:SemiFormalModel",
+        "AutoModelForSequenceClassification": (
+            "hf_mech.models.dat.modeling_semi_formal:SemiFormalForSequenceClassification"
+        ),
+    },
 )
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
@@ -33,14 +43,20 @@ __getattr__, __dir__, __all__ = lazy_loader.attach(
         ],
         "dat_trace": ["LayerState"],
         "modeling_dat": ["DATForCausalLM", "DATModel", "DATModelOutput"],
+        "modeling_semi_formal": [
+            "SemiFormalForSequenceClassification",
+            "SemiFormalModel",
+            "SemiFormalModelOutput",
+        ],
         "tokenization_dat": ["DATTokenizer"],
     },
 )
 
-__all__ += ["DATConfig"]
+__all__ += ["DATConfig", "SemiFormalConfig"]
 
 if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .configuration_dat import DATConfig as DATConfig
+    from .configuration_semi_formal import SemiFormalConfig as SemiFormalConfig
     from .dat_cache import DATCache as DATCache
     from .dat_errors import DATBackendError as DATBackendError
     from .dat_errors import DATCheckpointError as DATCheckpointError
@@ -55,4 +71,7 @@ if TYPE_CHECKING:  # the same names, for type checkers and editors
     from .modeling_dat import DATForCausalLM as DATForCausalLM
     from .modeling_dat import DATModel as DATModel
     from .modeling_dat import DATModelOutput as DATModelOutput
+    from .modeling_semi_formal import SemiFormalForSequenceClassification as SemiFormalForSequenceClassification
+    from .modeling_semi_formal import SemiFormalModel as SemiFormalModel
+    from .modeling_semi_formal import SemiFormalModelOutput as SemiFormalModelOutput
     from .tokenization_dat import DATTokenizer as DATTokenizer

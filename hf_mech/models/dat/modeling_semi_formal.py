@@ -1,0 +1,268 @@
+"""The Semi-formal Transformer, (92): a program's registers beside an ordinary residual stream."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import nll_loss
+from transformers import initialization as init
+from transformers.modeling_outputs import SequenceClassifierOutput
+from transformers.modeling_utils import PreTrainedModel
+from transformers.utils import ModelOutput, can_return_tuple
+
+from .checkpoints import SafeCheckpoints
+from .configuration_semi_formal import SemiFormalConfig
+from .dat_backend_vectors import VectorBackend, allowed_pairs
+from .dat_errors import DATCheckpointError, DATInputError
+from .dat_history import Registers
+from .dat_inputs import check_ids, check_length, collect, read_mask, read_registers
+from .dat_machine import Cells, Machine, Readable, at_columns
+from .dat_program import Layer, read_program
+from .dat_projection import DATProjection
+from .dat_values import NIL
+from .semi_formal_heads import BiasedHead, UnbiasedLayer, attention_entropy
+
+LEAST_SHARE = 1e-4  # of a class in the output register: its logarithm is a logit
+
+
+@dataclass
+class SemiFormalModelOutput(ModelOutput):
+    """The output of [`SemiFormalModel`].
+
+    Args:
+        last_hidden_state (`Tensor` of shape `[batch, length, hidden_size]`): V_u of every token; padding is zero.
+        biased_state (`Tensor` of shape `[batch, length, biased_size]`): V_b of every token after the program, a
+            distribution over the values for each register; padding is zero.
+        output (`Tensor` of shape `[batch, values]`): the output register of each row's last token.
+        attention_entropy (`Tensor` of shape `[batch]`): (92e), the mean over the biased heads that ran and over the
+            row's cells.
+    """
+
+    last_hidden_state: Tensor | None = None
+    biased_state: Tensor | None = None
+    output: Tensor | None = None
+    attention_entropy: Tensor | None = None
+
+
+class SemiFormalPreTrainedModel(SafeCheckpoints, PreTrainedModel):
+    """Weights, loading and saving of the Semi-formal Transformers."""
+
+    config_class = SemiFormalConfig
+    base_model_prefix = "semi_formal"
+    main_input_name = "input_ids"
+    _no_split_modules = ["BiasedHead", "UnbiasedLayer"]
+    _checkpoint_error = DATCheckpointError
+
+    @torch.no_grad()
+    def _init_weights(self, module: nn.Module) -> None:
+        """The biased heads are the program's; the rest is drawn."""
+        if isinstance(module, DATProjection):
+            init.copy_(module.weight, module.compiled())
+        elif isinstance(module, nn.Linear | nn.Embedding):
+            init.normal_(module.weight, std=self.config.initializer_range)
+            if getattr(module, "bias", None) is not None:
+                init.zeros_(module.bias)
+        elif isinstance(module, nn.LayerNorm):
+            init.ones_(module.weight)
+            init.zeros_(module.bias)
+
+
+class _Backend(VectorBackend):
+    """The registers of one call, V_b, beside V_u, which the biased heads read."""
+
+    def __init__(self, model: SemiFormalModel, stream: Tensor, tables: Mapping[str, Tensor]):
+        config = model.config
+        super().__init__(
+            model.program,
+            [],
+            tables,
+            None,
+            config.vocab_size,
+            float(config.relaxation_temperature),
+            torch.float32 if stream.dtype in (torch.bfloat16, torch.float16) else stream.dtype,
+        )
+        self.heads, self.stream = model.heads, stream
+        self.entropy, self.ran = stream.new_zeros(len(stream), dtype=self.dtype), stream.new_zeros(len(stream))
+
+    def step(self, layer: Layer, registers: Registers, cells: Cells, readable: Readable) -> tuple[Registers, Tensor]:
+        allowed = allowed_pairs(cells, readable, layer.causal)
+        made, weights = self.heads[layer.index](registers, allowed, self.tables, self.temperature, self.stream)
+        active = cells.exists[..., None]
+        outputs = tuple(
+            old if new is old else torch.where(active, new, old) for old, new in zip(registers, made, strict=True)
+        )
+        self._add_entropy(weights, cells.exists)
+        return outputs, weights
+
+    def _add_entropy(self, weights: Tensor, exists: Tensor) -> None:
+        if self.temperature:
+            count = exists.sum(1).clamp(min=1)
+            self.entropy = self.entropy + (attention_entropy(weights) * exists).sum(1) / count
+        self.ran = self.ran + exists.any(1)
+
+
+class SemiFormalModel(SemiFormalPreTrainedModel):
+    r"""The registers of a program, V_b, beside an ordinary residual stream, V_u, (92a).
+
+    The unbiased layers read V_b as the prompt sets it, and write V_u. Then the program runs: its productions are the
+    biased heads. Where the program assigns a constant of `config.estimates`, the head writes what it reads off V_u.
+
+    Example:
+
+    ```python
+    >>> import torch
+    >>> from hf_mech.models.dat import SemiFormalConfig, SemiFormalModel
+
+    >>> model = SemiFormalModel(SemiFormalConfig(max_position_embeddings=4, num_open_values=10))
+    >>> output = model(torch.tensor([[8, 9, 7]]))
+    >>> output.last_hidden_state.shape, output.biased_state.shape, int(output.output.argmax())
+    (torch.Size([1, 3, 64]), torch.Size([1, 3, 34]), 7)
+
+    ```
+    """
+
+    _auto_class = "AutoModel"  # a saved checkpoint carries this code and loads without the package
+
+    def __init__(self, config: SemiFormalConfig):
+        super().__init__(config)
+        # Not `config.program`: without the package, its classes are loaded separately and differ from those here.
+        self.program = read_program(config.qkvl or {}, config.values)
+        self.embeddings = nn.Embedding(config.vocab_size, config.hidden_size)
+        self.layers = nn.ModuleList(
+            UnbiasedLayer(
+                config.hidden_size,
+                config.num_attention_heads,
+                config.intermediate_size,
+                config.biased_size,
+                config.reading_size,
+                config.layer_norm_eps,
+            )
+            for _ in range(config.num_hidden_layers)
+        )
+        self.norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
+        self.heads = nn.ModuleList(
+            BiasedHead(layer, config.vocab_size, config.hidden_size, config.steering_size, config.estimated)
+            for layer in self.program.layers
+        )
+        self._tables: dict[torch.device, dict[str, Tensor]] = {}
+        self.post_init()
+
+    def get_input_embeddings(self) -> nn.Embedding:
+        """Of V_u; in V_b a token is the neuron of its value."""
+        return self.embeddings
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: Tensor,  # [batch, length]
+        attention_mask: Tensor | None = None,  # [batch, length]
+        register_values: Tensor | None = None,  # [batch, length, registers]
+    ) -> SemiFormalModelOutput:
+        r"""Reads the text, then runs the program.
+
+        Args:
+            input_ids: words; nil pads, left, right or between.
+            attention_mask: 0 at padding.
+            register_values: first values of the program's `prompt` registers, see [`DATModel.forward`].
+
+        Raises:
+            DATInputError: ids out of range, or a row without a word.
+            DATLengthError: more words than positions.
+            DATRepeatError: a repeat block exceeds its bound.
+        """
+        check_ids(input_ids, self.config.vocab_size)
+        words = collect(input_ids, read_mask(attention_mask, input_ids) & (input_ids != NIL))
+        empty = (~words.exists.any(1)).nonzero().flatten().tolist() if words.exists.numel() else [0]
+        if empty:
+            raise DATInputError(f"A prompt needs a word; rows {empty[:8]} have none.")
+        check_length(words.symbols.shape[1], self.config.max_position_embeddings)
+        program, size = self.program, self.config.vocab_size
+        given = read_registers(register_values, input_ids, words, program.registers, program.prompt, size)
+        backend = _Backend(self, self.embeddings(words.symbols), self._functions(input_ids.device))
+        count = words.exists.sum(1)
+        positions = torch.arange(1, words.symbols.shape[1] + 1, device=input_ids.device) * words.exists
+        cells = Cells(words.exists, positions)
+        first = backend.begin(words.symbols, cells, positions == count[:, None], given)
+        biased = torch.cat(first, -1).to(backend.stream.dtype)
+        for layer in self.layers:
+            backend.stream = layer(backend.stream, biased, words.exists)
+        backend.stream = self.norm(backend.stream)
+        group = Machine(program, backend).read_prompt(words.symbols, words.exists, given)
+        last = group.last[program.parts["output"]][:, 0]
+        return SemiFormalModelOutput(
+            _by_token(backend.stream, words.rank),
+            _by_token(torch.cat(group.final, -1).to(self.dtype), words.rank),
+            last,
+            backend.entropy / backend.ran.clamp(min=1),
+        )
+
+    def _functions(self, device: torch.device) -> dict[str, Tensor]:
+        if device not in self._tables:
+            registered = (self.config.qkvl or {}).get("functions", {})
+            names = {"pos_increment", "pos_decrement", *registered}
+            self._tables[device] = {name: self.config.values.table(name, registered).to(device) for name in names}
+        return self._tables[device]
+
+
+def _by_token(cells: Tensor, rank: Tensor) -> Tensor:
+    """The cells [batch, cells, size] at the tokens, [batch, length, size]; zero where a token has none."""
+    return at_columns(cells, rank) * (rank >= 0)[..., None]
+
+
+class SemiFormalForSequenceClassification(SemiFormalPreTrainedModel):
+    r"""A Semi-formal Transformer that classifies a text by the output register of its last token.
+
+    The logits are the logarithms of the classes' shares in that register, so the class comes from V_b alone.
+
+    Example:
+
+    ```python
+    >>> import torch
+    >>> from hf_mech.models.dat import SemiFormalConfig, SemiFormalForSequenceClassification
+
+    >>> config = SemiFormalConfig(max_position_embeddings=4, num_open_values=10, label_values=["1", "2"])
+    >>> model = SemiFormalForSequenceClassification(config)
+    >>> model(torch.tensor([[8, 4]])).logits.argmax(-1).tolist()  # the last token is the number 2
+    [1]
+
+    ```
+    """
+
+    _auto_class = "AutoModelForSequenceClassification"
+    accepts_loss_kwargs = False  # a mean over rows
+
+    def __init__(self, config: SemiFormalConfig):
+        super().__init__(config)
+        if len(config.label_values or ()) != config.num_labels:
+            config.num_labels = len(config.label_values or ())
+        self.semi_formal = SemiFormalModel(config)
+        self.post_init()
+
+    @can_return_tuple
+    def forward(
+        self,
+        input_ids: Tensor,  # [batch, length]
+        attention_mask: Tensor | None = None,  # [batch, length]
+        labels: Tensor | None = None,  # [batch]
+        register_values: Tensor | None = None,  # [batch, length, registers]
+    ) -> SequenceClassifierOutput:
+        r"""Classifies texts.
+
+        Args:
+            input_ids, attention_mask, register_values: see [`SemiFormalModel.forward`].
+            labels: the class of each text. The loss is the cross-entropy plus `config.attention_entropy_weight` times
+                the entropy of the biased heads' attention, (92e).
+        """
+        state = self.semi_formal(input_ids, attention_mask, register_values)
+        shares = state.output[:, self.config.label_indices].clamp(min=0) + LEAST_SHARE
+        logits = (shares / shares.sum(-1, keepdim=True)).log()
+        loss = None
+        if labels is not None:
+            loss = nll_loss(logits, labels) + self.config.attention_entropy_weight * state.attention_entropy.mean()
+        return SequenceClassifierOutput(loss=loss, logits=logits)
+
+
+__all__ = ["SemiFormalForSequenceClassification", "SemiFormalModel", "SemiFormalModelOutput"]
