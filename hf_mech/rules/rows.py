@@ -57,7 +57,8 @@ class RuleSettings:
     num_eval: int = 1_000
 
     def __post_init__(self) -> None:
-        for name, value, least in (("seed", self.seed, 0), ("num_train", self.num_train, 1), ("num_eval", self.num_eval, 1)):
+        for name, least in (("seed", 0), ("num_train", 1), ("num_eval", 1)):
+            value = getattr(self, name)
             if type(value) is not int or value < least:
                 raise RuleError(f"{name} must be a whole number, {least} or more, got {value!r}.")
 

@@ -1,7 +1,7 @@
 """From the hidden vector to a structure: the 'decoder' variant of DISCOVER (Sec. 9.2.1).
 
-A linear map takes the hidden vector h to T = W h + b, to be the TPR sum of r_i (x) f_j(i) (App. L). Role i is unbound by
-its dual vector, f^_i = r_i+ T, and the nearest filler is read. The map and the embeddings of roles and fillers are
+A linear map takes the hidden vector h to T = W h + b, to be the TPR sum of r_i (x) f_j(i) (App. L). Role i is unbound
+by its dual vector, f^_i = r_i+ T, and the nearest filler is read. The map and the embeddings of roles and fillers are
 learned together: each role's cross-entropy over the fillers, with the logits -|f^_i - f_j|^2. The squared distance from
 T to the TPR alone would be 0 where all embeddings are 0; a cross-entropy rewards embeddings that can be told apart.
 """
@@ -54,9 +54,7 @@ class TensorProduct:
 
     def distances(self, unbound: Tensor) -> list[Tensor]:
         """|f^_i - f_j|^2 for every role, [cells, fillers of its group]."""
-        return [
-            (unbound[:, i, None] - self.fillers[group]).square().sum(-1) for i, group in enumerate(self.groups)
-        ]
+        return [(unbound[:, i, None] - self.fillers[group]).square().sum(-1) for i, group in enumerate(self.groups)]
 
     def read(self, hidden: Tensor) -> Tensor:
         """The filler nearest to what each role unbinds to, [cells, roles]."""

@@ -1,4 +1,4 @@
-"""Tests a hypothesis about hidden states on cells that it was not fitted to, and against a shuffled one (Sec. 9.2.1)."""
+"""Tests a hypothesis about hidden states on other cells than it was fitted to, and against a shuffled one (9.2.1)."""
 
 from __future__ import annotations
 

@@ -83,9 +83,7 @@ def card(finished: Mapping[Path, RunOutcome]) -> Card:
         task="text-generation",
         tags=["templatic-generation", "interpretability", "tensor-product-representation"],
         headline=[ACCURACY],
-        checkpoint=Checkpoint(
-            AutoModelForCausalLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
-        )
+        checkpoint=Checkpoint(AutoModelForCausalLM.from_pretrained(folder), AutoTokenizer.from_pretrained(folder))
         if folder
         else None,
     )
@@ -108,9 +106,7 @@ def layers_table(measured: Iterable[Measurement]) -> Table:
     usual: list[str] = []
     for cells in rows.values():
         entry = cells["parse", None]
-        figures = [
-            f"{_figure(cells['parse', role])} / {_figure(cells[SHUFFLED, role])}" for role in (None, *ROLES)
-        ]
+        figures = [f"{_figure(cells['parse', role])} / {_figure(cells[SHUFFLED, role])}" for role in (None, *ROLES)]
         usual = [f"{percent(cells[MAJORITY, role], spread=False)}" for role in ROLES]
         what, layer = entry.setting["subject"], str(entry.setting["layer"])
         shown.rows.append([what, layer, *figures, f"{entry.setting['cells']:,}", str(entry.n)])

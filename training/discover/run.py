@@ -68,9 +68,7 @@ def test_run(run: Run, job: Job) -> RunOutcome:
             )
             real, control, unseen = found.hypothesis, found.control, found.unseen
             layers.append(
-                LayerFit(
-                    layer, real.explained, control.explained, real.accuracy, control.accuracy, found.majority
-                )
+                LayerFit(layer, real.explained, control.explained, real.accuracy, control.accuracy, found.majority)
             )
             job.tracker.log({"explained": real.explained, **real.accuracy}, layer)
             bar.update()

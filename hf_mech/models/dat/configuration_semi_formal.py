@@ -36,8 +36,8 @@ class SemiFormalConfig(PreTrainedConfig):
         max_position_embeddings (`int`, *optional*, defaults to 128): T, the largest position.
         num_open_values (`int`, *optional*, defaults to 64): places for words that the program does not name.
         constants (`list[str]`, *optional*): the program's constants in the order of their indices; read off `qkvl`.
-        estimates (`dict[str, list[str]]`, *optional*): constants of the program whose value a biased head estimates from
-            V_u, (92c): where a production assigns such a constant, the head writes a distribution over these values.
+        estimates (`dict[str, list[str]]`, *optional*): constants of the program whose value a biased head estimates
+            from V_u, (92c): where a production assigns such a constant, it writes a distribution over these values.
         label_values (`list[str]`, *optional*): for every class the value of the output register that stands for it.
         hidden_size (`int`, *optional*, defaults to 64): the width of V_u.
         num_hidden_layers (`int`, *optional*, defaults to 2): unbiased layers. They come before the program's layers.
@@ -47,6 +47,8 @@ class SemiFormalConfig(PreTrainedConfig):
         steering_size (`int`, *optional*, defaults to 8): the width of the biased heads' queries and keys in V_u.
         relaxation_temperature (`float`, *optional*, defaults to 1.0): of the biased heads; at 1 registers are
             distributions and matches have probabilities, at 0 they are DATmax and DATnorm.
+        train_program (`bool`, *optional*, defaults to `False`): whether the biased heads' own weights, those compiled
+            from the program, have gradients. What they read off V_u is always learned.
         attention_entropy_weight (`float`, *optional*, defaults to 0.01): the weight of (92e) in the loss.
         layer_norm_eps (`float`, *optional*, defaults to 1e-5): of LayerNorm, which sees V_u alone.
         initializer_range (`float`, *optional*, defaults to 0.05): standard deviation of the new weights of V_u.
@@ -83,6 +85,7 @@ class SemiFormalConfig(PreTrainedConfig):
     reading_size: int = 16
     steering_size: int = 8
     relaxation_temperature: float | int = 1.0
+    train_program: bool = False
     attention_entropy_weight: float | int = 0.01
     layer_norm_eps: float | int = 1e-5
     initializer_range: float | int = 0.05

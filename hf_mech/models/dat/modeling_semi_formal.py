@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -16,11 +16,11 @@ from transformers.utils import ModelOutput, can_return_tuple
 from .checkpoints import SafeCheckpoints
 from .configuration_semi_formal import SemiFormalConfig
 from .dat_backend_vectors import VectorBackend, allowed_pairs
-from .dat_errors import DATCheckpointError, DATInputError
+from .dat_errors import DATCheckpointError, DATInputError, DATRepeatError
 from .dat_history import Registers
 from .dat_inputs import check_ids, check_length, collect, read_mask, read_registers
-from .dat_machine import Cells, Machine, Readable, at_columns
-from .dat_program import Layer, read_program
+from .dat_machine import Cells, Readable, at_columns
+from .dat_program import Block, Layer, read_program
 from .dat_projection import DATProjection
 from .dat_values import NIL
 from .semi_formal_heads import BiasedHead, UnbiasedLayer, attention_entropy
@@ -38,7 +38,7 @@ class SemiFormalModelOutput(ModelOutput):
             distribution over the values for each register; padding is zero.
         output (`Tensor` of shape `[batch, values]`): the output register of each row's last token.
         attention_entropy (`Tensor` of shape `[batch]`): (92e), the mean over the biased heads that ran and over the
-            row's cells.
+            row's cells; 0 if it has no weight in the configuration.
     """
 
     last_hidden_state: Tensor | None = None
@@ -70,38 +70,82 @@ class SemiFormalPreTrainedModel(SafeCheckpoints, PreTrainedModel):
             init.zeros_(module.bias)
 
 
-class _Backend(VectorBackend):
-    """The registers of one call, V_b, beside V_u, which the biased heads read."""
+class _Run:
+    """One run of the program over the cells of a batch.
 
-    def __init__(self, model: SemiFormalModel, stream: Tensor, tables: Mapping[str, Tensor]):
-        config = model.config
-        super().__init__(
-            model.program,
-            [],
-            tables,
-            None,
-            config.vocab_size,
-            float(config.relaxation_temperature),
-            torch.float32 if stream.dtype in (torch.bfloat16, torch.float16) else stream.dtype,
+    `dat_machine.Machine` keeps the states of all layers, for cells that come later; here none does.
+
+    Args:
+        model: its heads and configuration.
+        backend: of the first registers, and of the conditions that end a block.
+        stream: V_u, [batch, cells, hidden].
+        exists, positions: of the cells, [batch, cells].
+    """
+
+    def __init__(
+        self, model: SemiFormalModel, backend: VectorBackend, stream: Tensor, exists: Tensor, positions: Tensor
+    ):
+        self.heads, self.backend, self.stream, self.positions = model.heads, backend, stream, positions
+        self.weighed = bool(model.config.attention_entropy_weight) and backend.temperature > 0
+        self.entropy = stream.new_zeros(len(stream), dtype=backend.dtype)
+        self.ran = stream.new_zeros(len(stream))
+        self.exists = exists
+
+    def statements(self, statements: Sequence[Layer | Block], registers: Registers, rows: Tensor) -> Registers:
+        """The registers after these layers and blocks, which update the rows [batch]."""
+        for statement in statements:
+            if isinstance(statement, Layer):
+                registers = self._layer(statement, registers, rows)
+            else:
+                registers = self._block(statement, registers, rows)
+        return registers
+
+    def _layer(self, layer: Layer, registers: Registers, rows: Tensor) -> Registers:
+        cells = self._cells(rows)
+        allowed = allowed_pairs(cells, self._readable(registers), layer.causal)
+        temperature = self.backend.temperature
+        made, weights = self.heads[layer.index](registers, allowed, self.backend.tables, temperature, self.stream)
+        if temperature not in (0, 1):  # else a cell that reads nothing keeps its registers as they are
+            active = cells.exists[..., None]
+            made = tuple(
+                old if new is old else torch.where(active, new, old) for old, new in zip(registers, made, strict=True)
+            )
+        if self.weighed:
+            entropy = (attention_entropy(weights) * cells.exists).sum(1)
+            self.entropy = self.entropy + entropy / self.exists.sum(1)
+        self.ran = self.ran + rows
+        return made
+
+    def _block(self, block: Block, registers: Registers, rows: Tensor) -> Registers:
+        before = self._values(registers)
+        for _ in range(block.bound):
+            registers = self.statements(block.body, registers, rows)
+            after = self._values(registers)
+            if block.until is None:
+                cells = self.exists & rows[:, None]
+                rows = rows & ((before != after) & cells).any(2).any(0)
+            else:
+                cells = self._cells(rows)
+                rows = rows & ~self.backend.holds(block.until, registers, cells, self._readable(registers))
+            if not bool(rows.any()):
+                return registers
+            before = after
+        raise DATRepeatError(
+            f"The repeat block {block.comment!r} has not ended after {block.bound} repetitions; raise its bound, "
+            "`repeat N:`, or mend its condition.",
+            block.bound,
         )
-        self.heads, self.stream = model.heads, stream
-        self.entropy, self.ran = stream.new_zeros(len(stream), dtype=self.dtype), stream.new_zeros(len(stream))
 
-    def step(self, layer: Layer, registers: Registers, cells: Cells, readable: Readable) -> tuple[Registers, Tensor]:
-        allowed = allowed_pairs(cells, readable, layer.causal)
-        made, weights = self.heads[layer.index](registers, allowed, self.tables, self.temperature, self.stream)
-        active = cells.exists[..., None]
-        outputs = tuple(
-            old if new is old else torch.where(active, new, old) for old, new in zip(registers, made, strict=True)
-        )
-        self._add_entropy(weights, cells.exists)
-        return outputs, weights
+    @torch.no_grad()
+    def _values(self, registers: Registers) -> Tensor:
+        """The largest value of every register, [registers, batch, cells]."""
+        return torch.stack([register.argmax(-1) for register in registers])
 
-    def _add_entropy(self, weights: Tensor, exists: Tensor) -> None:
-        if self.temperature:
-            count = exists.sum(1).clamp(min=1)
-            self.entropy = self.entropy + (attention_entropy(weights) * exists).sum(1) / count
-        self.ran = self.ran + exists.any(1)
+    def _cells(self, rows: Tensor) -> Cells:
+        return Cells(self.exists & rows[:, None], self.positions)
+
+    def _readable(self, registers: Registers) -> Readable:
+        return Readable(self.exists, self.positions, registers.__getitem__, self.exists.shape[1])
 
 
 class SemiFormalModel(SemiFormalPreTrainedModel):
@@ -144,9 +188,19 @@ class SemiFormalModel(SemiFormalPreTrainedModel):
         )
         self.norm = nn.LayerNorm(config.hidden_size, eps=config.layer_norm_eps)
         self.heads = nn.ModuleList(
-            BiasedHead(layer, config.vocab_size, config.hidden_size, config.steering_size, config.estimated)
+            BiasedHead(
+                layer,
+                self.program.parts["position"],
+                config.vocab_size,
+                config.hidden_size,
+                config.steering_size,
+                config.estimated,
+            )
             for layer in self.program.layers
         )
+        for head in self.heads:
+            for projection in (head.query, head.key, head.value):
+                projection.weight.requires_grad_(config.train_program)
         self._tables: dict[torch.device, dict[str, Tensor]] = {}
         self.post_init()
 
@@ -155,6 +209,7 @@ class SemiFormalModel(SemiFormalPreTrainedModel):
         return self.embeddings
 
     @can_return_tuple
+    @torch.compiler.disable
     def forward(
         self,
         input_ids: Tensor,  # [batch, length]
@@ -181,22 +236,30 @@ class SemiFormalModel(SemiFormalPreTrainedModel):
         check_length(words.symbols.shape[1], self.config.max_position_embeddings)
         program, size = self.program, self.config.vocab_size
         given = read_registers(register_values, input_ids, words, program.registers, program.prompt, size)
-        backend = _Backend(self, self.embeddings(words.symbols), self._functions(input_ids.device))
-        count = words.exists.sum(1)
-        positions = torch.arange(1, words.symbols.shape[1] + 1, device=input_ids.device) * words.exists
-        cells = Cells(words.exists, positions)
-        first = backend.begin(words.symbols, cells, positions == count[:, None], given)
-        biased = torch.cat(first, -1).to(backend.stream.dtype)
+        half = self.dtype in (torch.bfloat16, torch.float16)
+        backend = VectorBackend(
+            program,
+            (),
+            self._functions(input_ids.device),
+            None,
+            size,
+            float(self.config.relaxation_temperature),
+            torch.float32 if half else self.dtype,
+        )
+        exists, count = words.exists, words.exists.sum(1, keepdim=True)
+        positions = torch.arange(1, exists.shape[1] + 1, device=input_ids.device) * exists
+        first = backend.begin(words.symbols, Cells(exists, positions), positions == count, given)
+        stream, biased = self.embeddings(words.symbols), torch.cat(first, -1).to(self.dtype)
         for layer in self.layers:
-            backend.stream = layer(backend.stream, biased, words.exists)
-        backend.stream = self.norm(backend.stream)
-        group = Machine(program, backend).read_prompt(words.symbols, words.exists, given)
-        last = group.last[program.parts["output"]][:, 0]
+            stream = layer(stream, biased, exists)
+        stream = self.norm(stream)
+        run = _Run(self, backend, stream, exists, positions)
+        final = run.statements(program.statements, first, exists.any(1))
         return SemiFormalModelOutput(
-            _by_token(backend.stream, words.rank),
-            _by_token(torch.cat(group.final, -1).to(self.dtype), words.rank),
-            last,
-            backend.entropy / backend.ran.clamp(min=1),
+            _by_token(stream, words.rank),
+            _by_token(torch.cat(final, -1).to(self.dtype), words.rank),
+            at_columns(final[program.parts["output"]], count - 1)[:, 0].to(self.dtype),
+            (run.entropy / run.ran.clamp(min=1)).to(self.dtype),
         )
 
     def _functions(self, device: torch.device) -> dict[str, Tensor]:
@@ -239,6 +302,7 @@ class SemiFormalForSequenceClassification(SemiFormalPreTrainedModel):
         if len(config.label_values or ()) != config.num_labels:
             config.num_labels = len(config.label_values or ())
         self.semi_formal = SemiFormalModel(config)
+        self.label_indices = list(config.label_indices)
         self.post_init()
 
     @can_return_tuple
@@ -257,7 +321,7 @@ class SemiFormalForSequenceClassification(SemiFormalPreTrainedModel):
                 the entropy of the biased heads' attention, (92e).
         """
         state = self.semi_formal(input_ids, attention_mask, register_values)
-        shares = state.output[:, self.config.label_indices].clamp(min=0) + LEAST_SHARE
+        shares = state.output[:, self.label_indices].clamp(min=0) + LEAST_SHARE
         logits = (shares / shares.sum(-1, keepdim=True)).log()
         loss = None
         if labels is not None:

@@ -11,17 +11,19 @@ temperature; so the structure that a program builds stays exact while the truth 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import reduce
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import softmax
 
 from .dat_attention import dat_max, dat_norm, soft_dat_norm, soft_first_match
+from .dat_errors import DATConfigError
 from .dat_history import Registers
 from .dat_program import Layer, Operand
-from .dat_projection import DATProjection
+from .dat_projection import DATProjection, apply
 
 CERTAIN = 1e-13  # the logit of a probability is that of one at least this far from 0 and 1: some 30 nats
 _FAR = -1e4  # a score at which no weight is left
@@ -32,13 +34,22 @@ class BiasedHead(nn.Module):
 
     Args:
         layer: the production; its weights in V_b are compiled from it.
+        position: the register that identifies a cell. A production that compares it with itself reads its own cell.
         size: d, the number of values.
         stream: the width of V_u.
         steering: the width of queries and keys in V_u.
         estimates: for every constant that stands for an estimate, the values that it chooses from.
     """
 
-    def __init__(self, layer: Layer, size: int, stream: int, steering: int, estimates: Mapping[int, tuple[int, ...]]):
+    def __init__(
+        self,
+        layer: Layer,
+        position: int,
+        size: int,
+        stream: int,
+        steering: int,
+        estimates: Mapping[int, tuple[int, ...]],
+    ):
         super().__init__()
         self.layer = layer
         self.query = DATProjection([match.query for match in layer.matches], size)
@@ -52,6 +63,8 @@ class BiasedHead(nn.Module):
             if source.register is None and source.values[0] in estimates
         }
         self.estimates = nn.ModuleDict({str(i): nn.Linear(stream, len(own)) for i, own in self.choices.items()})
+        itself = Operand(register=position)
+        self.reads_itself = any(match.query == match.key == itself for match in layer.matches)
 
     def forward(
         self, registers: Registers, allowed: Tensor, tables: Mapping[str, Tensor], temperature: float, stream: Tensor
@@ -66,102 +79,130 @@ class BiasedHead(nn.Module):
             stream: the part of the stream in V_u, [batch, cells, stream].
 
         Returns:
-            The registers after the layer, and the weights of the cells read, [batch, N, n].
+            The registers after the layer, and the weights of the cells read, [batch, N, n]; of a production that reads
+            its own cell the weight of that one, [batch, N, 1].
         """
-        weights = self.weights(registers, allowed, tables, temperature, stream)
+        scores = self.scores(registers, tables, stream)
+        if self.reads_itself:
+            allowed = allowed.diagonal(dim1=1, dim2=2)[..., None]
+        if temperature == 0:
+            weights = dat_max((scores > 0) & allowed, self.layer.right_match).to(scores.dtype)
+        else:
+            scores = (scores / temperature).masked_fill(~allowed, _FAR)
+            weights = soft_first_match(scores, self.layer.right_match)
         made = list(registers)
         for i, (target, source) in enumerate(self.layer.writes):
-            made[target] = self._written(i, source, registers, tables, weights, temperature, stream)
+            read = self._read(i, source, registers, weights, stream)
+            made[target] = biased_update(registers[target], read, weights, temperature)
         return tuple(made), weights
 
-    def weights(
-        self, registers: Registers, allowed: Tensor, tables: Mapping[str, Tensor], temperature: float, stream: Tensor
-    ) -> Tensor:
-        """The weights of the cells read, [batch, N, n]; a row sums to the probability that some cell matches."""
-        matches = match_probability(
-            self.query(registers, tables),
-            self.key(registers, tables),
-            [match.query.register is None for match in self.layer.matches],
-            [match.key.register is None for match in self.layer.matches],
-        )
-        scores = (matches + CERTAIN).log() - (1 - matches + CERTAIN).log()
-        steered = self.steer_query(stream) @ self.steer_key(stream).mT
-        scores = scores + steered.to(scores.dtype) / self.steer_query.out_features**0.5
-        if temperature == 0:
-            return dat_max((scores > 0) & allowed, self.layer.right_match).to(scores.dtype)
-        return soft_first_match((scores / temperature).masked_fill(~allowed, _FAR), self.layer.right_match)
+    def scores(self, registers: Registers, tables: Mapping[str, Tensor], stream: Tensor) -> Tensor:
+        """The logit of the probability that all targets match, prod_t q_t . k_t, plus q . k in V_u, [batch, N, n]."""
+        parts = [self._agreement(i, registers, tables) for i in range(len(self.layer.matches))]
+        matches = reduce(torch.mul, parts).clamp(0, 1)
+        query, key = self.steer_query(stream), self.steer_key(stream)
+        steered = (query * key).sum(-1, keepdim=True) if self.reads_itself else query @ key.mT
+        certain = (matches + CERTAIN).log() - (1 - matches + CERTAIN).log()
+        return certain + steered.to(matches.dtype) / query.shape[-1] ** 0.5
 
-    def _written(
-        self,
-        i: int,
-        source: Operand,
-        registers: Registers,
-        tables: Mapping[str, Tensor],
-        weights: Tensor,
-        temperature: float,
-        stream: Tensor,
-    ) -> Tensor:
-        old = registers[self.layer.writes[i][0]]
+    def _agreement(self, i: int, registers: Registers, tables: Mapping[str, Tensor]) -> Tensor:
+        """q_t . k_t of one target, [batch, N, n], or with a 1 for N or n where it is the same for all of them."""
+        match = self.layer.matches[i]
+        if match.query.register is None or match.key.register is None:
+            fixed, free = (self.query, self.key) if match.query.register is None else (self.key, self.query)
+            source = free.operands[i]
+            if source.register is None:
+                raise DATConfigError(f"{self.layer.comment!r} compares two constants as {match.target!r}.")
+            scale, shift = _numbers(fixed, i)
+            constant = scale * fixed.indicator(fixed.operands[i]).to(registers[0]) + shift
+            vectors = apply(tables, source.function, registers[source.register])
+            scale, shift = _numbers(free, i)
+            products = scale * (vectors @ constant)
+            if torch.is_tensor(shift) or shift:
+                products = products + shift * registers[source.register].sum(-1) * constant.sum()
+            return products[..., None] if self.reads_itself or free is self.query else products[:, None]
+        query, key = (_mapped(side, i, registers, tables) for side in (self.query, self.key))
+        return (query * key).sum(-1, keepdim=True) if self.reads_itself else query @ key.mT
+
+    def _read(self, i: int, source: Operand, registers: Registers, weights: Tensor, stream: Tensor) -> Tensor:
+        """sum_n w_n v[n] of one written register, [batch, N, values]."""
         if i in self.choices:
-            shares = softmax(self.estimates[str(i)](stream), -1).to(old.dtype)
-            value = torch.zeros_like(old).index_copy(-1, torch.tensor(self.choices[i], device=old.device), shares)
+            shares = softmax(self.estimates[str(i)](stream), -1).to(weights.dtype)
+            indices = torch.tensor(self.choices[i], device=shares.device)
+            scale, shift = _numbers(self.value, i)
+            value = shares.new_zeros(*shares.shape[:2], self.value.size).index_copy(-1, indices, scale * shares) + shift
+        elif source.register is None:
+            scale, shift = _numbers(self.value, i)
+            return weights.sum(-1, keepdim=True) * (scale * self.value.indicator(source).to(weights) + shift)
         else:
-            value = self.value(registers, tables)[i]
-        return biased_update(old, value, weights, temperature, constant=source.register is None and i not in self.choices)
+            value = _mapped(self.value, i, registers, {})
+        return weights * value if self.reads_itself else weights @ value
 
 
-def match_probability(
-    queries: Sequence[Tensor], keys: Sequence[Tensor], constant_query: Sequence[bool], constant_key: Sequence[bool]
-) -> Tensor:
-    """The probability that all targets match, prod_t q_t . k_t, [batch, N, n], of registers that are distributions.
-
-    Args:
-        queries, keys: for every target [batch, N, values] and [batch, n, values].
-        constant_query, constant_key: whether it is the same in all cells: then no product of all pairs is needed.
-    """
-    products = []
-    for query, key, same_query, same_key in zip(queries, keys, constant_query, constant_key, strict=True):
-        if same_query:
-            products.append((query[:, :1] * key).sum(-1)[:, None])
-        elif same_key:
-            products.append((query * key[:, :1]).sum(-1)[..., None])
-        else:
-            products.append(query @ key.mT)
-    pairs = queries[0].new_ones(queries[0].shape[0], queries[0].shape[1], keys[0].shape[1])
-    return reduce(torch.mul, products, pairs).clamp(0, 1)
+def _numbers(projection: DATProjection, i: int) -> tuple[Any, Any]:
+    """The two numbers of a block; plain ones if they are not trained, so that a 1 and a 0 cost nothing."""
+    row = projection.weight[i]
+    return (row[0], row[1]) if projection.weight.requires_grad else tuple(row.tolist())
 
 
-def match_probability_reference(queries: Sequence[Tensor], keys: Sequence[Tensor]) -> Tensor:
-    """[`match_probability`] pair by pair."""
-    rows = []
-    for N in range(queries[0].shape[1]):
-        row = []
-        for n in range(keys[0].shape[1]):
-            probability = torch.ones_like(queries[0][:, 0, 0])
+def _mapped(projection: DATProjection, i: int, registers: Registers, tables: Mapping[str, Tensor]) -> Tensor:
+    """A target that comes from a register, [batch, cells, values]."""
+    source = projection.operands[i]
+    assert source.register is not None
+    scale, shift = _numbers(projection, i)
+    vectors = apply(tables, source.function, registers[source.register])
+    if not torch.is_tensor(scale) and (scale, shift) == (1.0, 0.0):
+        return vectors
+    return scale * vectors + shift * registers[source.register].sum(-1, keepdim=True)
+
+
+def biased_head_reference(
+    head: BiasedHead, registers: Registers, allowed: Tensor, tables: Mapping[str, Tensor], stream: Tensor
+) -> Registers:
+    """[`BiasedHead`] at temperature 1, pair by pair: the first n that matches is read, App. L's update."""
+    queries, keys = head.query(registers, tables), head.key(registers, tables)
+    values = head.value(registers, tables)
+    for i, choice in head.choices.items():
+        shares = softmax(head.estimates[str(i)](stream), -1)
+        indices = torch.tensor(choice, device=shares.device)
+        values[i] = torch.zeros_like(values[i]).index_copy(-1, indices, shares)
+    cells = registers[0].shape[1]
+    made = [register.clone() for register in registers]
+    for N in range(cells):
+        new = [registers[target][:, N] for target, _ in head.layer.writes]
+        left = torch.ones_like(registers[0][:, 0, 0])  # the probability that nothing has matched so far
+        for n in reversed(range(cells)) if head.layer.right_match else range(cells):
+            holds = torch.ones_like(left)
             for query, key in zip(queries, keys, strict=True):
-                probability = probability * (query[:, N] * key[:, n]).sum(-1)
-            row.append(probability)
-        rows.append(torch.stack(row, -1))
-    return torch.stack(rows, 1)
+                holds = holds * (query[:, N] * key[:, n]).sum(-1)
+            steered = (head.steer_query(stream[:, N]) * head.steer_key(stream[:, n])).sum(-1)
+            odds = (steered / head.steer_query.out_features**0.5).exp() * holds
+            holds = odds / (1 - holds + odds) * allowed[:, N, n]
+            weight = (left * holds)[:, None]
+            new = [
+                vector + weight * (value[:, n] - registers[target][:, N])
+                for vector, value, (target, _) in zip(new, values, head.layer.writes, strict=True)
+            ]
+            left = left * (1 - holds)
+        for vector, (target, _) in zip(new, head.layer.writes, strict=True):
+            made[target][:, N] = vector
+    return tuple(made)
 
 
-def biased_update(
-    register: Tensor, value: Tensor, weights: Tensor, temperature: float, constant: bool = False
-) -> Tensor:
-    """The output of a register, DATnorm(i[N] + sum_n w_n (v[n] - i[N])), App. L: the old value goes as the new one comes.
+def biased_update(register: Tensor, read: Tensor, weights: Tensor, temperature: float) -> Tensor:
+    """The output of a register, DATnorm(i[N] + sum_n w_n (v[n] - i[N])), App. L: the old value goes, the new one comes.
 
-    With one-hot vectors and weights it is (70c-iv). With distributions it is one, and at temperature 1 DATnorm leaves it
-    as it is.
+    With one-hot vectors and weights it is (70c-iv). With distributions it is one, and DATnorm at temperature 1, which
+    divides by the sum, leaves it as it is.
 
     Args:
         register: i, [batch, N, values].
-        value: v, [batch, n, values].
-        weights: [batch, N, n].
-        constant: whether the value is the same in all cells.
+        read: sum_n w_n v[n], [batch, N, values].
+        weights: w, [batch, N, n].
     """
-    mass = weights.sum(-1, keepdim=True)
-    read = mass * value[:, :1] if constant else weights @ value
-    vectors = register + read - mass * register
+    vectors = register + read - weights.sum(-1, keepdim=True) * register
+    if temperature == 1:
+        return vectors
     return dat_norm(vectors) if temperature == 0 else soft_dat_norm(vectors, temperature)
 
 
@@ -215,4 +256,4 @@ class UnbiasedLayer(nn.Module):
         return stream + self.down(nn.functional.gelu(self.up(self.mlp_norm(stream))))
 
 
-__all__ = ["BiasedHead", "UnbiasedLayer", "attention_entropy", "biased_update", "match_probability"]
+__all__ = ["BiasedHead", "UnbiasedLayer", "attention_entropy", "biased_head_reference", "biased_update"]
