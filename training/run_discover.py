@@ -5,9 +5,9 @@
     python -m training.run_discover --checkpoint runs/templatic/1_shot_small-nano_gpt-.../model
     python -m training.run_discover --subject pargen                 # the program's own states
 
-A run fits tensor product representations to the hidden states of every layer, and measures them on other prompts, for the
-parse and for a shuffled one. Each leaves its outcome under --output_dir. At the end --cards_dir gets results.json and a
-card of all of them.
+A run fits tensor product representations to the hidden states of every layer, and measures them on other prompts, for
+the parse and for a shuffled one. Each leaves its outcome under --output_dir. At the end --cards_dir gets results.json
+and a card of all of them.
 """
 
 if not __package__:  # started as a file: `python training/run_discover.py`
