@@ -5,6 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import WhitespaceSplit
+from transformers import PreTrainedTokenizerFast
 
 from hf_mech.models.dat import SemiFormalConfig, SemiFormalForSequenceClassification, SemiFormalModel
 from tests.contract.batches import Batch
@@ -61,6 +65,18 @@ def labelled(batch: int, length: int, seed: int) -> Batch:
     return {**made, "labels": (made["input_ids"][:, -1] < FIRST_WORD + 5).long()}
 
 
+def processing() -> tuple[SemiFormalConfig, PreTrainedTokenizerFast]:
+    """A tokenizer of words, whose ids are the neurons of their values."""
+    made = config()
+    names = ["<pad>", *(made.values.value(i) or f"<{i}>" for i in range(1, made.values.first_open)), *"abcdef"]
+    words = Tokenizer(WordLevel({name: index for index, name in enumerate(names)}, unk_token="<1>"))
+    words.pre_tokenizer = WhitespaceSplit()
+    names = ["input_ids", "attention_mask"]
+    return made, PreTrainedTokenizerFast(
+        tokenizer_object=words, pad_token="<pad>", unk_token="<1>", model_input_names=names
+    )
+
+
 PADDING = {"input_ids": 0, "attention_mask": 0, "labels": -100}
 LACKS = {
     "generation": "classifies texts",
@@ -68,7 +84,6 @@ LACKS = {
     "checkpointing": "repeat blocks have as many layers as the text needs",
     "stream": "a text is read at once",
     "formulas": "tests/dat/test_semi_formal.py compares the biased heads with their reference",
-    "pipeline": "the tokenizer is that of the program, see hf_mech.rules",
     "packing": "a text is a row: its cells attend to each other",
     "hidden_states": "two parts of a stream, which the model returns by name",
     "attentions": "a repeat block's heads run several times",
@@ -79,6 +94,8 @@ CASES = (
         config=config,
         inputs=inputs,
         padding=PADDING,
+        processing=processing,
+        texts=("a b", "c a b d"),
         position_outputs=("last_hidden_state", "biased_state"),
         row_outputs=("output", "attention_entropy"),
         bf16_tolerance=0.2,
@@ -89,6 +106,8 @@ CASES = (
         config=config,
         inputs=labelled,
         padding=PADDING,
+        processing=processing,
+        texts=("a b", "c a b d"),
         position_outputs=(),
         row_outputs=("logits",),
         bf16_tolerance=0.2,

@@ -1,8 +1,9 @@
 """Discrete-Attention-only Transformer: programs of the Production System Language compiled into attention weights."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import lazy_loader
+import wrapt
 
 from ...registration import register
 from .configuration_dat import DATConfig
@@ -25,6 +26,15 @@ register(
         ),
     },
 )
+
+
+@wrapt.when_imported("peft.utils.constants")
+def _declare_targets(constants: Any) -> None:
+    """Default targets for `get_peft_model`, as soon as peft is imported."""
+    from .dat_lora import declare_targets
+
+    declare_targets(constants, SemiFormalConfig.model_type)
+
 
 __getattr__, __dir__, __all__ = lazy_loader.attach(
     __name__,
