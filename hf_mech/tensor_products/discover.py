@@ -88,12 +88,12 @@ def discover(
     rows = torch.arange(len(hidden)) if prompts is None else prompts
     measured = _measured(rows, held_out, generator)
     control = hypothesis.shuffled(generator)
-    fits = [_fit(hidden, own, measured, filler_width, seed) for own in (hypothesis, control)]
     known, tested = hypothesis.take(~measured), hypothesis.take(measured)
     unseen = (known.one_hot().sum(0) == 0).double()
     usual = known.bindings.mode(0).values
     return Discovery(
-        *fits,
+        hypothesis=_fit(hidden, hypothesis, measured, filler_width, seed),
+        control=_fit(hidden, control, measured, filler_width, seed),
         majority=_shares(hypothesis, tested.bindings == usual),
         unseen=float((tested.one_hot() @ unseen > 0).double().mean()),
         fitted=len(known),

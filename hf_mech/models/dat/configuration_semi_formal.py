@@ -155,7 +155,7 @@ class SemiFormalConfig(PreTrainedConfig):
         return [self._index(value, "label_values") for value in self.label_values or ()]
 
     def _index(self, value: str, where: str) -> int:
-        index = self.values.index(value) if isinstance(value, str) else None
+        index = self.values.index(value)
         if index is None or index == NIL:
             raise DATConfigError(
                 f"{where} must name values of the program, of {list(self.constants or ())} or the numbers 0 to "

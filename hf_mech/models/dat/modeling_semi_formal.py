@@ -122,8 +122,7 @@ class _Run:
             registers = self.statements(block.body, registers, rows)
             after = self._values(registers)
             if block.until is None:
-                cells = self.exists & rows[:, None]
-                rows = rows & ((before != after) & cells).any(2).any(0)
+                rows = rows & ((before != after) & self.exists).any(2).any(0)
             else:
                 cells = self._cells(rows)
                 rows = rows & ~self.backend.holds(block.until, registers, cells, self._readable(registers))
@@ -198,9 +197,9 @@ class SemiFormalModel(SemiFormalPreTrainedModel):
             )
             for layer in self.program.layers
         )
-        for head in self.heads:
-            for projection in (head.query, head.key, head.value):
-                projection.weight.requires_grad_(config.train_program)
+        for module in self.modules():
+            if isinstance(module, DATProjection):
+                module.weight.requires_grad_(config.train_program)
         self._tables: dict[torch.device, dict[str, Tensor]] = {}
         self.post_init()
 
