@@ -29,6 +29,14 @@ CERTAIN = 1e-13  # the logit of a probability is that of one at least this far f
 _FAR = -1e4  # a score at which no weight is left
 
 
+class Blocks(DATProjection):
+    """The same weights as numbers, for products that need no whole vectors."""
+
+    def forward(self) -> list[tuple[Any, Any]]:  # type: ignore[override]
+        """(a, b) of every target; plain numbers if they are not trained, so that a 1 and a 0 cost nothing."""
+        return [(row[0], row[1]) if self.weight.requires_grad else tuple(row.tolist()) for row in self.weight]
+
+
 class BiasedHead(nn.Module):
     """A production whose query and key may also read V_u, and whose value may come from V_u, (92c, d).
 
@@ -52,9 +60,9 @@ class BiasedHead(nn.Module):
     ):
         super().__init__()
         self.layer = layer
-        self.query = DATProjection([match.query for match in layer.matches], size)
-        self.key = DATProjection([match.key for match in layer.matches], size)
-        self.value = DATProjection([source for _, source in layer.writes], size)
+        self.query = Blocks([match.query for match in layer.matches], size)
+        self.key = Blocks([match.key for match in layer.matches], size)
+        self.value = Blocks([source for _, source in layer.writes], size)
         self.steer_query = nn.Linear(stream, steering, bias=False)
         self.steer_key = nn.Linear(stream, steering, bias=False)
         self.choices = {
@@ -90,78 +98,97 @@ class BiasedHead(nn.Module):
         else:
             scores = (scores / temperature).masked_fill(~allowed, _FAR)
             weights = soft_first_match(scores, self.layer.right_match)
-        made = list(registers)
+        made, values = list(registers), self.value()
         for i, (target, source) in enumerate(self.layer.writes):
-            read = self._read(i, source, registers, weights, stream)
+            read = self._read(i, source, values[i], registers, weights, stream)
             made[target] = biased_update(registers[target], read, weights, temperature)
         return tuple(made), weights
 
     def scores(self, registers: Registers, tables: Mapping[str, Tensor], stream: Tensor) -> Tensor:
         """The logit of the probability that all targets match, prod_t q_t . k_t, plus q . k in V_u, [batch, N, n]."""
-        parts = [self._agreement(i, registers, tables) for i in range(len(self.layer.matches))]
+        blocks = zip(self.query(), self.key(), strict=True)
+        parts = [self._agreement(i, *pair, registers, tables) for i, pair in enumerate(blocks)]
         matches = reduce(torch.mul, parts).clamp(0, 1)
         query, key = self.steer_query(stream), self.steer_key(stream)
         steered = (query * key).sum(-1, keepdim=True) if self.reads_itself else query @ key.mT
         certain = (matches + CERTAIN).log() - (1 - matches + CERTAIN).log()
         return certain + steered.to(matches.dtype) / query.shape[-1] ** 0.5
 
-    def _agreement(self, i: int, registers: Registers, tables: Mapping[str, Tensor]) -> Tensor:
+    def _agreement(
+        self,
+        i: int,
+        query: tuple[Any, Any],
+        key: tuple[Any, Any],
+        registers: Registers,
+        tables: Mapping[str, Tensor],
+    ) -> Tensor:
         """q_t . k_t of one target, [batch, N, n], or with a 1 for N or n where it is the same for all of them."""
-        match = self.layer.matches[i]
-        if match.query.register is None or match.key.register is None:
-            fixed, free = (self.query, self.key) if match.query.register is None else (self.key, self.query)
-            source = free.operands[i]
-            if source.register is None:
-                raise DATConfigError(f"{self.layer.comment!r} compares two constants as {match.target!r}.")
-            scale, shift = _numbers(fixed, i)
-            constant = scale * fixed.indicator(fixed.operands[i]).to(registers[0]) + shift
-            vectors = apply(tables, source.function, registers[source.register])
-            scale, shift = _numbers(free, i)
-            products = scale * (vectors @ constant)
-            if torch.is_tensor(shift) or shift:
-                products = products + shift * registers[source.register].sum(-1) * constant.sum()
-            return products[..., None] if self.reads_itself or free is self.query else products[:, None]
-        query, key = (_mapped(side, i, registers, tables) for side in (self.query, self.key))
-        return (query * key).sum(-1, keepdim=True) if self.reads_itself else query @ key.mT
+        of_query, of_key = self.query.operands[i], self.key.operands[i]
+        if of_query.register is not None and of_key.register is not None:
+            left, right = _mapped(of_query, query, registers, tables), _mapped(of_key, key, registers, tables)
+            return (left * right).sum(-1, keepdim=True) if self.reads_itself else left @ right.mT
+        if of_query.register is None:
+            products = _with_constant(of_key, key, self.query.indicator(of_query), query, registers, tables)
+            return products[..., None] if self.reads_itself else products[:, None]
+        return _with_constant(of_query, query, self.key.indicator(of_key), key, registers, tables)[..., None]
 
-    def _read(self, i: int, source: Operand, registers: Registers, weights: Tensor, stream: Tensor) -> Tensor:
+    def _read(
+        self, i: int, source: Operand, block: tuple[Any, Any], registers: Registers, weights: Tensor, stream: Tensor
+    ) -> Tensor:
         """sum_n w_n v[n] of one written register, [batch, N, values]."""
+        scale, shift = block
         if i in self.choices:
             shares = softmax(self.estimates[str(i)](stream), -1).to(weights.dtype)
             indices = torch.tensor(self.choices[i], device=shares.device)
-            scale, shift = _numbers(self.value, i)
             value = shares.new_zeros(*shares.shape[:2], self.value.size).index_copy(-1, indices, scale * shares) + shift
         elif source.register is None:
-            scale, shift = _numbers(self.value, i)
             return weights.sum(-1, keepdim=True) * (scale * self.value.indicator(source).to(weights) + shift)
         else:
-            value = _mapped(self.value, i, registers, {})
+            value = _mapped(source, block, registers, {})
         return weights * value if self.reads_itself else weights @ value
 
 
-def _numbers(projection: DATProjection, i: int) -> tuple[Any, Any]:
-    """The two numbers of a block; plain ones if they are not trained, so that a 1 and a 0 cost nothing."""
-    row = projection.weight[i]
-    return (row[0], row[1]) if projection.weight.requires_grad else tuple(row.tolist())
-
-
-def _mapped(projection: DATProjection, i: int, registers: Registers, tables: Mapping[str, Tensor]) -> Tensor:
+def _mapped(operand: Operand, block: tuple[Any, Any], registers: Registers, tables: Mapping[str, Tensor]) -> Tensor:
     """A target that comes from a register, [batch, cells, values]."""
-    source = projection.operands[i]
-    assert source.register is not None
-    scale, shift = _numbers(projection, i)
-    vectors = apply(tables, source.function, registers[source.register])
+    assert operand.register is not None
+    scale, shift = block
+    vectors = apply(tables, operand.function, registers[operand.register])
     if not torch.is_tensor(scale) and (scale, shift) == (1.0, 0.0):
         return vectors
-    return scale * vectors + shift * registers[source.register].sum(-1, keepdim=True)
+    return scale * vectors + shift * registers[operand.register].sum(-1, keepdim=True)
+
+
+def _with_constant(
+    operand: Operand,
+    block: tuple[Any, Any],
+    indicator: Tensor,
+    other: tuple[Any, Any],
+    registers: Registers,
+    tables: Mapping[str, Tensor],
+) -> Tensor:
+    """The product of a register's target with that of a constant, [batch, cells].
+
+    Args:
+        operand, block: of the register.
+        indicator, other: of the constant.
+    """
+    if operand.register is None:
+        raise DATConfigError("A production compares two constants, which tells nothing of the cells; leave it out.")
+    constant = other[0] * indicator.to(registers[0]) + other[1]
+    scale, shift = block
+    products = scale * (apply(tables, operand.function, registers[operand.register]) @ constant)
+    if torch.is_tensor(shift) or shift:
+        products = products + shift * registers[operand.register].sum(-1) * constant.sum()
+    return products
 
 
 def biased_head_reference(
     head: BiasedHead, registers: Registers, allowed: Tensor, tables: Mapping[str, Tensor], stream: Tensor
 ) -> Registers:
     """[`BiasedHead`] at temperature 1, pair by pair: the first n that matches is read, App. L's update."""
-    queries, keys = head.query(registers, tables), head.key(registers, tables)
-    values = head.value(registers, tables)
+    queries, keys, values = (
+        DATProjection.forward(own, registers, tables) for own in (head.query, head.key, head.value)
+    )
     for i, choice in head.choices.items():
         shares = softmax(head.estimates[str(i)](stream), -1)
         indices = torch.tensor(choice, device=shares.device)
