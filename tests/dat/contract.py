@@ -11,6 +11,7 @@ from hf_mech.models.dat import DATConfig, DATForCausalLM, DATModel, DATTokenizer
 from hf_mech.models.dat.dat_attention import soft_first_match, soft_first_match_reference
 from tests.contract.batches import Batch
 from tests.contract.case import ContractCase, Formula
+from tests.dat import semi_formal_contract
 
 END, FIRST_WORD, WORDS = 1, 45, 6
 
@@ -120,4 +121,5 @@ CASES = (
             "output_embeddings": "logits are a register of the program",
         },
     ),
+    *semi_formal_contract.CASES,
 )

@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 
 from tests.training.toy.experiment import EXPERIMENT as TOY
 from training.belief_state.experiment import EXPERIMENT as BELIEF_STATE
+from training.discover.experiment import EXPERIMENT as DISCOVER
 from training.engine import Experiment, Job
 from training.engine.arguments import parser_of, read
 from training.engine.settings import Settings
@@ -21,6 +22,7 @@ from training.machines.experiment import EXPERIMENT as MACHINES
 from training.msat.experiment import EXPERIMENT as MSAT
 from training.nested_functions.experiment import EXPERIMENT as NESTED_FUNCTIONS
 from training.pargen.experiment import EXPERIMENT as PARGEN
+from training.semi_formal.experiment import EXPERIMENT as SEMI_FORMAL
 from training.stories.experiment import EXPERIMENT as STORIES
 from training.strips.experiment import EXPERIMENT as STRIPS
 from training.templatic.experiment import EXPERIMENT as TEMPLATIC
@@ -164,11 +166,21 @@ CASES = {
         5,
         8,
     ),
+    "semi_formal": Case(
+        SEMI_FORMAL,
+        (
+            *("--model", "semi_formal", "--seeds", "3", "--steps", "12", "--batch_size", "2", "--hidden", "8"),
+            *("--heads", "2", "--filter", "8", "--warmup_steps", "2", "--num_train", "100", "--num_eval", "4"),
+        ),
+        5,
+        8,
+    ),
     "pargen": Case(PARGEN, ("--split", "test", "--num_prompts", "20"), 0, 0),
     "machines": Case(MACHINES, ("--task", "reverse", "--num_prompts", "3"), 0, 0),
+    "discover": Case(DISCOVER, ("--subject", "pargen", "--prompts", "8"), 0, 0),
 }
-TRAINED = [name for name in CASES if name not in ("pargen", "machines")]
-"""The experiments whose runs can be interrupted; the prompts of a program are run whole."""
+TRAINED = [name for name in CASES if name not in ("pargen", "machines", "discover")]
+"""The experiments whose runs can be interrupted; others have no steps."""
 
 
 def outcome_of(outcome: Any) -> dict[str, Any]:

@@ -60,7 +60,7 @@ class VectorBackend:
     def step(
         self, layer: Layer | Heads, registers: Registers, cells: Cells, readable: Readable
     ) -> tuple[Registers, Tensor]:
-        allowed = [_allowed(cells, readable, head.causal) for head in layer.heads]
+        allowed = [allowed_pairs(cells, readable, head.causal) for head in layer.heads]
         every = tuple(readable.register(index) for index in range(len(registers)))
         made, weights = self.layers[layer.index](registers, every, allowed, self.embedding, self.temperature)
         # A soft DATnorm sharpens its input, so rows whose block has ended must not pass through it.
@@ -79,7 +79,7 @@ class VectorBackend:
         queries = [self._side(match.query, registers) for match in matches]
         keys = [self._side(match.key, every) for match in matches]
         matching = match_scores(queries, keys) > 1 - 0.5 / len(matches)
-        return (matching & _allowed(cells, readable, False)).any(2).any(1)
+        return (matching & allowed_pairs(cells, readable, False)).any(2).any(1)
 
     def _side(self, operand: Operand, registers: Registers) -> Tensor:
         """One side of an until condition: the nearest value, mapped by the program's own weights."""
@@ -92,7 +92,7 @@ class VectorBackend:
         return fillers.ones - vector if operand.negated else vector
 
 
-def _allowed(cells: Cells, readable: Readable, causal: bool) -> Tensor:
+def allowed_pairs(cells: Cells, readable: Readable, causal: bool) -> Tensor:
     """Which pairs of cells exist and may meet, [batch, N, n]."""
     allowed = cells.exists[:, :, None] & readable.exists[:, None]
     if causal:
@@ -102,4 +102,4 @@ def _allowed(cells: Cells, readable: Readable, causal: bool) -> Tensor:
     return allowed
 
 
-__all__ = ["VectorBackend"]
+__all__ = ["VectorBackend", "allowed_pairs"]

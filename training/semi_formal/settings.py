@@ -1,0 +1,48 @@
+"""The settings of a run: the Semi-formal Transformer, or an ordinary transformer of its size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..engine import Settings, axis, fixed, option
+from ..engine.settings import SCHEDULERS
+
+MODELS = ("semi_formal", "transformer")
+"""Ours; and RoFormer, whose rotary positions know distances alone, so that longer rules have no untrained position."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run(Settings):
+    """A run: a model, a seed, and how the model is built and trained."""
+
+    PRESETS = {
+        "cpu": {  # some minutes of one core a run
+            "steps": 300,
+            "batch_size": 16,
+            "layers": lambda given: 1 if given["model"] == "semi_formal" else 3,
+            "hidden": lambda given: 32 if given["model"] == "semi_formal" else 48,
+            "filter": lambda given: 64 if given["model"] == "semi_formal" else 192,
+            "num_eval": 200,
+            # At 3e-3 the transformer answers every text alike.
+            "learning_rate": lambda given: 3e-3 if given["model"] == "semi_formal" else 5e-4,
+        },
+    }
+
+    model: str = axis("models", MODELS, default=["all"])
+    seed: int = fixed("of the weights")
+    steps: int = option("training steps", least=1)
+    batch_size: int = option("texts a step", least=1)
+    layers: int = option("layers of the transformer, or of the unbiased part", least=1)
+    hidden: int = option("width of the residual stream, or of V_u", least=1)
+    filter: int = option("width of the MLPs", least=1)
+    heads: int = option("heads of the transformer, or unbiased heads", default=4, least=1)
+    entropy_weight: float = option("weight of (92e), of the Semi-formal Transformer", default=0.01, least=0)
+    learning_rate: float = option("AdamW's learning rate", least=0)
+    weight_decay: float = option("AdamW's weight decay", default=0.01, least=0)
+    scheduler: str = option("the schedule of the learning rate", default="constant_with_warmup", known=SCHEDULERS)
+    warmup_steps: int = option("steps over which the schedule warms up", default=20, least=0)
+    max_grad_norm: float = option("gradients are clipped to this norm", default=1.0, least=0)
+    data_seed: int = option("seed of the data set", default=0, least=0)
+    num_train: int = option("training texts", default=20_000, least=1)
+    num_eval: int = option("texts of every other split", least=1)
+    max_minutes: float = option("end the training after this time; 0: after --steps", default=0.0, least=0)
