@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest
 JOBS   ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow test-gpu test-browser lint format bench docs table1 stack-table stack-lm templatic-table nested-table dat-table msat-table machines-table clean
+.PHONY: help install demo test test-slow test-gpu test-browser lint format bench docs table1 stack-table stack-lm templatic-table rules-table nested-table dat-table msat-table machines-table clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,6 +81,12 @@ stack-lm: $(STAMP) ## language models with and without a stack, on Python's own 
 templatic-table: $(STAMP) ## learned baselines of templatic generation, Table 3, reduced (preset cpu)
 	$(BIN)/python -m training.train_templatic --model all --cards_dir model_cards
 	$(BIN)/python -m training.train_templatic --model transformer --steps 12000 --cards_dir model_cards
+	$(BIN)/python -m training.render_readme
+
+rules-table: $(STAMP) ## the Semi-formal Transformer on texts judged by rules, beside an ordinary one
+	$(BIN)/python -m training.train_semi_formal --model semi_formal --num_seeds 3 --cards_dir model_cards
+	$(BIN)/python -m training.train_semi_formal --model transformer --num_seeds 3 --cards_dir model_cards
+	$(BIN)/python -m training.train_semi_formal --model transformer --steps 3000 --num_seeds 1 --cards_dir model_cards
 	$(BIN)/python -m training.render_readme
 
 nested-table: $(STAMP) ## nested functions: the compiled program, and GPT-2 (preset cpu)
