@@ -326,7 +326,7 @@ def test_hooks_see_the_stream(pargen: tuple[DATForCausalLM, Any]) -> None:
     registers, reads = seen[0]
     assert len(registers) == (1 if model.config.embedding == "distributed" else model.config.num_registers)
     assert torch.equal(torch.cat(registers, -1)[0], out.hidden_states[4][0, :-1])
-    assert reads.shape == (1, len(TEXTS[0].split()), len(TEXTS[0].split()))
+    assert reads.shape == (1, 1, len(TEXTS[0].split()), len(TEXTS[0].split()))
 
 
 def test_save_and_load(pargen: tuple[DATForCausalLM, Any], tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
@@ -13,7 +14,7 @@ from torch import Tensor
 from hf_mech.models.dat import DATInputError
 from hf_mech.psl import PSM, PromptError, PSLError, compile_program, load_program, program_text
 from hf_mech.psl.language.syntax import Program
-from hf_mech.psl.machines.machine import Block, Layer
+from hf_mech.psl.machines.machine import Block, Layer, Run, _Execution
 from hf_mech.psl.run_record import RunRecorder
 from hf_mech.viz.explorer.program_run import ProgramRun
 from hf_mech.viz.explorer.views.programs import VIEW, read_settings
@@ -39,11 +40,18 @@ class Watched(PSM):
             else:
                 self._collect(statement.body)
 
-    def match(self, rule: Any, cells: Any, updated: range, functions: Any) -> list[int | None]:
-        matches = super().match(rule, cells, updated, functions)
-        if id(rule) in self.rules:  # not the condition of a block
-            self.reads.append({place: n for place, n in enumerate(matches) if n is not None})
-        return matches
+    def run(self, *args: Any, **kwargs: Any) -> Run:
+        matches_of = _Execution._matches
+
+        def watched(execution: _Execution, rule: Any, cells: Any, place: Any, head: int = 0) -> list[Any]:
+            matches = matches_of(execution, rule, cells, place, head)
+            if id(rule) in self.rules:  # not the condition of a block
+                position = self.system["position"]
+                self.reads.append({i: int(n[position]) - 1 for i, n in enumerate(matches) if n is not None})
+            return matches
+
+        with mock.patch.object(_Execution, "_matches", watched):
+            return super().run(*args, **kwargs)
 
 
 def read_back(json_of_run: dict[str, Any]) -> tuple[list[Any], Reads]:

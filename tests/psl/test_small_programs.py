@@ -38,7 +38,7 @@ def completion(name: str, prompt: str) -> str:
 
 
 def test_these_are_the_small_programs():
-    assert {*FORMS, "pargen", "pargen_k_shot", "universal"} == set(program_names())
+    assert {*FORMS, "nested_functions", "pargen", "pargen_k_shot", "universal"} == set(program_names())
 
 
 @pytest.mark.parametrize("name", FORMS)
