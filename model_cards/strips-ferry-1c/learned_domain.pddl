@@ -10,26 +10,26 @@
  )
  (:action sail--l1--l2
   :parameters ()
-  :precondition (and (p0))
-  :effect (and (not (p0)) (p3)))
+  :precondition (and (p1))
+  :effect (and (not (p1)) (p2)))
  (:action sail--l2--l1
   :parameters ()
-  :precondition (and (p3))
-  :effect (and (p0) (not (p3))))
+  :precondition (and (p2))
+  :effect (and (p1) (not (p2))))
  (:action board--c1--l1
   :parameters ()
-  :precondition (and (p0) (p2))
-  :effect (and (p1) (not (p2)) (not (p3)) (not (p4))))
+  :precondition (and (p1) (p4))
+  :effect (and (not (p0)) (not (p2)) (p3) (not (p4))))
  (:action board--c1--l2
   :parameters ()
-  :precondition (and (p3) (p4))
-  :effect (and (not (p0)) (p1) (not (p2)) (not (p4))))
+  :precondition (and (p0) (p2))
+  :effect (and (not (p0)) (not (p1)) (p3) (not (p4))))
  (:action debark--c1--l1
   :parameters ()
-  :precondition (and (p0) (p1))
-  :effect (and (not (p1)) (p2) (not (p3)) (not (p4))))
+  :precondition (and (p1) (p3))
+  :effect (and (not (p0)) (not (p2)) (not (p3)) (p4)))
  (:action debark--c1--l2
   :parameters ()
-  :precondition (and (p1) (p3))
-  :effect (and (not (p0)) (not (p1)) (not (p2)) (p4)))
+  :precondition (and (p2) (p3))
+  :effect (and (p0) (not (p1)) (not (p3)) (not (p4))))
 )
