@@ -262,12 +262,12 @@ def results(cards: Path) -> dict[str, str]:
 
 
 def summary(cards: Path) -> list[list[str]]:
-    """A row for each preset: the largest cells of all domains."""
+    """A row for each preset that has the largest cells of all domains."""
     largest = {domain: cell for (domain, _), cell in cells_of(cards, of_paper=True)}
     rows = []
     for name in Cell.PRESETS:
         cells = [cell[name] for cell in largest.values() if name in cell]
-        if not cells:
+        if not cells or len(cells) < len(largest):
             continue
         proved = [proof for cell in cells for m in cell["proved_on_instances"] for proof in m.values]
         papers = [m.paper for cell in cells for m in cell[TEST][:1]]
