@@ -21,8 +21,9 @@ import pyarrow as pa
 
 from hf_mech.star_graphs.columns import token_type
 from hf_mech.star_graphs.counterexamples import COUNTEREXAMPLES, CounterexampleSettings
-from hf_mech.star_graphs.errors import DatasetSettingsError, check_whole
+from hf_mech.star_graphs.errors import DatasetSettingsError
 from hf_mech.star_graphs.rows import StarGraphSettings
+from hf_mech.whole_numbers import check_whole
 
 from ._base import SeededConfig, ShardedBuilder
 

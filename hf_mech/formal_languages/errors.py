@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
 
 class FormalLanguageError(ValueError):
     """Base of all errors of the formal languages."""
@@ -21,9 +17,3 @@ class LayoutError(FormalLanguageError):
 
 class DatasetSettingsError(FormalLanguageError):
     """An invalid setting of the dataset builder, or settings that contradict each other."""
-
-
-def check_whole(name: str, value: Any, least: int, error: type[FormalLanguageError] = TaskError) -> None:
-    """Raises the error (TaskError) if the value is not a whole number, or is less than `least`."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise error(f"{name} must be a whole number, {least} or more, got {value!r}.")

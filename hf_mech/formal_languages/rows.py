@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from hf_mech.formal_languages.errors import DatasetSettingsError, check_whole
+from hf_mech.formal_languages.errors import DatasetSettingsError
 from hf_mech.formal_languages.task import Task, dice_for
 from hf_mech.shards import tables_of
+from hf_mech.whole_numbers import check_whole
 
 Split = Literal["train", "test"]
 

@@ -10,8 +10,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_mech.formal_languages.errors import TaskError, check_whole
+from hf_mech.formal_languages.errors import TaskError
 from hf_mech.random_numbers import Dice
+from hf_mech.whole_numbers import check_whole
 
 _STREAMS = {"fresh": 0, "evaluation": 1, "train": 2, "test": 3}
 
@@ -70,8 +71,8 @@ class Task:
         Raises:
             TaskError: there is no such length, or `low` or `high` is not a whole number from 1 on.
         """
-        check_whole("length", low, 1)
-        check_whole("length", high, 1)
+        check_whole("length", low, 1, TaskError)
+        check_whole("length", high, 1, TaskError)
         first = self.shortest + max(0, -(-(low - self.shortest) // self.step)) * self.step
         found = range(first, high + 1, self.step)
         if not found:
@@ -94,7 +95,7 @@ class Task:
             TaskError: the task has no examples of that length, or a count below 1.
         """
         self.lengths(length, length)
-        check_whole("count", count, 1)
+        check_whole("count", count, 1, TaskError)
         return self.draw(dice, length, count)
 
 
@@ -104,8 +105,8 @@ def dice_for(task_name: str, stream: Literal["fresh", "evaluation", "train", "te
     Raises:
         TaskError: a seed or a step (the index) that is not a whole number, or is negative.
     """
-    check_whole("seed", seed, 0)
-    check_whole("step", index, 0)
+    check_whole("seed", seed, 0, TaskError)
+    check_whole("step", index, 0, TaskError)
     return Dice(seed, (zlib.crc32(task_name.encode()), _STREAMS[stream], index))
 
 

@@ -13,6 +13,7 @@ from hf_mech.nested_functions.errors import SplitError
 from hf_mech.nested_functions.prompt import Prompt
 from hf_mech.nested_functions.splits import Split, split_named, vocabulary
 from hf_mech.random_numbers import Draws
+from hf_mech.whole_numbers import check_whole
 
 BUCKETS = 10
 _SPLIT_BUCKETS = {"train": range(9), "test": range(9, 10)}
@@ -65,8 +66,7 @@ def generate(
     vocabulary(config, split.held_out)
     stop = split.size if stop is None else stop
     for name, value in (("seed", seed), ("start", start), ("stop", stop)):
-        if type(value) is not int or value < 0:
-            raise SplitError(f"{name} must be a whole number, 0 or more, got {value!r}.")
+        check_whole(name, value, 0, SplitError)
     return (_example(config, split, seed, index) for index in range(start, stop))
 
 

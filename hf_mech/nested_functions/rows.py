@@ -11,6 +11,7 @@ from hf_mech.nested_functions.errors import SplitError
 from hf_mech.nested_functions.grammar import generate
 from hf_mech.nested_functions.splits import split_named, vocabulary
 from hf_mech.shards import tables_of
+from hf_mech.whole_numbers import check_whole
 
 COLUMNS = ("prompt", "completion", "info")
 _SCHEMA = pa.schema([(name, pa.string()) for name in COLUMNS])
@@ -37,12 +38,9 @@ class NestedFunctionSettings:
 
     def __post_init__(self) -> None:
         vocabulary(self.config, held_out=False)
-        for name, least in (("seed", 0), ("num_train", 1), ("num_eval", 1)):
-            value = getattr(self, name)
-            if (value is None and name != "seed") or (type(value) is int and value >= least):
-                continue
-            none = "" if name == "seed" else ", or None"
-            raise SplitError(f"{name} must be a whole number, {least} or more{none}, got {value!r}.")
+        check_whole("seed", self.seed, 0, SplitError)
+        check_whole("num_train", self.num_train, 1, SplitError, optional=True)
+        check_whole("num_eval", self.num_eval, 1, SplitError, optional=True)
 
     def rows(self, split: str) -> int:
         """The number of prompts of the split. Raises SplitError: there is no such split."""

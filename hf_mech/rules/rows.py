@@ -13,6 +13,7 @@ from hf_mech.rules.errors import RuleError
 from hf_mech.rules.formulas import PROPERTIES, draw_formula
 from hf_mech.rules.texts import draw_text, truths_of
 from hf_mech.shards import tables_of
+from hf_mech.whole_numbers import check_whole
 
 RULE = ":"
 """Stands between the text and its rule."""
@@ -58,9 +59,7 @@ class RuleSettings:
 
     def __post_init__(self) -> None:
         for name, least in (("seed", 0), ("num_train", 1), ("num_eval", 1)):
-            value = getattr(self, name)
-            if type(value) is not int or value < least:
-                raise RuleError(f"{name} must be a whole number, {least} or more, got {value!r}.")
+            check_whole(name, getattr(self, name), least, RuleError)
 
     def rows(self, split: str) -> int:
         """The number of rows of a split."""

@@ -15,9 +15,10 @@ from hf_mech.random_numbers import Dice
 from hf_mech.shards import tables_of
 from hf_mech.star_graphs.choices import Random, orders
 from hf_mech.star_graphs.columns import arrow_table
-from hf_mech.star_graphs.errors import DatasetSettingsError, check_whole
+from hf_mech.star_graphs.errors import DatasetSettingsError
 from hf_mech.star_graphs.graphs import END, PAD
 from hf_mech.star_graphs.splits import Split
+from hf_mech.whole_numbers import check_whole
 
 
 @dataclass(frozen=True)

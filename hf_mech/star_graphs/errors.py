@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
 
 class StarGraphError(ValueError):
     """Base of all errors of the star graphs; raised itself for numbers that make no star graph."""
@@ -27,10 +23,4 @@ class SplitError(StarGraphError):
     """A graph in a split that it does not belong to."""
 
 
-def check_whole(name: str, value: Any, least: int, error: type[StarGraphError] = StarGraphError) -> None:
-    """Raises the error if the value is not a whole number, or is less than `least`."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise error(f"{name} must be a whole number, {least} or more, got {value!r}.")
-
-
-__all__ = ["DatasetSettingsError", "GraphError", "LayoutError", "SplitError", "StarGraphError", "check_whole"]
+__all__ = ["DatasetSettingsError", "GraphError", "LayoutError", "SplitError", "StarGraphError"]

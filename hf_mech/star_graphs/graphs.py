@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_mech.star_graphs.choices import Random, orders
-from hf_mech.star_graphs.errors import StarGraphError, check_whole
+from hf_mech.star_graphs.errors import StarGraphError
 from hf_mech.star_graphs.own_graphs import check_star
+from hf_mech.whole_numbers import check_whole
 
 SEPARATORS = ("|", "=", "/", "$")
 END, PAD = "<eos>", "<pad>"
@@ -51,7 +52,7 @@ class StarGraph:
 
     def __post_init__(self) -> None:
         for name, least in (("degree", 1), ("length", 2), ("num_nodes", 1)):
-            check_whole(name, getattr(self, name), least)
+            check_whole(name, getattr(self, name), least, StarGraphError)
         if self.num_nodes > MOST_NODES:
             raise StarGraphError(f"num_nodes must be at most {MOST_NODES:,}, got {self.num_nodes}.")
         if self.nodes > self.num_nodes:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_mech.star_graphs.errors import GraphError, check_whole
+from hf_mech.star_graphs.errors import GraphError, StarGraphError
 from hf_mech.star_graphs.graphs import StarGraph
+from hf_mech.whole_numbers import check_whole
 
 
 def parity_graph(bits: int, num_nodes: int) -> StarGraph:
@@ -17,7 +18,7 @@ def parity_graph(bits: int, num_nodes: int) -> StarGraph:
     Raises:
         StarGraphError: fewer than 1 bit, or too few names.
     """
-    check_whole("bits", bits, 1)
+    check_whole("bits", bits, 1, StarGraphError)
     return StarGraph(2, bits + 2, num_nodes)
 
 

@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from hf_mech.random_numbers import Dice
 from hf_mech.shards import ROWS_AT_A_TIME, tables_of
 from hf_mech.star_graphs.columns import arrow_table
-from hf_mech.star_graphs.errors import DatasetSettingsError, check_whole
+from hf_mech.star_graphs.errors import DatasetSettingsError
 from hf_mech.star_graphs.graphs import StarGraph
 from hf_mech.star_graphs.layouts import Layout, check_layout, lay_out, width_of
 from hf_mech.star_graphs.parity import parity_graph, parity_rows
 from hf_mech.star_graphs.splits import Split, check_split, in_split, share_of
+from hf_mech.whole_numbers import check_whole
 
 _STREAM = zlib.crc32(b"star_graph")
 _NUMBERS = 2**26  # in memory for one draw: one for each graph and name

@@ -12,6 +12,7 @@ from math import prod
 from typing import Literal, get_args
 
 from hf_mech.random_numbers import Draws
+from hf_mech.whole_numbers import check_whole
 
 from .errors import StorySettingsError
 from .plots import BEGINNING, END, PLOTS, WORDS, Slot, pronouns
@@ -51,8 +52,7 @@ def story_at(seed: int, index: int, split: Split = "train") -> Story:
         StorySettingsError: a negative or fractional number, or another split.
     """
     for name, value in (("seed", seed), ("index", index)):
-        if type(value) is not int or value < 0:
-            raise StorySettingsError(f"{name} must be a whole number, 0 or more, got {value!r}.")
+        check_whole(name, value, 0, StorySettingsError)
     if split not in SPLITS:
         raise StorySettingsError(f"split must be one of {', '.join(SPLITS)}, got {split!r}.")
     draws = Draws(f"stories/{split}/{seed}/{index}")

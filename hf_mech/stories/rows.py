@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hf_mech.shards import tables_of
+from hf_mech.whole_numbers import check_whole
 
 from .errors import StorySettingsError
 from .grammar import Split, stories
@@ -32,9 +33,7 @@ class StorySettings:
 
     def __post_init__(self) -> None:
         for name, least in (("seed", 0), ("num_train", 1), ("num_test", 1)):
-            value = getattr(self, name)
-            if type(value) is not int or value < least:
-                raise StorySettingsError(f"{name} must be a whole number, {least} or more, got {value!r}.")
+            check_whole(name, getattr(self, name), least, StorySettingsError)
 
     def rows(self, split: Split) -> int:
         """The number of stories of a split."""

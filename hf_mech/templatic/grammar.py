@@ -12,6 +12,7 @@ from hf_mech.templatic.errors import TaskError
 from hf_mech.templatic.tasks import Split, Task, split_named, task_named
 from hf_mech.templatic.template import END, Field, Prompt, Template, Values
 from hf_mech.templatic.words import DELIMITER_SYMBOLS
+from hf_mech.whole_numbers import check_whole
 
 ECHO_EVERY = 40  # every 40th training prompt is an echo prompt; the paper gives no number
 DELIMITER_LENGTHS = (1, 2)  # symbols in a delimiter, equally likely: the lengths in (10) and in Sec. 4.2.1
@@ -68,8 +69,7 @@ def generate(
     task, split = _named(task, split)
     stop = task.size(split.name) if stop is None else stop
     for name, value in (("seed", seed), ("start", start), ("stop", stop)):
-        if type(value) is not int or value < 0:
-            raise TaskError(f"{name} must be a whole number, 0 or more, got {value!r}.")
+        check_whole(name, value, 0, TaskError)
     return (_example(task, split, seed, index) for index in range(start, stop))
 
 

@@ -11,6 +11,7 @@ from hf_mech.shards import tables_of
 from hf_mech.templatic.errors import TaskError
 from hf_mech.templatic.grammar import generate
 from hf_mech.templatic.tasks import task_named
+from hf_mech.whole_numbers import check_whole
 
 COLUMNS = ("prompt", "completion", "info")
 
@@ -36,18 +37,9 @@ class TemplaticSettings:
 
     def __post_init__(self) -> None:
         task_named(self.task)
-        for name, value, least in (
-            ("seed", self.seed, 0),
-            ("num_train", self.num_train, 1),
-            ("num_eval", self.num_eval, 1),
-        ):
-            optional = name != "seed"
-            if value is None and optional:
-                continue
-            if type(value) is not int or value < least:
-                raise TaskError(
-                    f"{name} must be a whole number, {least} or more{', or None' if optional else ''}, got {value!r}."
-                )
+        check_whole("seed", self.seed, 0, TaskError)
+        check_whole("num_train", self.num_train, 1, TaskError, optional=True)
+        check_whole("num_eval", self.num_eval, 1, TaskError, optional=True)
 
     def rows(self, split: str) -> int:
         """The number of prompts of the split. Raises TaskError: there is no such split."""

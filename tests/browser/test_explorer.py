@@ -15,12 +15,10 @@ from typing import Any
 from urllib.request import urlopen
 
 import pytest
+from playwright import sync_api as playwright
+from playwright.sync_api import expect
 
 import hf_mech
-
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright comes with the extra `test`")
-Page = playwright.Page
-expect = playwright.expect
 
 pytestmark = pytest.mark.browser
 

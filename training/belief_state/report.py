@@ -14,6 +14,7 @@ from hf_mech.models.belief_state.modeling_belief_state import BeliefStateForCaus
 from hf_mech.star_graphs.tokenizer import star_graph_tokenizer
 
 from ..engine.card import Card, Checkpoint
+from ..engine.run import by_setting
 from ..engine.tables import Table, percent, steps_in_words
 from .figures import figures_of
 from .knowledge import forward_only_of, knowledge_table, readings
@@ -41,15 +42,9 @@ def order(outcome: RunOutcome) -> tuple[Any, ...]:
 
 def measurements(outcomes: Iterable[RunOutcome]) -> list[Measurement]:
     """Every setting's figures over its seeds."""
-    groups: dict[tuple[Any, ...], list[RunOutcome]] = {}
-    for outcome in sorted(outcomes, key=order):
-        groups.setdefault(order(outcome)[:-1], []).append(outcome)
-    every = [outcome for members in groups.values() for outcome in members]
-    return [
-        entry
-        for members in groups.values()
-        for entry in _of_group(members, forward_only_of(members[0].settings, every))
-    ]
+    groups = by_setting(outcomes, order)
+    every = [outcome for members in groups for outcome in members]
+    return [entry for members in groups for entry in _of_group(members, forward_only_of(members[0].settings, every))]
 
 
 def _of_group(members: Sequence[RunOutcome], others: Mapping[int, RunOutcome]) -> list[Measurement]:

@@ -12,6 +12,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from hf_mech.hub import Measurement, Results, measurement
 
 from ..engine.card import Card, Checkpoint
+from ..engine.run import by_setting
 from ..engine.tables import Table, percent
 from .run import RunOutcome
 from .settings import ROLES, SUBJECTS
@@ -29,10 +30,7 @@ def order(outcome: RunOutcome) -> tuple[Any, ...]:
 
 def measurements(outcomes: Iterable[RunOutcome]) -> list[Measurement]:
     """Every layer's figures over the seeds."""
-    groups: dict[tuple[Any, ...], list[RunOutcome]] = {}
-    for outcome in sorted(outcomes, key=order):
-        groups.setdefault(order(outcome)[:-1], []).append(outcome)
-    return [entry for members in groups.values() for entry in _of_group(members)]
+    return [entry for members in by_setting(outcomes, order) for entry in _of_group(members)]
 
 
 def _of_group(members: Sequence[RunOutcome]) -> list[Measurement]:

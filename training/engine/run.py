@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatch
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
@@ -21,6 +22,7 @@ from .settings import Settings
 from .trackers import Tracker
 
 S = TypeVar("S", bound=Settings)
+AnyOutcome = TypeVar("AnyOutcome")
 OUTCOME_FILE = "outcome.json"
 _ASIDE = "saving"
 
@@ -74,6 +76,39 @@ class Outcome(Generic[S]):
     def from_dict(cls, settings: type[S], content: Mapping[str, Any]) -> Self:
         """The outcome that JSON holds."""
         return cls(**{**content, "settings": settings(**content["settings"])})
+
+
+@dataclass(kw_only=True)
+class CompletionsOutcome(Outcome[S]):
+    """The outcome of a run whose completions of a data set's prompts are right or wrong.
+
+    Attributes:
+        parameters: of the model.
+        steps: that were done, at most the run's.
+        losses: the training loss, the mean of each hundredth of the run's steps.
+        right: by split, the completions that are right in every word, and end there.
+        measured: by split, the prompts that were measured.
+    """
+
+    parameters: int
+    steps: int
+    seconds_of_test: float
+    losses: list[float]
+    right: dict[str, int]
+    measured: dict[str, int]
+
+    @property
+    def exact_match(self) -> dict[str, float]:
+        """The share of right completions, by split."""
+        return {split: self.right[split] / of for split, of in self.measured.items()}
+
+
+def by_setting(
+    outcomes: Iterable[AnyOutcome], order: Callable[[AnyOutcome], tuple[Any, ...]]
+) -> list[list[AnyOutcome]]:
+    """The outcomes in their order, those that differ in the seed alone together: the last entry of `order`."""
+    ordered = sorted(outcomes, key=order)
+    return [list(members) for _, members in groupby(ordered, key=lambda outcome: order(outcome)[:-1])]
 
 
 def files_named(folder: Path, *patterns: str) -> Iterator[Path]:

@@ -11,6 +11,7 @@ from hf_mech.hub import Measurement, Results, measurement
 from hf_mech.models.msat.modeling_msat import MSATDecisionTransformer
 
 from ..engine.card import Card, Checkpoint
+from ..engine.run import by_setting
 from ..engine.tables import Table, number, percent, steps_in_words
 from .figures import figures_of
 from .intervals import in_words
@@ -40,11 +41,9 @@ def order(outcome: RunOutcome) -> tuple[Any, ...]:
 
 def measurements(outcomes: Iterable[RunOutcome]) -> list[Measurement]:
     """Every setting's figures over its seeds, and the differences from the baseline."""
-    groups: dict[tuple[Any, ...], list[RunOutcome]] = {}
-    for outcome in sorted(outcomes, key=order):
-        groups.setdefault(order(outcome)[:-1], []).append(outcome)
-    every = [outcome for members in groups.values() for outcome in members]
-    return [entry for members in groups.values() for entry in _of_group(members, _baseline(members[0], every))]
+    groups = by_setting(outcomes, order)
+    every = [outcome for members in groups for outcome in members]
+    return [entry for members in groups for entry in _of_group(members, _baseline(members[0], every))]
 
 
 def _baseline(outcome: RunOutcome, outcomes: Iterable[RunOutcome]) -> dict[int, RunOutcome]:

@@ -22,8 +22,9 @@ from hf_mech.psl.library import program_text
 from hf_mech.templatic.batches import Layout, TrainingBatches
 from hf_mech.templatic.tokenization import word_tokenizer, words_of
 
-from ..engine import Job, Outcome
+from ..engine import Job
 from ..engine.loop import Training
+from ..engine.run import CompletionsOutcome
 from .settings import Run
 
 DATASET = "hf_mech/nested_functions"
@@ -36,20 +37,8 @@ Answer = Callable[[Mapping[str, list[str]]], Iterator[bool]]
 
 
 @dataclass(kw_only=True)
-class RunOutcome(Outcome[Run]):
+class RunOutcome(CompletionsOutcome[Run]):
     """The outcome of a run; the compiled program's training takes no step and no second."""
-
-    parameters: int
-    steps: int
-    seconds_of_test: float
-    losses: list[float]  # training loss, the mean of each hundredth of the run's steps
-    right: dict[str, int]  # by split: completions that are right in every word, and end there
-    measured: dict[str, int]  # by split: prompts that were measured
-
-    @property
-    def exact_match(self) -> dict[str, float]:
-        """The share of right completions, by split."""
-        return {split: self.right[split] / of for split, of in self.measured.items()}
 
 
 def train_run(run: Run, job: Job) -> RunOutcome | None:

@@ -13,6 +13,7 @@ from hf_mech.hub import Measurement, Results, measurement
 from hf_mech.models.dat import SemiFormalForSequenceClassification
 
 from ..engine.card import Card, Checkpoint
+from ..engine.run import by_setting
 from ..engine.tables import Table, percent, steps_in_words
 from .run import CONFIG, DATASET, RunOutcome
 from .settings import MODELS
@@ -42,10 +43,7 @@ def order(outcome: RunOutcome) -> tuple[Any, ...]:
 
 def measurements(outcomes: Iterable[RunOutcome]) -> list[Measurement]:
     """Every setting's figures over its seeds."""
-    groups: dict[tuple[Any, ...], list[RunOutcome]] = {}
-    for outcome in sorted(outcomes, key=order):
-        groups.setdefault(order(outcome)[:-1], []).append(outcome)
-    return [entry for members in groups.values() for entry in _of_group(members)]
+    return [entry for members in by_setting(outcomes, order) for entry in _of_group(members)]
 
 
 def _of_group(members: Sequence[RunOutcome]) -> list[Measurement]:

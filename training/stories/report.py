@@ -16,6 +16,7 @@ from hf_mech.viz.split_scores import losses_figure
 
 from ..engine.card import Card, Checkpoint
 from ..engine.loop import POINTS
+from ..engine.run import by_setting
 from ..engine.tables import Table, number, percent
 from .models import CLASSES
 from .run import RunOutcome
@@ -45,10 +46,7 @@ def order(outcome: RunOutcome) -> tuple[Any, ...]:
 
 def measurements(outcomes: Iterable[RunOutcome]) -> list[Measurement]:
     """Every setting's figures over its seeds."""
-    groups: dict[tuple[Any, ...], list[RunOutcome]] = {}
-    for outcome in sorted(outcomes, key=order):
-        groups.setdefault(order(outcome)[:-1], []).append(outcome)
-    return [entry for members in groups.values() for entry in _of_group(members)]
+    return [entry for members in by_setting(outcomes, order) for entry in _of_group(members)]
 
 
 def _of_group(members: Sequence[RunOutcome]) -> list[Measurement]:

@@ -13,6 +13,7 @@ from hf_mech.hub import Measurement, PaperFigure, Results, measurement
 from hf_mech.templatic.tasks import SPLITS
 
 from ..engine.card import Card, Checkpoint
+from ..engine.run import by_setting
 from ..engine.tables import Table, percent, steps_in_words
 from .figures import figures_of
 from .run import DATASET, RunOutcome
@@ -48,10 +49,7 @@ def order(outcome: RunOutcome) -> tuple[Any, ...]:
 
 def measurements(outcomes: Iterable[RunOutcome]) -> list[Measurement]:
     """Every setting's figures over its seeds, in the order of Table 3."""
-    groups: dict[tuple[Any, ...], list[RunOutcome]] = {}
-    for outcome in sorted(outcomes, key=order):
-        groups.setdefault(order(outcome)[:-1], []).append(outcome)
-    return [entry for members in groups.values() for entry in _of_group(members)]
+    return [entry for members in by_setting(outcomes, order) for entry in _of_group(members)]
 
 
 def choose(outcomes: Mapping[Path, RunOutcome]) -> Path | None:

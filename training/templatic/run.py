@@ -19,8 +19,9 @@ import hf_mech  # noqa: F401  load_dataset learns our names
 from hf_mech.templatic.batches import Layout, TrainingBatches
 from hf_mech.templatic.tokenization import word_tokenizer, words_of
 
-from ..engine import Job, Outcome
+from ..engine import Job
 from ..engine.loop import Training
+from ..engine.run import CompletionsOutcome
 from .models import answers, make_model, save_model
 from .settings import KINDS, Run
 
@@ -28,22 +29,11 @@ DATASET = "hf_mech/templatic_generation"
 
 
 @dataclass(kw_only=True)
-class RunOutcome(Outcome[Run]):
+class RunOutcome(CompletionsOutcome[Run]):
     """The outcome of a run."""
 
-    parameters: int
     vocabulary: int
     training_prompts: int  # that the split has
-    steps: int  # that were done, at most the run's
-    seconds_of_test: float
-    losses: list[float]  # training loss, the mean of each hundredth of the run's steps
-    right: dict[str, int]  # by split: completions that are right in every word, and end there
-    measured: dict[str, int]  # by split: prompts that were measured
-
-    @property
-    def exact_match(self) -> dict[str, float]:
-        """The share of right completions, by split."""
-        return {split: self.right[split] / of for split, of in self.measured.items()}
 
 
 def train_run(run: Run, job: Job) -> RunOutcome | None:
