@@ -21,7 +21,11 @@ def explore_source(
     ] = "",
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="'REGISTER: VALUE ...'", help="First values of a register; may be repeated."),
+        typer.Option(
+            "--set",
+            metavar="'NAME: VALUE ...'",
+            help="First values of a program's register, or a line of the page's settings; may be repeated.",
+        ),
     ] = None,
     html_file: Annotated[
         Path | None,

@@ -3,16 +3,28 @@
 from __future__ import annotations
 
 import re
+from base64 import b64decode
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
+from hf_mech.control.play import watch
 from hf_mech.formal_languages import formal_language_tokenizer
+from hf_mech.models.belief_state import BeliefStateConfig, BeliefStateForCausalLM
+from hf_mech.models.msat import MSATDecisionTransformer, MSATDecisionTransformerConfig
 from hf_mech.models.stack import StackRobertaConfig, StackRobertaForMaskedLM
 from hf_mech.models.strips import StripsTransformer, TraceError
 from hf_mech.planning.bundled import load_bundled
+from hf_mech.state_probes import ProbesError, StateProbes
+from hf_mech.viz.control.film import film
 from hf_mech.viz.explorer.views import ExplorerError, view_for
+from hf_mech.viz.explorer.views.belief_state import VIEW as BELIEFS
+from hf_mech.viz.explorer.views.belief_state import pair_probabilities
+from hf_mech.viz.explorer.views.msat import VIEW as DECISIONS
+from hf_mech.viz.explorer.views.msat import read_settings
 from hf_mech.viz.explorer.views.stack import VIEW as STACKS
 from hf_mech.viz.explorer.views.strips import VIEW as STRIPS
 
@@ -115,3 +127,148 @@ def test_what_stacks_cannot_show_is_refused(tmp_path: Path) -> None:
     without = checkpoint(tmp_path / "without", use_stack=False)
     with pytest.raises(ExplorerError, match="no stacks"):
         STACKS.page(str(without), "a b")
+
+
+# ------------------------------------------------------------------------------------------------------- belief states
+
+
+def believer(folder: Path, **config: Any) -> BeliefStateForCausalLM:
+    """A random model of one language's tokens, whose head's logits differ enough to be told apart."""
+    torch.manual_seed(0)
+    tokenizer = formal_language_tokenizer("reverse_string")
+    sizes = {"vocab_size": len(tokenizer), "n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 48, "head_width": 32}
+    model = BeliefStateForCausalLM(BeliefStateConfig(**sizes, eos_token_id=tokenizer.pad_token_id, **config)).eval()
+    with torch.no_grad():
+        model.text_head.next.weight.mul_(30)
+        if model.text_head.prev is not None:
+            model.text_head.prev.weight.mul_(30)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return model
+
+
+def likeliest(logits: torch.Tensor) -> str:
+    """The first token of a cell of the table, and its probability."""
+    share, place = logits.softmax(-1).max(-1)
+    return f"{formal_language_tokenizer('reverse_string').convert_ids_to_tokens(int(place))} ({float(share):.2f})"
+
+
+@torch.no_grad()
+def test_next_tokens_with_any_end_and_with_a_goal(tmp_path: Path) -> None:
+    model = believer(tmp_path)
+    assert view_for(str(tmp_path)) is BELIEFS
+    tokenizer = formal_language_tokenizer("reverse_string")
+    page = BELIEFS.page(str(tmp_path), "a b b a", settings="b a")
+    ids = tokenizer("a b b a", return_tensors="pt")["input_ids"]
+    goal = tokenizer("b a", return_tensors="pt", add_special_tokens=False)["input_ids"]
+    found = rows(page, "The next token")
+    assert [row[1] for row in found] == tokenizer.convert_ids_to_tokens(ids[0].tolist())
+    for place, row in enumerate(found):  # each prefix by itself
+        prefix = ids[:, : place + 1]
+        assert row[2].startswith(likeliest(model(prefix).logits[0, -1]))
+        assert row[3].startswith(likeliest(model(prefix, suffix_ids=goal).logits[0, -1]))
+    assert page.count("<svg") == 1
+    assert "probes" not in page
+
+
+@torch.no_grad()
+def test_all_pairs_are_those_of_prefixes_and_suffixes_one_by_one(tmp_path: Path) -> None:
+    model = believer(tmp_path).double()
+    ids = formal_language_tokenizer("reverse_string")("a b b a", return_tensors="pt")["input_ids"]
+    found = pair_probabilities(model, ids)
+    count = ids.shape[1]
+    assert {values.shape for values in found.values()} == {(count, count + 1)}
+    pairs = 0
+    for prefix in range(count):
+        for suffix in range(count + 1):
+            after, before = (values[prefix, suffix] for values in found.values())
+            if suffix < prefix + 2:
+                assert np.isnan([after, before]).all()
+                continue
+            pairs += 1
+            output = model(ids[:, : prefix + 1], suffix_ids=ids[:, suffix:])
+            assert after == pytest.approx(float(output.logits[0, -1].softmax(-1)[ids[0, prefix + 1]]), abs=1e-9)
+            assert before == pytest.approx(float(output.prev_logits[0, -1].softmax(-1)[ids[0, suffix - 1]]), abs=1e-9)
+    assert pairs == count * (count - 1) // 2
+
+
+@torch.no_grad()
+def test_probes_of_a_checkpoint_read_its_last_state(tmp_path: Path) -> None:
+    model = believer(tmp_path)
+    tokenizer = formal_language_tokenizer("reverse_string")
+    probes = StateProbes(["first token", "last token"], 16, len(tokenizer), generator=torch.Generator().manual_seed(1))
+    probes.second.normal_(generator=torch.Generator().manual_seed(2))
+    probes.mean.fill_(0.1)
+    probes.save(tmp_path)
+    found = rows(BELIEFS.page(str(tmp_path), "a b b"), "What probes read")
+    logits = probes(model.encode(tokenizer("a b b", return_tensors="pt")["input_ids"]))[:, 0]
+    assert [row[0] for row in found] == ["first token", "last token"]
+    for row, own in zip(found, logits, strict=True):
+        assert row[1].startswith(likeliest(own))
+
+
+def test_what_belief_states_cannot_show_is_refused(tmp_path: Path) -> None:
+    believer(tmp_path / "forward", use_backward=False)
+    page = BELIEFS.page(str(tmp_path / "forward"), "a b")
+    assert "<svg" not in page
+    with pytest.raises(ExplorerError, match="no backward encoder"):
+        BELIEFS.page(str(tmp_path / "forward"), "a b", settings="a")
+    with pytest.raises(ExplorerError, match="no checkpoint"):
+        BELIEFS.page(str(tmp_path / "none"), "a b")
+    broken = tmp_path / "probes.safetensors"
+    broken.write_bytes(b"{}")
+    with pytest.raises(ProbesError, match="holds no probes"):
+        StateProbes.load(broken)
+    with pytest.raises(ProbesError, match="states of size 4, got 5"):
+        StateProbes(["a"], 4, 3)(torch.zeros(1, 5))
+
+
+# ----------------------------------------------------------------------------------------------- decision transformers
+
+
+def player(folder: Path, **config: Any) -> MSATDecisionTransformer:
+    torch.manual_seed(0)
+    sizes = {"n_embd": 16, "n_layer": 2, "n_head": 2, "context_length": 5}
+    model = MSATDecisionTransformer(MSATDecisionTransformerConfig(**sizes | config)).eval()
+    model.save_pretrained(folder)
+    return model
+
+
+def test_decisions_in_an_environment_of_vectors(tmp_path: Path) -> None:
+    model = player(tmp_path, action_sizes=[3, 3], state_shape=[2])
+    assert view_for(str(tmp_path)) is DECISIONS
+    page = DECISIONS.page(str(tmp_path), "hf_mech/Doorway-v0", settings="target_return: 0.5\nrounds: 7")
+    found = rows(page, "The decisions")
+    watched = watch(model, "hf_mech/Doorway-v0", 0, target_return=0.5, rounds=7)
+    assert [row[2] for row in found] == [f"{first} {second}" for first, second in watched.episode.actions.tolist()]
+    assert found[0][1] == "0.5"
+    assert len(found) == 7
+    assert "Steps 2 to 6" in page  # the context
+    assert page.count("<svg") == 1
+    assert "<img" not in page
+
+
+def test_an_episode_with_frames_is_a_film(tmp_path: Path) -> None:
+    model = player(tmp_path, action_sizes=[3, 3], state_shape=[3, 36, 48], context_length=30)
+    page = DECISIONS.page(str(tmp_path), "hf_mech/Rooms-v0", settings="episode: 1")
+    frames = {"frame_size": (36, 48), "render_mode": "rgb_array"}
+    watched = watch(model, "hf_mech/Rooms-v0", 1, target_return=1.0, **frames)
+    assert [b64decode(one) for one in re.findall(r'src="data:image/gif;base64,([^"]*)"', page)] == [
+        film(watched.pictures, scale=8)
+    ]
+    assert len(rows(page, "The decisions")) == watched.score.length
+    assert len(set(re.findall(r'id="(frame-s\d+)"', page))) == 5  # the key states
+
+
+def test_what_decision_transformers_cannot_show_is_refused(tmp_path: Path) -> None:
+    player(tmp_path, action_sizes=[3, 2], state_shape=[2])
+    with pytest.raises(ValueError, match="No environment has the id 'Nowhere-v0'"):
+        DECISIONS.page(str(tmp_path), "Nowhere-v0")
+    with pytest.raises(ValueError, match=r"the model's \[3, 2\]"):
+        DECISIONS.page(str(tmp_path), "hf_mech/Rooms-v0")
+    with pytest.raises(ExplorerError, match="target_return must be a number, got 'high'"):
+        read_settings("target_return: high")
+    with pytest.raises(ExplorerError, match="lines `name: value`"):
+        read_settings("just words")
+    with pytest.raises(ExplorerError, match="no checkpoint"):
+        DECISIONS.page(str(tmp_path / "none"), "hf_mech/Doorway-v0")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 from transformers import PreTrainedModel
+
+from hf_mech.state_probes import StateProbes
 
 from .batches import PROBES, held_out
 from .models import prompt_states
@@ -18,35 +21,7 @@ from .settings import Run
 
 TRAINED, CHOSEN, TESTED = 16_000, 2_000, 4_000
 """Graphs that the probes are trained on, that choose their epoch, and that they are measured on."""
-WIDTH, EPOCHS, BATCH, LEARNING_RATE = 128, 12, 256, 3e-3
-
-
-class Probes(nn.Module):
-    """An MLP with one hidden layer for each target, all at once.
-
-    Args:
-        targets: how many.
-        size: of a state.
-        vocabulary: the number of tokens.
-        generator: of the first weights.
-    """
-
-    def __init__(self, targets: int, size: int, vocabulary: int, generator: torch.Generator) -> None:
-        super().__init__()
-        self.first = nn.Parameter(torch.randn(targets, size, WIDTH, generator=generator) * (2 / size) ** 0.5)
-        self.first_bias = nn.Parameter(torch.zeros(targets, 1, WIDTH))
-        self.second = nn.Parameter(torch.zeros(targets, WIDTH, vocabulary))
-        self.second_bias = nn.Parameter(torch.zeros(targets, 1, vocabulary))
-
-    def forward(self, states: Tensor) -> Tensor:
-        """Logits [targets, count, vocabulary] from states [count, size]."""
-        hidden = (torch.matmul(states, self.first) + self.first_bias).relu()
-        return torch.matmul(hidden, self.second) + self.second_bias
-
-    def losses(self, states: Tensor, tokens: Tensor) -> Tensor:
-        """Each target's cross-entropy in nats, [targets], for tokens [count, targets]."""
-        logits = self(states)
-        return functional.cross_entropy(logits.mT, tokens.T, reduction="none").mean(1)
+EPOCHS, BATCH, LEARNING_RATE = 12, 256, 3e-3
 
 
 @dataclass
@@ -69,7 +44,14 @@ def targets_of(run: Run, rows: Tensor) -> Tensor:
     return torch.cat([torch.from_numpy(graph.paths_of(array)), edges], 1)
 
 
-def read_states(run: Run, model: PreTrainedModel, batch_size: int) -> Readings:
+def names_of(run: Run) -> list[str]:
+    """The targets' names, in their order."""
+    nodes = [f"node {number} of the path" for number in range(1, run.final.length + 1)]
+    edges = [f"edge {number}, {end}" for number in range(1, run.final.edges + 1) for end in ("parent", "child")]
+    return [*nodes, *edges]
+
+
+def read_states(run: Run, model: PreTrainedModel, batch_size: int) -> tuple[StateProbes, Readings]:
     """Trains probes on a model's states, and measures them.
 
     The model is neither trained nor changed, and no random number is taken from torch.
@@ -83,34 +65,42 @@ def read_states(run: Run, model: PreTrainedModel, batch_size: int) -> Readings:
     prompts = rows[:, : run.final.prompt_length]
     with torch.no_grad():
         states = torch.cat([prompt_states(model, part.to(model.device)) for part in prompts.split(batch_size)]).float()
-    return fit(states, targets_of(run, rows).to(states.device), len(run.final.tokens), run.seed)
+    return fit(states, targets_of(run, rows).to(states.device), names_of(run), len(run.final.tokens), run.seed)
 
 
-def fit(states: Tensor, tokens: Tensor, vocabulary: int, seed: int) -> Readings:
+def fit(
+    states: Tensor, tokens: Tensor, names: Sequence[str], vocabulary: int, seed: int
+) -> tuple[StateProbes, Readings]:
     """Probes from states [count, size] to tokens [count, targets], trained on all but the last `CHOSEN + TESTED`."""
-    states = (states - states.mean(0)) / states.std(0).clamp(min=1e-6)
     sizes = [len(states) - CHOSEN - TESTED, CHOSEN, TESTED]
     (known, chosen, tested), (known_tokens, chosen_tokens, tested_tokens) = states.split(sizes), tokens.split(sizes)
     generator = torch.Generator().manual_seed(seed)
-    probes = Probes(tokens.shape[1], states.shape[1], vocabulary, generator).to(states.device)
+    probes = StateProbes(names, states.shape[1], vocabulary, generator=generator).to(states.device)
+    probes.mean, probes.std = states.mean(0), states.std(0).clamp(min=1e-6)
+    best, kept = torch.full((len(names),), math.inf, device=states.device), deepcopy(probes)
     optimizer = torch.optim.Adam(probes.parameters(), lr=LEARNING_RATE)
     schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.05, EPOCHS)
-    best = torch.full((tokens.shape[1],), math.inf, device=states.device)
-    accuracy, nats = torch.zeros_like(best), torch.zeros_like(best)
-    with torch.enable_grad():
-        for _ in range(EPOCHS):
+    for _ in range(EPOCHS):
+        with torch.enable_grad():
             for batch in _batches(len(known), generator):
                 optimizer.zero_grad()
-                probes.losses(known[batch], known_tokens[batch]).sum().backward()
+                _losses(probes, known[batch], known_tokens[batch]).sum().backward()
                 optimizer.step()
-            schedule.step()
-            with torch.no_grad():  # each target's epoch is the one that reads other graphs best
-                loss = probes.losses(chosen, chosen_tokens)
-                right = (probes(tested).argmax(-1) == tested_tokens.T).float().mean(1)
-                better, best = loss < best, torch.minimum(loss, best)
-                accuracy = torch.where(better, right, accuracy)
-                nats = torch.where(better, probes.losses(tested, tested_tokens), nats)
-    return Readings(accuracy.tolist(), (nats / math.log(2)).tolist())
+        schedule.step()
+        with torch.no_grad():  # each target's epoch is the one that reads other graphs best
+            loss = _losses(probes, chosen, chosen_tokens)
+            better, best = loss < best, torch.minimum(loss, best)
+            for own, new in zip(kept.parameters(), probes.parameters(), strict=True):
+                own[better] = new[better]
+    with torch.no_grad():
+        accuracy = (kept(tested).argmax(-1) == tested_tokens.T).float().mean(1)
+        bits = _losses(kept, tested, tested_tokens) / math.log(2)
+    return kept.eval(), Readings(accuracy.tolist(), bits.tolist())
+
+
+def _losses(probes: StateProbes, states: Tensor, tokens: Tensor) -> Tensor:
+    """Each target's cross-entropy in nats, [targets], for tokens [count, targets]."""
+    return functional.cross_entropy(probes(states).mT, tokens.T, reduction="none").mean(1)
 
 
 def _batches(count: int, generator: torch.Generator) -> Iterator[Tensor]:

@@ -12,6 +12,7 @@ from transformers import GPT2LMHeadModel, PreTrainedModel
 from hf_mech.hub import Measurement, PaperFigure, Results, measurement
 from hf_mech.models.belief_state.modeling_belief_state import BeliefStateForCausalLM
 from hf_mech.star_graphs.tokenizer import star_graph_tokenizer
+from hf_mech.state_probes import PROBES_FILE
 
 from ..engine.card import Card, Checkpoint
 from ..engine.run import by_setting
@@ -119,7 +120,11 @@ def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
         tags=["star-graph", "planning", "path-finding"],
         headline=[METRIC],
         figures=figures_of(own),
-        checkpoint=Checkpoint(_class_of(chosen).from_pretrained(folder / "model"), star_graph_tokenizer(chosen.final)),
+        checkpoint=Checkpoint(
+            _class_of(chosen).from_pretrained(folder / "model"),
+            star_graph_tokenizer(chosen.final),
+            [folder / PROBES_FILE] if chosen.probes else [],
+        ),
     )
 
 

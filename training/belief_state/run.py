@@ -73,7 +73,8 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
         if progress.step in probed_at(run):
             model.eval()
             with accelerator.autocast():
-                readings = read_states(run, model, job.options.eval_batch)
+                found, readings = read_states(run, model, job.options.eval_batch)
+            found.save(job.folder)
             progress.probes.append({"step": progress.step, **asdict(readings)})
             model.train()
         return False

@@ -6,6 +6,7 @@ The text of a card is a template beside the experiment, `card.md`, in Jinja: its
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,10 +35,11 @@ _DPI = 110
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The model that goes with a card, and its tokenizer or processor."""
+    """The model that goes with a card, its tokenizer or processor, and further files of the checkpoint."""
 
     model: PreTrainedModel
     processing_class: Any = None
+    files: Sequence[Path] = ()
 
 
 @dataclass(kw_only=True)
@@ -115,6 +117,9 @@ class Card:
         """Saves the card's checkpoint, if it has one, so that it loads where hf_mech is not installed."""
         if self.checkpoint is not None:
             save_checkpoint(self.checkpoint.model, folder, processing_class=self.checkpoint.processing_class)
+            for path in self.checkpoint.files:
+                with replacing(folder / path.name) as aside:
+                    shutil.copyfile(path, aside)
 
     def push(self, folder: Path, user: str) -> None:
         """Pushes the card's checkpoint and its folder, if it has a checkpoint."""
@@ -124,7 +129,10 @@ class Card:
                 f"{user}/{self.name}",
                 processing_class=self.checkpoint.processing_class,
                 card_folder=folder,
-                extra_files={name: folder / name for name in self.files},
+                extra_files={
+                    **{name: folder / name for name in self.files},
+                    **{path.name: path for path in self.checkpoint.files},
+                },
             )
 
 

@@ -6,12 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-import torch
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 
-from hf_mech.control.play import Watched, watch
+from hf_mech.control.play import watch
 from hf_mech.models.msat.modeling_msat import MSATDecisionTransformer
 from hf_mech.viz.control.attention_heads import heads_figure, key_states
 from hf_mech.viz.control.attention_page import attention_page
@@ -49,7 +46,7 @@ def pictures_of(run: Run, model: MSATDecisionTransformer) -> Pictures:
     if run.place.frames:
         options = options | {"render_mode": "rgb_array"}
     watched = watch(model, run.place.environment, EPISODE, target_return=run.target_return, seed=run.seed, **options)
-    attentions, names, first = attention_of(model, watched)
+    attentions, names, first = watched.attention(model)
     states = key_states(attentions, names)
     frames = {name: watched.pictures[int(name[1:])] for name in states} if len(watched.pictures) else {}
     end = f"{'solved' if watched.score.success else 'not solved'}, return {watched.score.total_return:.2f}"
@@ -73,19 +70,3 @@ def pictures_of(run: Run, model: MSATDecisionTransformer) -> Pictures:
     except ImportError:
         return Pictures(figures)
     return Pictures(figures, {"attention.html": page})
-
-
-def attention_of(model: MSATDecisionTransformer, watched: Watched) -> tuple[NDArray[np.floating], list[str], int]:
-    """The weights of all heads in the last window of an episode.
-
-    Returns:
-        attentions: [layers, heads, tokens, tokens].
-        names: of the tokens.
-        first: the window's first step.
-    """
-    steps = min(model.config.context_length, len(watched.episode))
-    first = len(watched.episode) - steps
-    with torch.no_grad():
-        output = model(**watched.window(first, steps), output_attentions=True)
-    weights: NDArray[np.floating] = torch.cat(output.attentions).float().numpy()
-    return weights, model.config.token_names(range(first, first + steps)), first

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -18,6 +18,9 @@ from hf_mech.control.seeds import episode_seed
 
 from .parallel import Score
 from .player import Player, Running, as_states, check_play, decide, endless, generator_of
+
+if TYPE_CHECKING:
+    from hf_mech.models.msat.modeling_msat import MSATDecisionTransformer
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +49,22 @@ class Watched:
             "returns_to_go": torch.from_numpy(self.returns_to_go[some])[None],
             "timesteps": torch.arange(len(self.episode))[some][None],
         }
+
+    @torch.no_grad()
+    def attention(self, model: MSATDecisionTransformer) -> tuple[NDArray[np.floating], list[str], int]:
+        """The weights of all heads in the last window of the episode.
+
+        Args:
+            model: that played it, with eager attention.
+
+        Returns:
+            The weights, [layers, heads, tokens, tokens], the names of the tokens, and the window's first step.
+        """
+        steps = min(model.config.context_length, len(self.episode))
+        first = len(self.episode) - steps
+        output = model(**self.window(first, steps), output_attentions=True)
+        weights: NDArray[np.floating] = torch.cat(output.attentions).float().numpy()
+        return weights, model.config.token_names(range(first, first + steps)), first
 
 
 def watch(

@@ -68,7 +68,7 @@ def heads_figure(
     if frames:
         below = figure.add_subfigure(grid[1, 0]).subplots(1, len(frames), squeeze=False)[0]
         for axes, (name, frame) in zip(below, frames.items(), strict=True):
-            axes.imshow(frame, interpolation="nearest")
+            axes.imshow(frame, interpolation="nearest", gid=f"frame-{name}")  # dark pages do not invert it
             axes.set_title(name, size=9, color=ACCENT)
             _bare(axes, ACCENT)
     return figure

@@ -92,12 +92,14 @@ def _tab(gradio: Any, opens: Callable[..., Any], view: View, source: str, text: 
         )
         button = gradio.Button("Run", variant="primary", scale=0, min_width=90)
     with gradio.Accordion(
-        f"Text of the {view.source_label.lower()}, to read and edit", open=bool(given.settings), visible=bool(own)
+        _more(view, own), open=bool(given.settings), visible=bool(own or view.settings_label)
     ) as accordion:
         settings = gradio.Textbox(
             given.settings, label=view.settings_label, lines=1, max_lines=12, visible=bool(view.settings_label)
         )
-        editor = gradio.Code(own, label=view.source_label, show_label=False, lines=10, max_lines=16)
+        editor = gradio.Code(
+            own, label=view.source_label, show_label=False, lines=10, max_lines=16, visible=bool(own)
+        )  # fmt: skip
     frame = gradio.HTML(elem_classes="explorer-frame")
 
     def show(source: str | None, text: str, settings: str, written: str) -> str:
@@ -118,8 +120,10 @@ def _tab(gradio: Any, opens: Callable[..., Any], view: View, source: str, text: 
         return [
             example.text or gradio.skip(),
             example.settings,
-            own,
-            gradio.update(visible=bool(own), open=bool(example.settings)),
+            gradio.update(value=own, visible=bool(own)),
+            gradio.update(
+                label=_more(view, own), visible=bool(own or view.settings_label), open=bool(example.settings)
+            ),
         ]
 
     fields = [sources, prompt, settings, editor]
@@ -132,6 +136,11 @@ def _tab(gradio: Any, opens: Callable[..., Any], view: View, source: str, text: 
         event(show, fields, frame, trigger_mode="always_last", **in_turn)
     if source:
         opens(first, [*fields, frame], frame, **in_turn)
+
+
+def _more(view: View, own: str) -> str:
+    """The name of the fields that are closed at first."""
+    return f"Text of the {view.source_label.lower()}, to read and edit" if own else "Settings"
 
 
 def _frame(page: str, title: str) -> str:

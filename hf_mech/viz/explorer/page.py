@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -28,14 +29,14 @@ class Section:
     Args:
         title: its heading.
         text: a sentence or two below the heading.
-        figures: drawn below the text.
+        figures: drawn below the text; bytes are the file of a GIF.
         head: the names of the table's columns; empty for no table.
         rows: the table, below the figures.
     """
 
     title: str
     text: str = ""
-    figures: Sequence[Figure] = ()
+    figures: Sequence[Figure | bytes] = ()
     head: Sequence[str] = ()
     rows: Sequence[Sequence[str]] = ()
 
@@ -103,7 +104,10 @@ def _read(name: str) -> str:
 def _section(section: Section) -> str:
     parts = [f"<h2>{escape(section.title)}</h2>"]
     parts += [f"<p>{escape(section.text)}</p>"] if section.text else []
-    parts += [f'<figure tabindex="0" aria-label="{escape(section.title)}">{_svg(f)}</figure>' for f in section.figures]
+    parts += [
+        f'<figure tabindex="0" aria-label="{escape(section.title)}">{_picture(figure)}</figure>'
+        for figure in section.figures
+    ]
     if section.head:
         head = "".join(f'<th scope="col">{escape(name)}</th>' for name in section.head)
         rows = "".join(f"<tr>{''.join(f'<td>{escape(value)}</td>' for value in row)}</tr>" for row in section.rows)
@@ -113,8 +117,10 @@ def _section(section: Section) -> str:
     return f"<section>{''.join(parts)}</section>"
 
 
-def _svg(figure: Figure) -> str:
+def _picture(figure: Figure | bytes) -> str:
     """The figure as an element of the page."""
+    if isinstance(figure, bytes):
+        return f'<img alt="" src="data:image/gif;base64,{b64encode(figure).decode()}">'
     drawn = StringIO()
     figure.savefig(drawn, format="svg", metadata={"Date": None})
     return drawn.getvalue()[drawn.getvalue().index("<svg") :]

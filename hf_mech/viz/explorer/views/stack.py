@@ -11,10 +11,10 @@ from torch import Tensor
 
 from ....models.stack.stack_operations import most_probable_operations, operations_as_text, stacks_of
 from ..page import Section, figures_page
+from ..texts import load_with_tokenizer, token_ids, token_texts
 from . import Example
 from .errors import ExplorerError
 
-_MOST_TOKENS = 40
 _KEPT = 4
 
 
@@ -42,12 +42,10 @@ class StackView:
         from ...stack_layers import LayerStack, stack_attention_figure
 
         model, tokenizer = _loaded(source)
-        ids = _ids(tokenizer, text)
+        ids = token_ids(tokenizer, text, least=2)
         with torch.no_grad():
             output = model(ids, output_stack_attentions=True)
-        tokens = [
-            token.replace("Ġ", "␣").replace("Ċ", "⏎") for token in tokenizer.convert_ids_to_tokens(ids[0].tolist())
-        ]
+        tokens = token_texts(tokenizer, ids[0].tolist())
         layers, sections = [], []
         for number, (alpha, actions) in enumerate(zip(output.stack_attentions, output.stack_actions, strict=True), 1):
             operations, stacks = _read(tokens, actions[0])
@@ -63,28 +61,14 @@ class StackView:
 
 @lru_cache(_KEPT)
 def _loaded(source: str) -> tuple[Any, Any]:
-    from transformers import AutoModel, AutoTokenizer
+    from transformers import AutoModel
 
-    try:
-        model, tokenizer = AutoModel.from_pretrained(source).eval(), AutoTokenizer.from_pretrained(source)
-    except OSError as error:
-        raise ExplorerError(f"{source!r} is no checkpoint with a tokenizer that can be loaded: {error}") from error
+    model, tokenizer = load_with_tokenizer(AutoModel, source)
     if not getattr(model.config, "use_stack", False):
         raise ExplorerError(
             f"{source!r} has no stacks (use_stack is False, or it is no stack model); give one with them"
         )
     return model, tokenizer
-
-
-def _ids(tokenizer: Any, text: str) -> Tensor:
-    """The text as token ids, [1, tokens]."""
-    try:
-        ids = tokenizer(text, return_tensors="pt")["input_ids"]
-    except Exception as error:  # tokenizers raises plain ones
-        raise ExplorerError(f"the tokenizer cannot read {text!r}: {error}") from error
-    if not 1 < ids.shape[1] <= _MOST_TOKENS:
-        raise ExplorerError(f"give a text of 2 to {_MOST_TOKENS} tokens, got {ids.shape[1]}")
-    return ids.long()
 
 
 def _read(tokens: Sequence[str], actions: Tensor) -> tuple[list[str], list[list[str]]]:
