@@ -5,7 +5,7 @@ For one prompt the logits of a word, and what transformers does with them, cost 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -15,6 +15,9 @@ from transformers.generation.logits_process import SuppressTokensLogitsProcessor
 from transformers.generation.stopping_criteria import EosTokenCriteria, MaxLengthCriteria
 
 from .dat_cache import DATCache
+from .dat_history import History
+from .dat_inputs import check_length
+from .dat_rows import RowGroup
 from .dat_values import END_OF_PROMPT, NIL
 
 _READ = {"attention_mask", "past_key_values", "register_values", "use_cache", "logits_to_keep"}
@@ -62,21 +65,44 @@ class GreedyWords(GenerationMixin):
     def _say(self, input_ids: Tensor, longest: int, kwargs: Mapping[str, Any]) -> Tensor:
         """The prompts and what the program says, up to nil; `longest` counts the prompts' tokens, too."""
         model: Any = self
-        cache: DATCache = kwargs["past_key_values"]
-        given, mask, tokens = kwargs.get("register_values"), kwargs.get("attention_mask"), input_ids
+        cache, most = kwargs["past_key_values"], max(1, longest - input_ids.shape[1])
         ends = (*model.dat.program.stops, END_OF_PROMPT)
-        said = [input_ids]
-        going = torch.ones(len(input_ids), 1, dtype=torch.bool, device=input_ids.device)
-        for _ in range(max(1, longest - input_ids.shape[1])):
-            states = model.dat.run(tokens, mask, cache, register_values=given)
-            model.dat._cached(cache, True, states, tokens)
-            words = states.last_words(model.dat.program.parts["output"], ends)
-            tokens, mask, given = words * going, None, None
-            said.append(tokens)
-            going = going & (words != NIL)
-            if not bool(going.any()):
-                break
+        words = self._next_words(input_ids, kwargs.get("attention_mask"), cache, kwargs.get("register_values"), ends)
+        said = [input_ids, words]
+        if isinstance(cache.history.groups[-1], RowGroup):
+            return torch.cat([*said, self._say_by_row(words, cache, ends, most - 1)], 1)
+        while len(said) <= most and bool((words != NIL).any()):
+            words = self._next_words(words, None, cache, None, ends)
+            said.append(words)
         return torch.cat(said, 1)
+
+    def _say_by_row(self, words: Tensor, cache: DATCache, ends: Sequence[int], most: int) -> Tensor:
+        """The words after these, up to nil, without any tensor on the way; [batch, words]."""
+        model: Any = self
+        machine = model.dat._machine(words.device, True, None)
+        output, limit = model.dat.program.parts["output"], model.config.max_position_embeddings
+        groups, width = list(cache.history.groups), cache.history.width
+        now, said, keys = words[:, 0].tolist(), list[list[int]](), list[list[int]]()
+        while len(said) < most and any(now):
+            rows = zip(groups[-1].last, now, strict=True)
+            check_length(max(row.first + row.size + (word != NIL) for row, word in rows), limit)
+            group = machine.read_values([None if word == NIL else word for word in now], groups[-1])
+            keys.append([-1 if word == NIL else width + len(keys) for word in now])
+            groups.append(group)
+            now = [NIL if row is None or row.final[output][-1] in ends else row.final[output][-1] for row in group.rows]
+            said.append(now)
+        assert cache.keys is not None
+        new = cache.keys.new_tensor(keys).reshape(-1, len(words)).T
+        cache.history, cache.keys = History(groups), torch.cat([cache.keys, new], 1)
+        cache.tokens += len(said)
+        return words.new_tensor(said).reshape(-1, len(words)).T
+
+    def _next_words(self, tokens: Tensor, mask: Any, cache: DATCache, given: Any, ends: Sequence[int]) -> Tensor:
+        """Each row's word after these tokens, [batch, 1], nil in place of `ends`."""
+        model: Any = self
+        states = model.dat.run(tokens, mask, cache, register_values=given)
+        model.dat._cached(cache, True, states, tokens)
+        return states.last_words(model.dat.program.parts["output"], ends)
 
 
 def _is_new(kwargs: Mapping[str, Any]) -> bool:

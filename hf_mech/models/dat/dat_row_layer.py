@@ -73,11 +73,8 @@ class RowLayer:
         self.queries = _Sides([pair.query for pair in self.pairs], self.pairs)
         self.keys = _Sides([pair.key for pair in self.pairs], self.pairs)
 
-    def write(self, view: View, made: list[list[int]]) -> None:
-        """Writes what the cells take to `made`, the registers after the layer."""
-        reads = self.reads(view)
-        if not reads:
-            return
+    def write(self, view: View, reads: Sequence[Read], made: list[list[int]]) -> None:
+        """Writes the values of the cells that are read to `made`, the registers after the layer."""
         for target, source in self.writes:
             column = made[target].copy()
             if source.register is None:

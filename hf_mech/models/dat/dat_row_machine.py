@@ -81,11 +81,16 @@ class RowMachine:
 
     def read_word(self, symbols: Tensor, exists: Tensor, history: History[RowGroup]) -> RowGroup:
         """Processes one further cell of each row that has one, (71): `symbols` and `exists` are [batch, 1]."""
+        pairs = zip(symbols.tolist(), exists.tolist(), strict=True)
+        return self.read_values([word if real else None for (word,), (real,) in pairs], history.groups[-1])
+
+    def read_values(self, words: Sequence[int | None], before: RowGroup) -> RowGroup:
+        """The same for plain integers, None for a row without a further cell; `before` is the last group."""
         rows: list[RowCells | None] = []
-        last = list(history.groups[-1].last)
-        for row, ((word,), (real,)) in enumerate(zip(symbols.tolist(), exists.tolist(), strict=True)):
+        last = list(before.last)
+        for row, word in enumerate(words):
             rows.append(None)
-            if real:
+            if word is not None:
                 registers = [[column[-1]] for column in last[row].final]
                 rows[row] = last[row] = last[row].next()
                 self._run(last[row], self._place(registers, [word], last[row].first))
@@ -149,11 +154,14 @@ class RowMachine:
 
 def _layer(heads: _Heads, view: View) -> Columns:
     """The registers after a layer: all heads read its input. They are the same object if nothing has changed."""
-    made = list(view.registers)
+    made: list[list[int]] | None = None
     for head in heads:
-        head.write(view, made)
-    changed = any(new is not old for new, old in zip(made, view.registers, strict=True))
-    return tuple(made) if changed else view.registers
+        if reads := head.reads(view):
+            made = list(view.registers) if made is None else made
+            head.write(view, reads, made)
+    if made is None or all(new is old for new, old in zip(made, view.registers, strict=True)):
+        return view.registers
+    return tuple(made)
 
 
 __all__ = ["RowMachine"]
