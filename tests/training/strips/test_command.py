@@ -96,16 +96,18 @@ def test_other_traces_have_a_table_of_their_own(tmp_path: Path):
     """A row a departure; the paper's figure stands beside other tests, not beside other training."""
     folders = ["--output_dir", str(tmp_path / "runs"), "--cards_dir", str(tmp_path / "cards"), "--jobs", "1"]
     asked = ["--domain", "simple", "--sizes", "50", "--preset", "two_part_code", "--num_seeds", "2", *folders]
+    asked += ["--num_test", "200"]
     printed_by(EXPERIMENT, *asked, "--negative_fraction", "0")
     printed_by(EXPERIMENT, *asked, "--test_negatives", "first_inapplicable")
     printed_by(EXPERIMENT, *asked, "--head_factor", "2")
     columns, rows = assumptions_table(tmp_path / "cards").columns, assumptions_table(tmp_path / "cards").rows
     shown = [dict(zip(columns, row, strict=True)) for row in rows]
     named = {row["departure"]: row for row in shown}
-    assert named.keys() == {"negative_fraction 0.0", "test_negatives first_inapplicable", "head_factor 2.0"}
-    assert [named[name]["paper"] != "" for name in sorted(named)] == [False, False, True]
+    fewer, fraction, tests, heads = "num_test 200", "negative_fraction 0.0", "first_inapplicable", "head_factor 2.0"
+    assert named.keys() == {f"{fewer}, {fraction}", f"{fewer}, test_negatives {tests}", f"{fewer}, {heads}"}
+    assert [name for name in named if named[name]["paper"]] == [f"{fewer}, test_negatives {tests}"]
     assert all(row[">proved: two_part_code"].endswith(" of 2") for row in shown)
-    assert [name for name in named if named[name][">right number: two_part_code"]] == ["head_factor 2.0"]
+    assert [name for name in named if named[name][">right number: two_part_code"]] == [f"{fewer}, {heads}"]
     assert not table1(tmp_path / "cards").rows
 
 
