@@ -19,6 +19,7 @@ from playwright import sync_api as playwright
 from playwright.sync_api import expect
 
 import hf_mech
+from tests.explorer.test_views import believer
 
 pytestmark = pytest.mark.browser
 
@@ -292,6 +293,31 @@ def test_another_models_view_in_its_tab(address: str, opened: Open) -> None:
 
 
 # ------------------------------------------------------------------------------------------ small, dark, and by itself
+
+
+def test_a_checkpoint_and_the_settings_of_its_view(address: str, opened: Open, tmp_path: Path) -> None:
+    believer(tmp_path)
+    page = opened(address)
+    page.get_by_role("tab", name="Belief states").click()
+
+    def field(label: str) -> Any:
+        return page.get_by_label(label).locator("visible=true").first
+
+    def ask(goal: str) -> None:
+        field("Goal").fill(goal)
+        page.get_by_role("button", name="Run").locator("visible=true").click()
+
+    field("Checkpoint").fill(str(tmp_path))
+    field("Checkpoint").press("Enter")
+    field("Text").fill("a b b a")
+    page.get_by_role("button", name="Settings").locator("visible=true").click()
+    ask("b a")
+    shown = run_page(page)
+    expect(shown.get_by_role("heading", level=1)).to_have_text(f"{tmp_path}: a b b a … b a")
+    expect(shown.get_by_role("columnheader", name="end: b a")).to_be_visible()
+    expect(shown.locator("figure svg")).to_have_count(1)
+    ask("x")  # not of the language
+    expect(shown.get_by_role("alert")).to_contain_text("the tokenizer cannot read 'x'")
 
 
 def test_on_a_phone(address: str, opened: Open) -> None:
