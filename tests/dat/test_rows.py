@@ -50,8 +50,10 @@ def assert_same(model: DATForCausalLM, rows: list[list[int]], side: str) -> None
         by_rows = outcome(model, ids)
     with on_tensors():
         expected = outcome(model, ids)
-    if isinstance(expected, int):
-        assert by_rows == expected
+    if isinstance(expected, int):  # rows may fail in different blocks; a batch names one of these
+        with on_tensors():
+            alone = [outcome(model, padded([row], side)[0]) for row in rows]
+        assert {by_rows, expected} <= {bound for bound in alone if isinstance(bound, int)}
         return
     for found, right in zip(by_rows[:-1], expected[:-1], strict=True):
         assert torch.equal(found, right)

@@ -87,5 +87,7 @@ def test_what_is_out_of_date_is_said_and_mended(
     assert render_readme.main(tmp_path) == 0
     assert (tmp_path / "README.md").read_text(encoding="utf-8") == text
     (tmp_path / "docs" / "results" / "strips.md").write_text("no marks\n")
-    with pytest.raises(ValueError, match="No file has marks for the tables strips-assumptions, strips-larger, strips-table-1"):
+    with pytest.raises(
+        ValueError, match="No file has marks for the tables strips-assumptions, strips-larger, strips-table-1"
+    ):
         render_readme.main(tmp_path)

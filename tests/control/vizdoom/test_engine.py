@@ -20,7 +20,8 @@ from hf_mech.control import make_environment
 from hf_mech.control.errors import EngineError
 
 PLAY = """
-import os, sys
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # children of a shell's background job ignore it
 import numpy as np
 import hf_mech.control
 for number in range(int(sys.argv[1])):
