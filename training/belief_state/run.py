@@ -13,8 +13,9 @@ from transformers import PreTrainedModel
 from transformers.optimization import get_wsd_schedule
 from transformers.utils.logging import disable_progress_bar
 
-from ..engine import Job, Outcome
+from ..engine import Job
 from ..engine.loop import Progress, Training
+from ..engine.run import TrainedOutcome
 from .batches import CURVE, StarGraphBatches, held_out
 from .models import make_model
 from .optimizers import make_optimizer
@@ -24,13 +25,9 @@ from .settings import Run
 
 
 @dataclass(kw_only=True)
-class RunOutcome(Outcome[Run]):
+class RunOutcome(TrainedOutcome[Run]):
     """The outcome of a run."""
 
-    parameters: int
-    steps: int  # that were done, at most the run's
-    seconds_of_test: float
-    losses: list[float]  # training loss, the mean of each hundredth of the run's steps
     curve: list[list[float]]  # step and path accuracy on `curve_graphs`
     right: int  # paths of the `eval_graphs`
     generated_alike: int  # of `generated` graphs those on which generate() and the fast measurement agree

@@ -79,21 +79,31 @@ class Outcome(Generic[S]):
 
 
 @dataclass(kw_only=True)
-class CompletionsOutcome(Outcome[S]):
-    """The outcome of a run whose completions of a data set's prompts are right or wrong.
+class TrainedOutcome(Outcome[S]):
+    """The outcome of a run that trains a model step by step.
 
     Attributes:
         parameters: of the model.
         steps: that were done, at most the run's.
+        seconds_of_test: after the training.
         losses: the training loss, the mean of each hundredth of the run's steps.
-        right: by split, the completions that are right in every word, and end there.
-        measured: by split, the prompts that were measured.
     """
 
     parameters: int
     steps: int
     seconds_of_test: float
     losses: list[float]
+
+
+@dataclass(kw_only=True)
+class CompletionsOutcome(TrainedOutcome[S]):
+    """The outcome of a run whose completions of a data set's prompts are right or wrong.
+
+    Attributes:
+        right: by split, the completions that are right in every word, and end there.
+        measured: by split, the prompts that were measured.
+    """
+
     right: dict[str, int]
     measured: dict[str, int]
 

@@ -17,8 +17,9 @@ from transformers.utils.logging import disable_progress_bar
 
 from hf_mech.formal_languages import BRACKETED, TASKS, formal_language_tokenizer, test_batch
 
-from ..engine import Job, Outcome, SettingsError
+from ..engine import Job, SettingsError
 from ..engine.loop import Progress, Training
+from ..engine.run import TrainedOutcome
 from .lessons import FreshBatches, Growth, Taught, without_empty_mask
 from .models import make_model, save_model
 from .nesting import nesting
@@ -28,14 +29,10 @@ _TEST_BATCH = 64
 
 
 @dataclass(kw_only=True)
-class RunOutcome(Outcome[Run]):
+class RunOutcome(TrainedOutcome[Run]):
     """The outcome of a run."""
 
-    parameters: int
-    steps: int  # that were done, at most the run's
     restarts: int  # how often the weights were drawn anew; the losses are those of all attempts, one after another
-    seconds_of_test: float
-    losses: list[float]  # training loss, the mean of each hundredth of the steps
     accuracy_by_length: dict[str, float]  # per scored token, at every length up to 100 that the task has, and longer
     accuracy_by_nesting: dict[str, tuple[float, int]] = field(default_factory=dict)  # with the number of texts
 

@@ -15,8 +15,9 @@ from transformers.utils.logging import disable_progress_bar
 from hf_mech.control.play import play
 from hf_mech.models.msat.modeling_msat import MSATDecisionTransformer
 
-from ..engine import Job, Outcome
+from ..engine import Job
 from ..engine.loop import Progress, Training
+from ..engine.run import TrainedOutcome
 from .data import WindowBatches, load_data
 from .models import make_model, make_optimizer
 from .settings import Run
@@ -26,17 +27,13 @@ CURVE = 1_000_000
 
 
 @dataclass(kw_only=True)
-class RunOutcome(Outcome[Run]):
+class RunOutcome(TrainedOutcome[Run]):
     """The outcome of a run. Returns are in the environment's units."""
 
-    parameters: int
-    steps: int  # of training
     data_steps: int  # of all training episodes
     data_returns: list[float]  # of each training episode
     data_success: float  # share of the training episodes
     seconds_of_data: float  # to generate and decode it; little if another run had done so
-    seconds_of_test: float
-    losses: list[float]  # training loss, the mean of each hundredth of the run's steps
     curve: list[dict[str, Any]]  # step, and the means of `curve_episodes` played then, by argmax
     argmax: list[dict[str, Any]]  # a `Score` for each of `eval_episodes`
     sampled: list[dict[str, Any]]

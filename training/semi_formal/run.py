@@ -16,8 +16,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast, get_scheduler
 
 import hf_mech  # noqa: F401  load_dataset learns our names
 
-from ..engine import Job, Outcome
+from ..engine import Job
 from ..engine.loop import Training
+from ..engine.run import TrainedOutcome
 from .models import make_model
 from .settings import Run
 
@@ -26,21 +27,15 @@ _EVAL_BATCH = 50
 
 
 @dataclass(kw_only=True)
-class RunOutcome(Outcome[Run]):
+class RunOutcome(TrainedOutcome[Run]):
     """The outcome of a run.
 
     Attributes:
         parameters: that are trained.
-        steps: that were done.
-        losses: training loss, the mean of each hundredth of the run's steps.
         accuracy: by split.
         exact_accuracy: by split, with DATmax and DATnorm: relaxation_temperature 0. Empty for other models.
     """
 
-    parameters: int
-    steps: int
-    seconds_of_test: float
-    losses: list[float]
     accuracy: dict[str, float]
     exact_accuracy: dict[str, float]
 

@@ -45,7 +45,7 @@ class DATBackendError(DATError):
 
 
 class DATEmbeddingError(DATError, NotImplementedError):
-    """A DAT has no embeddings."""
+    """A DAT has no table of embeddings; transformers knows such models by `NotImplementedError`."""
 
 
 class DATVocabularyError(DATError):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple
 
 from .errors import ExplorerError
 
@@ -17,10 +18,10 @@ class Example(NamedTuple):
     settings: str = ""
 
 
-class View(Protocol):
+class View(ABC):
     """A model's mechanism as a page.
 
-    Args:
+    Attributes:
         name: of the view's tab.
         about: a sentence on what the page shows.
         model_types: the checkpoints that it reads.
@@ -28,20 +29,23 @@ class View(Protocol):
         source_label, text_label, settings_label: of the three fields; no settings if the last is empty.
     """
 
-    name: str
-    about: str
-    model_types: Sequence[str]
-    sources: Sequence[str]
-    source_label: str
-    text_label: str
-    settings_label: str
+    name: ClassVar[str]
+    about: ClassVar[str]
+    model_types: ClassVar[Sequence[str]]
+    sources: ClassVar[Sequence[str]] = ()
+    source_label: ClassVar[str] = "Checkpoint"
+    text_label: ClassVar[str]
+    settings_label: ClassVar[str] = ""
 
     def example(self, source: str) -> Example:
         """A run of this source; an empty text if there is none."""
+        return Example()
 
     def written(self, source: str) -> str:
         """The source's own text for an editor, such as a program; empty if it has none."""
+        return ""
 
+    @abstractmethod
     def page(self, source: str, text: str, *, settings: str = "", written: str | None = None) -> str:
         """The page of a run, as HTML.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,28 +14,21 @@ from torch import Tensor
 from ....state_probes import PROBES_FILE, StateProbes
 from ..page import Section, figures_page
 from ..texts import load_with_tokenizer, token_ids, token_texts
-from . import Example
+from . import View
 from .errors import ExplorerError
 
 _LIKELIEST = 3
 _KEPT = 4
 
 
-class BeliefStateView:
+class BeliefStateView(View):
     """See `View`. A source is a checkpoint of a BeliefStateForCausalLM with its tokenizer, and its probes if it has."""
 
     name = "Belief states"
     about = "What the state of every prefix predicts with every suffix, and what probes read from it."
-    model_types: Sequence[str] = ("belief_state",)
-    sources: Sequence[str] = ()
-    source_label, text_label = "Checkpoint", "Text"
+    model_types = ("belief_state",)
+    text_label = "Text"
     settings_label = "Goal: how the text shall end; without one, any end."
-
-    def example(self, source: str) -> Example:
-        return Example()
-
-    def written(self, source: str) -> str:
-        return ""
 
     @torch.no_grad()
     def page(self, source: str, text: str, *, settings: str = "", written: str | None = None) -> str:

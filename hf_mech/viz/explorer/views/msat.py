@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from ..page import Section, figures_page
-from . import Example
+from . import View
 from .errors import ExplorerError
 
 if TYPE_CHECKING:
@@ -20,26 +19,19 @@ _FILM_WIDTH = 384  # pixels
 _RETURN, _EPISODE, _SEED = "target_return", "episode", "seed"
 
 
-class MSATView:
+class MSATView(View):
     """See `View`. A source is a checkpoint; its text is the environment to play an episode in."""
 
     name = "Decision transformers"
     about = (
         "An episode that the model plays: the film, the attention of every head to states and actions, and decisions."
     )
-    model_types: Sequence[str] = ("msat_decision_transformer",)
-    sources: Sequence[str] = ()
-    source_label, text_label = "Checkpoint", "Environment, such as hf_mech/Doorway-v0"
+    model_types = ("msat_decision_transformer",)
+    text_label = "Environment, such as hf_mech/Doorway-v0"
     settings_label = (
         f"{_RETURN}: the return to reach (default 1). {_EPISODE}, {_SEED}: which episode (default 0). Further lines "
         "are options of the environment."
     )
-
-    def example(self, source: str) -> Example:
-        return Example()
-
-    def written(self, source: str) -> str:
-        return ""
 
     def page(self, source: str, text: str, *, settings: str = "", written: str | None = None) -> str:
         """As in `View`; `settings` are in YAML.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from ....psl.library import load_program, program_names, program_text
 from ....psl.machines.machine import Registers
 from ....psl.run_record import RunRecorder
 from ..page import program_page
-from . import Example
+from . import Example, View
 from .errors import ExplorerError
 
 _UNSET = "-"
@@ -50,13 +49,13 @@ _EXAMPLES = {
 """Of the package's programs; (4) in letters, two examples, and the increment of a binary number, (82)-(84)."""
 
 
-class ProgramView:
+class ProgramView(View):
     """See `View`. A source is a program of the package, a file of PSL, or a checkpoint; its text can be edited."""
 
     name = "Programs"
     about = "Every cell after every layer, the registers that changed, and the cell that was read."
-    model_types: Sequence[str] = ("dat",)
-    sources: Sequence[str] = program_names()
+    model_types = ("dat",)
+    sources = program_names()
     source_label, text_label = "Program", "Prompt"
     settings_label = (
         f"Registers that the prompt sets: a line for each, a value for each word, {_UNSET} for none. "

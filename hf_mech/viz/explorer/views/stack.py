@@ -12,26 +12,19 @@ from torch import Tensor
 from ....models.stack.stack_operations import most_probable_operations, operations_as_text, stacks_of
 from ..page import Section, figures_page
 from ..texts import load_with_tokenizer, token_ids, token_texts
-from . import Example
+from . import View
 from .errors import ExplorerError
 
 _KEPT = 4
 
 
-class StackView:
+class StackView(View):
     """See `View`. A source is a checkpoint of a StackGPT2 or StackRoberta with its tokenizer."""
 
     name = "Stacks"
     about = "The stack of every layer while a text is read: the token on top, the operation, and the whole stack."
-    model_types: Sequence[str] = ("stack_gpt2", "stack_roberta")
-    sources: Sequence[str] = ()
-    source_label, text_label, settings_label = "Checkpoint", "Text", ""
-
-    def example(self, source: str) -> Example:
-        return Example()
-
-    def written(self, source: str) -> str:
-        return ""
+    model_types = ("stack_gpt2", "stack_roberta")
+    text_label = "Text"
 
     def page(self, source: str, text: str, *, settings: str = "", written: str | None = None) -> str:
         """As in `View`.

@@ -12,7 +12,7 @@ from ....models.strips.modeling_strips import StripsTransformer
 from ....models.strips.strips_domain import StripsAction, StripsDomain
 from ....planning.bundled import BUNDLED, load_bundled
 from ..page import Section, figures_page
-from . import Example
+from . import Example, View
 from .errors import ExplorerError
 
 _STEPS = 5  # of the example
@@ -21,14 +21,14 @@ _KEPT = 8
 _WRONG = 0.5  # y from which an action counts as inapplicable, (19)
 
 
-class StripsView:
+class StripsView(View):
     """See `View`. A source is a checkpoint, or a bundled domain whose weights follow from it (Theorem 4)."""
 
     name = "STRIPS"
     about = "The head of every proposition on a trace of actions, and the planning domain in the weights."
-    model_types: Sequence[str] = ("strips_transformer",)
-    sources: Sequence[str] = ("simple", *(name for name in BUNDLED if name != "simple"))
-    source_label, text_label, settings_label = "Domain or checkpoint", "Actions", ""
+    model_types = ("strips_transformer",)
+    sources = ("simple", *(name for name in BUNDLED if name != "simple"))
+    source_label, text_label = "Domain or checkpoint", "Actions"
 
     def example(self, source: str) -> Example:
         """Actions that are applicable one after the other, and at the end one that is not."""
@@ -41,9 +41,6 @@ class StripsView:
             trace.append(possible[7 * step % len(possible)])
         wrong = [action for action in domain.action_names if action not in domain.next_actions(trace)]
         return Example(" ".join([*trace, *wrong[:1]]))
-
-    def written(self, source: str) -> str:
-        return ""
 
     def page(self, source: str, text: str, *, settings: str = "", written: str | None = None) -> str:
         """As in `View`.
