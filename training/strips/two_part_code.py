@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import dataclass
 from typing import Any
@@ -61,8 +62,9 @@ def fit(
             began = time.perf_counter()
             bar.update(search.advance(_SAVE_SWEEPS, threads))
             progress.seconds += time.perf_counter() - began
-            bar.set_postfix_str(f"{min(search.bits):,.0f} bits")
-            job.tracker.log({"train/code_bits": min(search.bits)}, search.sweep)
+            if (bits := min(search.bits)) < math.inf:
+                bar.set_postfix_str(f"{bits:,.0f} bits")
+                job.tracker.log({"train/code_bits": bits}, search.sweep)
             save_state(accelerator, job.folder, search.sweep)
             if job.stop_at is not None and search.sweep >= job.stop_at:
                 return None

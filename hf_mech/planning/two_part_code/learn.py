@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -77,7 +78,8 @@ def learn_domain(
         while search.sweep < search.sweeps:
             done = search.advance(_STRIDE, jobs)
             bar.update(done)
-            bar.set_postfix_str(f"{min(search.bits):,.0f} bits")
+            if (bits := min(search.bits)) < math.inf:
+                bar.set_postfix_str(f"{bits:,.0f} bits")
     best = int(np.argmin(search.bits))
     found = complete(search.best(best), data, code)
     wrong = int((inapplicable(found, data) != data.labels).sum())
