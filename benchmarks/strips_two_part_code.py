@@ -2,7 +2,7 @@
 
     python benchmarks/strips_two_part_code.py
 
-Traces of the bundled domains, one chain near the end of a schedule of half the length, one thread. Sides: sweeps of
+Traces of the bundled domains, one chain at three quarters of a short schedule, one thread. Sides: sweeps of
 `kernel.anneal`, which weigh and make moves (`incremental`); the compiled count of all bits from the guess (`anew`); the
 formula, position by position, in Python (`reference`). Seconds are those of a move. Peak memory is that of a one-chain
 search, in MB.
@@ -53,8 +53,8 @@ def search_of(name: str, size: int, sweeps: int) -> tuple[Search, Positions, Any
 def sides_of(name: str, size: int) -> tuple[dict[str, Any], dict[str, int]]:
     """Each form as a function, and how many moves a call weighs."""
     domain = load_bundled(name).domain
-    search, data, rows = search_of(name, size, 200)
-    search.advance(191)  # the guess is kept from .95 on
+    search, data, rows = search_of(name, size, 60)
+    search.advance(45)  # the guess is kept from two thirds on
     guess = search.best(0)
     moves = SWEEPS * len(domain.propositions) * 3 * len(domain.actions)
 

@@ -46,7 +46,7 @@ class TwoPartCode:
         sweeps: for how long to anneal, with the first traces; each later stage takes a quarter of it.
         first_traces: how many those are; each later stage has three times as many.
         temperature: the first and the last one, in bits.
-        first_wrong_label: the price of a wrong label for the first two thirds of the sweeps, in bits.
+        first_wrong_label: the price of a wrong label at the beginning, in bits.
         initial_states: K, the number of states that the traces begin in.
 
     Raises:
@@ -63,7 +63,7 @@ class TwoPartCode:
     sweeps: int = 400
     first_traces: int = 200
     temperature: tuple[float, float] = (8.0, 0.8)
-    first_wrong_label: float = 8.0
+    first_wrong_label: float = 20.0
     initial_states: int = 2
 
     def __post_init__(self) -> None:

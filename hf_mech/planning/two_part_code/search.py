@@ -19,7 +19,6 @@ from .positions import some_of
 
 _COLD = 1e-9
 _GROWTH = 3
-_PRICE_RISES = (2 / 3, 0.95)  # shares of the sweeps
 
 
 @dataclass(frozen=True)
@@ -183,13 +182,11 @@ def _stages(data: Positions, code: TwoPartCode) -> list[_Stage]:
 def _schedule(code: TwoPartCode, sweeps: int, first_wrong_label: float) -> tuple[NDArray[np.float64], int]:
     """Temperature and price of a wrong label by sweep, both geometric; the first sweep at which that price is full.
 
-    The price stays low while the temperature falls: a chain that may be wrong for a while finds shorter codes. The last
-    sweep only accepts what shortens the code.
+    The price is full after two thirds of the sweeps. The last sweep only accepts what shortens the code.
     """
-    done = np.linspace(0.0, 1.0, sweeps) if sweeps > 1 else np.ones(1)
+    done = np.arange(sweeps) / max(1, sweeps - 1)
     hot, cold = code.temperature
-    begin, full = _PRICE_RISES
-    rising = np.clip((done - begin) / (full - begin), 0.0, 1.0)
+    rising = np.minimum(1.0, 1.5 * done) if sweeps > 1 else np.ones(1)
     schedule = np.stack([hot * (cold / hot) ** done, first_wrong_label ** (1 - rising) * code.wrong_label**rising], 1)
     schedule[-1, 0] = _COLD
     return schedule, int(np.argmax(rising >= 1.0))
