@@ -56,7 +56,7 @@ bench: $(STAMP) ## speed and memory, as JSON in benchmarks/
 docs: $(STAMP) ## render the tables of results and features, and run every Python block of the READMEs
 	$(BIN)/python -m training.render_readme
 	$(BIN)/python -m tests.contract.features
-	$(PYTEST) tests/docs
+	$(PYTEST) tests/docs -m "not gpu"
 
 table1: $(STAMP) ## Table 1 of the STRIPS paper, all 28 cells on five data seeds (many hours of one core)
 	$(BIN)/python -m training.train_strips --domain all --sizes all --preset two_part_code,redraw \

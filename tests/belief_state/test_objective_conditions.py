@@ -66,7 +66,7 @@ def assert_same(made: TextHead, **options) -> None:
 @pytest.mark.parametrize("full", [0.0, 1.0], ids=["empty places computed", "empty places skipped"])
 @pytest.mark.parametrize("weights", ["sequence", "gap"])
 @pytest.mark.parametrize("gap", [1, 2])
-@pytest.mark.parametrize("block_size", [1, 7, 100, 10_000])
+@pytest.mark.parametrize("block_size", [7, 10_000, *(pytest.param(size, marks=pytest.mark.slow) for size in (1, 100))])
 def test_rows_of_every_kind(
     monkeypatch: pytest.MonkeyPatch, full: float, weights: PairWeights, gap: int, block_size: int
 ):

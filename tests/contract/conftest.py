@@ -2,6 +2,9 @@
 
 `@pytest.mark.needs("sdpa")` keeps a test for the models that have the capability, `@pytest.mark.lacking("sdpa")` for
 those that do not. What does not apply is not collected.
+
+`@pytest.mark.every_head_is_slow` leaves one head of every configuration, the first that it applies to, in the quick
+suite, and marks the others as slow.
 """
 
 from __future__ import annotations
@@ -19,11 +22,24 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items[:] = [item for item in items if _applies(item)]
+    bodies = set()
+    for item in items:
+        case, test = _case_of(item), item.nodeid.partition("[")[0]
+        if case and item.get_closest_marker("every_head_is_slow"):
+            others = [str(value) for name, value in item.callspec.params.items() if name != "case"]  # type: ignore[attr-defined]
+            one = (test, case.model_class.config_class, *others)
+            if one in bodies:
+                item.add_marker(pytest.mark.slow)
+            bodies.add(one)
+
+
+def _case_of(item: pytest.Item) -> ContractCase | None:
+    case = getattr(item, "callspec", None) and item.callspec.params.get("case")  # type: ignore[attr-defined]
+    return case if isinstance(case, ContractCase) else None
 
 
 def _applies(item: pytest.Item) -> bool:
-    case = getattr(item, "callspec", None) and item.callspec.params.get("case")  # type: ignore[attr-defined]
-    if not isinstance(case, ContractCase):
+    if (case := _case_of(item)) is None:
         return True
     for marker, wanted in (("needs", True), ("lacking", False)):
         for mark in item.iter_markers(marker):

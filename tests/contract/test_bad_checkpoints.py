@@ -20,6 +20,8 @@ from .test_bad_configs import each
 
 MIB = 2**20
 
+pytestmark = pytest.mark.every_head_is_slow
+
 
 @pytest.fixture(autouse=True)
 def _no_reports() -> None:

@@ -101,6 +101,7 @@ class StopAfter(TrainerCallback):
 
 
 @pytest.mark.feature("`resume_from_checkpoint` is bit-exact")
+@pytest.mark.every_head_is_slow
 def test_resume_is_bit_exact(case: ContractCase, tmp_path: Path):
     """Steps 1 to 4, and 5 to 7 by another Trainer and another model, are steps 1 to 7."""
     saving = {"max_steps": 7, "save_strategy": "steps", "save_steps": 4}

@@ -19,7 +19,7 @@ print(benchmark["pass_over"](place + "/rows", kind, steps)["own_megabytes"])
 
 
 @pytest.mark.parametrize("steps", [20_000, pytest.param(500_000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("kind", ["map", "stream"])
+@pytest.mark.parametrize("kind", ["map", pytest.param("stream", marks=pytest.mark.slow)])
 def test_memory_stays_flat(steps, kind, tmp_path):
     program = PROGRAM.format(folder=str(BENCHMARK.parent), file=str(BENCHMARK))
     done = subprocess.run(

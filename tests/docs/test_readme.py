@@ -41,7 +41,11 @@ def python_blocks(text: str) -> str:
     return "\n".join(lines)
 
 
-@pytest.mark.parametrize("readme", READMES, ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "readme",
+    [pytest.param(path, marks=[] if path.parent == ROOT else pytest.mark.slow) for path in READMES],
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
 def test_python_blocks_run(readme: Path, tmp_path: Path) -> None:
     program = python_blocks(readme.read_text(encoding="utf-8"))
     assert program.strip(), f"{readme} has no Python block"

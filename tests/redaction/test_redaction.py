@@ -235,7 +235,7 @@ def test_a_long_text_costs_time_in_proportion(piece: str) -> None:
         before = time.process_time()
         redact(text)
         seconds.append(time.process_time() - before)
-    assert seconds[1] < max(20 * seconds[0], 0.5)
+    assert seconds[1] < max(20 * seconds[0], 2.0)  # by the square of the length: minutes
 
 
 def test_named_tuples() -> None:

@@ -207,6 +207,7 @@ def test_the_bos_of_every_sequence(model_class: Any):
         model(torch.cat(rows, 1), position_ids=places)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf Tensor:UserWarning")
 @families
 @pytest.mark.parametrize("way", ["positions", "mask"])

@@ -25,6 +25,7 @@ from training.engine.settings import OPTION, Settings, SettingsError, names_of
 from training.render_readme import experiments
 
 ROOT = Path(__file__).parents[2]
+TOY_AND_SLOW = ["toy", *(pytest.param(name, marks=pytest.mark.slow) for name in TRAINED if name != "toy")]
 
 CHILD = """
 import sys
@@ -98,7 +99,7 @@ def _others(settings: Settings) -> Iterator[tuple[str, Settings]]:
                 yield name, replace(settings, **{name: value + 1})
 
 
-@pytest.mark.parametrize("case", TRAINED, indirect=True)
+@pytest.mark.parametrize("case", TOY_AND_SLOW, indirect=True)
 def test_stopped_and_started_again(case: Case, straight: tuple[Any, Path], tmp_path: Path) -> None:
     settings = case.settings(tmp_path)
     job = case.job(settings, tmp_path, stop_at=case.stop_at)
@@ -114,9 +115,7 @@ def test_stopped_and_started_again(case: Case, straight: tuple[Any, Path], tmp_p
     assert_same_run(resumed, job.folder, straight)
 
 
-@pytest.mark.parametrize(
-    "case", ["toy", *(pytest.param(n, marks=pytest.mark.slow) for n in TRAINED[1:])], indirect=True
-)
+@pytest.mark.parametrize("case", TOY_AND_SLOW, indirect=True)
 def test_killed_and_started_again(case: Case, straight: tuple[Any, Path], tmp_path: Path) -> None:
     settings = case.settings(tmp_path)
     job = case.job(settings, tmp_path)

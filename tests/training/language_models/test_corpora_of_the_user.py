@@ -49,6 +49,7 @@ def test_text_files_and_a_stock_checkpoint(output_dir: Path, tmp_path: Path):
     check_folder(tmp_path / "cards" / "stack-lm-text")
 
 
+@pytest.mark.slow
 def test_a_data_set_of_the_hub(tmp_path: Path):
     """The script in a process of its own, whose Hub holds a small data set in WikiText's shape."""
     readme = "---\nconfigs:\n- config_name: wikitext-2-raw-v1\n  data_files:\n"

@@ -14,6 +14,8 @@ from tests.training.language_models.sizes import TINY
 from training.language_models.experiment import EXPERIMENT
 from training.language_models.run import RunOutcome
 
+pytestmark = pytest.mark.slow
+
 SEEDS = (0, 1)
 FORMS = ("vanilla", "stack", "gated")
 

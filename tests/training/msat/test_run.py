@@ -16,6 +16,8 @@ from tests.training.msat.small import small_run, trained
 from training.msat.experiment import EXPERIMENT
 from training.msat.run import CURVE, RunOutcome, means, scores_of
 
+pytestmark = pytest.mark.slow
+
 RUN = small_run()
 ORIGIN = {"command": "python", "commit": "0" * 40, "machine": describe_machine(), "versions": package_versions()}
 

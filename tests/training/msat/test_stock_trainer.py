@@ -13,7 +13,7 @@ from hf_mech.models.msat.configuration_msat import MSATDecisionTransformerConfig
 from hf_mech.models.msat.modeling_msat import MSATDecisionTransformer
 
 
-@pytest.mark.parametrize("tokenization", ["single", "multi", "multi_state"])
+@pytest.mark.parametrize("tokenization", ["single", "multi", pytest.param("multi_state", marks=pytest.mark.slow)])
 def test_stock_trainer(tokenization: str, tmp_path: Path) -> None:
     rows = record("hf_mech/Rooms-v0", "expert", 4, frame_size=(36, 36), cache_dir=str(tmp_path / "data"))
     windows = ContextWindows(rows, context_length=5)
