@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyarrow
 import pyarrow.parquet
+import pytest
 from transformers import AutoTokenizer
 
 from hf_mech.hub import Results, check_folder
