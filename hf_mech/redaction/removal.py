@@ -34,6 +34,7 @@ SHORTEST = 8
 """Known secrets of at least so many characters are removed wherever they occur."""
 
 _remembered: set[str] = set()
+_WORD = 200  # characters of a text whose clean form is kept
 
 # Texts may be the megabytes of somebody's server: each pattern takes time in proportion to the text's length.
 _STRING = r'b?"(?:[^"\\]|\\.)*"|b?\'(?:[^\'\\]|\\.)*\''
@@ -155,7 +156,7 @@ def _pattern(secrets: frozenset[str]) -> re.Pattern[str] | None:
 
 def _redact(value: Any, known: re.Pattern[str] | None) -> Any:
     if isinstance(value, str):
-        return _redact_text(value, known)
+        return _redact_word(value, known) if len(value) <= _WORD else _redact_text(value, known)
     if isinstance(value, Mapping):
         return {_redact(key, known): _redact_entry(key, entry, known) for key, entry in value.items()}
     if isinstance(value, list | set | frozenset | tuple):
@@ -166,6 +167,12 @@ def _redact(value: Any, known: re.Pattern[str] | None) -> Any:
 
 def _redact_entry(name: Any, value: Any, known: re.Pattern[str] | None) -> Any:
     return REDACTED if _hides(name, value) else _redact(value, known)
+
+
+@lru_cache(maxsize=4096, typed=True)
+def _redact_word(text: str, known: re.Pattern[str] | None) -> str:
+    """Names and settings come again and again: a results.json holds some thousand times the same few."""
+    return _redact_text(text, known)
 
 
 def _redact_text(text: str, known: re.Pattern[str] | None) -> str:
