@@ -52,7 +52,7 @@ _LINE = re.compile(rf"(?<![\w.?&-])([A-Za-z][\w.-]*)([ \t]*[:=][ \t]+|[ \t]+=)({
 _USERINFO = re.compile(r"""(://)((?:[^\s/?#"'<>]*|[^\s/?#@:"'<>]*:(?!\d{1,5}(?:[/?#\s]|$))[^\s"'<>]{0,999})@)""")
 _PARAMETER = re.compile(r"([?&])([\w.%-]+)=([^\s&#\"'<>]+)")
 _HEADER = re.compile(
-    r"""(?i)\b((?:proxy-)?authorization\b["']?\s*[:=]\s*(?:b?["'])?)((?:[a-z][\w-]*\s+)?[^\s"',;}]+)"""
+    r"""(?i)\b((?:proxy-)?authorization\b["']?\s*[:=]\s*(?:b?["'])?+)((?:[a-z][\w-]*\s+)?[^\s"',;}]+)"""
 )
 _BEARER = re.compile(r"(?i)\b(bearer\s+)(?=[\w.~+/=-]*\d)[\w.~+/=-]{8,}")
 _OPTION = re.compile(
