@@ -157,6 +157,7 @@ class Run(Settings):
     )
     multi_pop: int = option("the most pops that the stack takes in a step; 1: the paper", default=1, least=1)
     stack_gate: bool = option("the stack's learned gate; off: the paper", default=False)
+    stack_first: bool = option("the stack before self-attention; off: the paper, behind the layer", default=False)
     num_hidden_layers: int = option("layers of the transformers; 5: the paper", default=5, least=1)
     test_seed: int = option("seed of the test examples; another one to choose settings by", default=0, least=0)
 

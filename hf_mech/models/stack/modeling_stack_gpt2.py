@@ -71,7 +71,7 @@ class StackGPT2Attention(GPT2Attention):
 
 
 class StackGPT2Block(GPT2Block):
-    """One layer: GPT-2's two sub-layers, then the stack's (Eq. 26)."""
+    """One layer: GPT-2's two sub-layers, then the stack's (Eq. 26), or with `stack_first` before them."""
 
     def __init__(self, config: StackGPT2Config, layer_idx: int) -> None:
         super().__init__(config, layer_idx)
@@ -87,10 +87,12 @@ class StackGPT2Block(GPT2Block):
         stack_context: StackContext | None = None,
         **kwargs: Any,
     ) -> Tensor:
+        if self.stack is not None and self.stack.first:
+            hidden_states = self.stack(hidden_states, past_key_values, stack_context)
         hidden_states = super().forward(hidden_states, past_key_values, *args, **kwargs)
-        if self.stack is None:
-            return hidden_states
-        return self.stack(hidden_states, past_key_values, stack_context)
+        if self.stack is not None and not self.stack.first:
+            hidden_states = self.stack(hidden_states, past_key_values, stack_context)
+        return hidden_states
 
 
 class StackGPT2PreTrainedModel(
