@@ -83,6 +83,8 @@ def locm_domain(walks: Iterable[Sequence[int]], actions: Sequence[str]) -> Strip
             learned = LOCM(OneTrace([observed]))
     except SystemExit:  # macq's way to say so
         raise SettingsError(f"LOCM cannot read these traces. {' '.join(said.getvalue().split())}") from None
+    except Exception as error:  # a bug of macq's: on some traces it raises what it never meant to
+        raise SettingsError(f"macq's LOCM fails on these traces, with {error!r}; leave --learner locm out.") from error
     schemas = {schema.name: schema for schema in learned.actions}
     grounded = []
     for whole, (name, objects) in zip(actions, parts, strict=True):
