@@ -261,7 +261,7 @@ CASES = (
     with_head(StackRobertaForMultipleChoice, roberta, choosing, **CHOICES),
     with_head(
         StackGPT2ForCausalLM,
-        lambda: gpt2(stack_values="recurrent", stack_first=True),
+        lambda: gpt2(stack_values="recurrent", stack_actions_from="layer_input"),
         predicting_tokens,
         generates=True,
         variant="recurrent",

@@ -11,7 +11,7 @@ from . import report
 from .run import RunOutcome, train_run
 from .settings import TRANSFORMERS, Run
 
-_OF_STACKS = ("multi_pop", "stack_gate", "stack_first", "balance", "least_push", "stack_texts")
+_OF_STACKS = ("multi_pop", "stack_gate", "stack_actions_from", "balance", "least_push", "stack_texts")
 _OF_TRANSFORMERS = (*_OF_STACKS, "num_hidden_layers")
 
 

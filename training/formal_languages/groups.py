@@ -17,7 +17,7 @@ SCORE = "token_accuracy"
 Group = tuple[str, str, str, str]
 """Layout, model, encoding, and the departures from the preset, as JSON: runs that differ in their seeds alone."""
 
-NOT_THE_PAPERS = ("multi_pop", "stack_gate", "stack_first", "num_hidden_layers", "max_train_length")
+NOT_THE_PAPERS = ("multi_pop", "stack_gate", "stack_actions_from", "num_hidden_layers", "max_train_length")
 """Departures that make another model, or another task, of a run: it stands beside no figure of the paper."""
 
 

@@ -52,7 +52,7 @@ def make_model(run: Run) -> nn.Module:
         stack_values="recurrent" if run.model == "recurrent_stack" else "hidden",
         multi_pop=run.multi_pop,
         stack_gate=run.stack_gate,
-        stack_first=run.stack_first,
+        stack_actions_from=run.stack_actions_from,
         position_embedding_type=run.encoding,
         stack_bottom="bos_token",  # as in the paper
     )

@@ -34,8 +34,8 @@ class StackRobertaConfig(RobertaConfig):
         multi_pop (`int`, *optional*, defaults to 1): K, the most elements that one step can pop. 1 is the paper's.
         stack_gate (`bool`, *optional*, defaults to `False`): multiply the stack's output by a learned scalar, initially
             zero, so that a stock checkpoint begins with its own logits. The paper has no gate.
-        stack_first (`bool`, *optional*, defaults to `False`): put the stack's sub-layer before the layer's two others,
-            so that its actions in the first layer depend on the token alone. Off: behind them, the paper's (Eq. 26).
+        stack_actions_from (`str`, *optional*, defaults to `"hidden"`): what the actions depend on (Eq. 24). `"hidden"`,
+            the paper's: the sub-layer's input. `"layer_input"`: the layer's input, in the first layer the token alone.
         position_embedding_type (`str`, *optional*, defaults to `"learned"`): `"learned"` (RoBERTa's own), `"none"`,
             `"sinusoidal"`, `"relative"` (Transformer-XL), `"rotary"` or `"alibi"` (Appendix C).
         stack_bottom (`str`, *optional*, defaults to `"first_token"`): position 0, the empty stack (Eq. 19), is the
@@ -74,7 +74,7 @@ class StackRobertaConfig(RobertaConfig):
     use_stack: bool = True
     multi_pop: int = 1
     stack_gate: bool = False
-    stack_first: bool = False
+    stack_actions_from: Literal["hidden", "layer_input"] = "hidden"
     position_embedding_type: str = "learned"
     stack_bottom: Literal["first_token", "bos_token"] = "first_token"
     stack_values: Literal["hidden", "recurrent"] = "hidden"

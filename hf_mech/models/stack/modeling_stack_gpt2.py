@@ -71,7 +71,7 @@ class StackGPT2Attention(GPT2Attention):
 
 
 class StackGPT2Block(GPT2Block):
-    """One layer: GPT-2's two sub-layers, then the stack's (Eq. 26), or with `stack_first` before them."""
+    """One layer: GPT-2's two sub-layers, then the stack's (Eq. 26)."""
 
     def __init__(self, config: StackGPT2Config, layer_idx: int) -> None:
         super().__init__(config, layer_idx)
@@ -87,12 +87,11 @@ class StackGPT2Block(GPT2Block):
         stack_context: StackContext | None = None,
         **kwargs: Any,
     ) -> Tensor:
-        if self.stack is not None and self.stack.first:
-            hidden_states = self.stack(hidden_states, past_key_values, stack_context)
+        layer_input = hidden_states
         hidden_states = super().forward(hidden_states, past_key_values, *args, **kwargs)
-        if self.stack is not None and not self.stack.first:
-            hidden_states = self.stack(hidden_states, past_key_values, stack_context)
-        return hidden_states
+        if self.stack is None:
+            return hidden_states
+        return self.stack(hidden_states, layer_input, past_key_values, stack_context)
 
 
 class StackGPT2PreTrainedModel(

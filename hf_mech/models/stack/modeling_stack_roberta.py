@@ -89,7 +89,7 @@ class StackRobertaSelfAttention(RobertaSelfAttention):
 
 
 class StackRobertaLayer(RobertaLayer):
-    """One layer: RoBERTa's two sub-layers, then the stack's (Eq. 26), or with `stack_first` before them."""
+    """One layer: RoBERTa's two sub-layers, then the stack's (Eq. 26)."""
 
     def __init__(self, config: StackRobertaConfig, layer_idx: int) -> None:
         super().__init__(config, layer_idx)
@@ -105,12 +105,11 @@ class StackRobertaLayer(RobertaLayer):
         stack_context: StackContext | None = None,
         **kwargs: Any,
     ) -> Tensor:
-        if self.stack is not None and self.stack.first:
-            hidden_states = self.stack(hidden_states, past_key_values, stack_context)
+        layer_input = hidden_states
         hidden_states = super().forward(hidden_states, *args, past_key_values=past_key_values, **kwargs)
-        if self.stack is not None and not self.stack.first:
-            hidden_states = self.stack(hidden_states, past_key_values, stack_context)
-        return hidden_states
+        if self.stack is None:
+            return hidden_states
+        return self.stack(hidden_states, layer_input, past_key_values, stack_context)
 
 
 class StackRobertaPreTrainedModel(

@@ -297,7 +297,7 @@ _HOLDERS: dict[type[CacheLayerMixin], type[_WithStack]] = {
 
 
 def stack_layer(cache: Cache, index: int, new: int, drop: float = 0.0) -> Any:
-    """The cache layer that holds the stack of layer `index`; `new` positions have just been added to its keys.
+    """The cache layer that holds the stack of layer `index`, after `new` positions were added to its keys.
 
     With a `drop`, the most mass that a row of alpha may lose, a new stack keeps only the large entries.
 
@@ -306,8 +306,6 @@ def stack_layer(cache: Cache, index: int, new: int, drop: float = 0.0) -> Any:
     """
     if isinstance(cache, EncoderDecoderCache):
         cache = cache.self_attention_cache
-    while len(cache.layers) <= index and cache.layer_class_to_replicate is not None:  # as the first keys would do
-        cache.layers.append(cache.layer_class_to_replicate())
     layer = cache.layers[index]
     if isinstance(layer, _WithStack):
         return layer

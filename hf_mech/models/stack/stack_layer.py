@@ -60,8 +60,8 @@ class StackSubLayer(nn.Module):
     def __init__(self, config: Any, layer_idx: int) -> None:
         super().__init__()
         self.layer_idx = layer_idx
-        self.first = config.stack_first
         self.multi_pop = config.multi_pop
+        self.actions_from = config.stack_actions_from
         self.drop = config.stack_tolerance / config.max_position_embeddings  # of a row of alpha, while generating
         self.action = nn.Linear(config.hidden_size, 2 + config.multi_pop)  # W_A and b_A
         self.gate = nn.Parameter(torch.zeros(1)) if config.stack_gate else None
@@ -72,12 +72,24 @@ class StackSubLayer(nn.Module):
                 config.hidden_size, inner_size, config.initializer_range, config.num_stack_loops
             )
 
-    def forward(self, hidden: Tensor, cache: Cache | None = None, context: StackContext | None = None) -> Tensor:
-        """[batch, new, hidden] to the same shape. With a cache, the layer's keys are added after it if it is the first
-        sub-layer, and before it otherwise."""
+    def forward(
+        self,
+        hidden: Tensor,
+        layer_input: Tensor,
+        cache: Cache | None = None,
+        context: StackContext | None = None,
+    ) -> Tensor:
+        """[batch, new, hidden] to the same shape. With a cache, call it after the layer's keys have been added.
+
+        Args:
+            hidden: what the layer's other sub-layers return.
+            layer_input: what they took, [batch, new, hidden].
+            cache: of the model, or None.
+            context: of the forward pass.
+        """
         context = context or StackContext()
-        actions = self.actions(hidden, context)
-        layer = None if cache is None else stack_layer(cache, self.layer_idx, self._added(hidden), self.drop)
+        actions = self.actions(layer_input if self.actions_from == "layer_input" else hidden, context)
+        layer = None if cache is None else stack_layer(cache, self.layer_idx, hidden.shape[1], self.drop)
         if layer is not None and (layer.stack.begun or self._begins_small(hidden, actions, context)):
             alpha, read = self._extend(layer, hidden, actions, context)
         else:
@@ -92,10 +104,6 @@ class StackSubLayer(nn.Module):
             context.record.append((alpha, actions))
         return hidden + (read if self.gate is None else self.gate * read)
 
-    def _added(self, hidden: Tensor) -> int:
-        """How many of the new positions have their keys in the cache already."""
-        return 0 if self.first else hidden.shape[1]
-
     def _begins_small(self, hidden: Tensor, actions: Tensor, context: StackContext) -> bool:
         """Whether the first positions, too, are computed without alpha as a whole."""
         return bool(self.drop) and context.starts is None and not is_trained(actions, hidden)
@@ -108,7 +116,7 @@ class StackSubLayer(nn.Module):
         new, start = hidden.shape[1], context.start
         if start is None:
             start = torch.zeros(len(hidden), dtype=torch.long, device=hidden.device)
-        past_length = layer.get_seq_length() - self._added(hidden)
+        past_length = layer.get_seq_length() - new
         width = layer.stack.at_once(actions, hidden)
         alphas, reads = [], []
         for first in range(0, new, width):
