@@ -166,7 +166,8 @@ def test_the_card_and_the_table_of_taught_models(tmp_path: Path):
     (row,) = taught_table(tmp_path / "cards").rows
     shown = [f"{100 * value:.1f}" for value in (scores["recurrent_stack"], longest["recurrent_stack"], scores["stack"])]
     assert row[:2] == ["modular_arithmetic", "mlm"]
-    assert [figure.split(" ")[0] for figure in row[2:5]] == shown
+    assert [figure.split(" ")[0] for figure in (row[2], *row[4:6])] == shown
+    assert row[3] == f"{int(scores['recurrent_stack'] >= 0.98)} of 1"
     text = yaml.safe_load((folder / "card.yaml").read_text())
     assert "recurrent_stack, mlm, encoding none, seed 0" in text["summary"].replace("\n", " ")
     assert "by the nesting of the expression" in text["summary"]
