@@ -37,12 +37,13 @@ def test_the_first_actions_depend_on_the_token_alone_if_asked_for(ours: type, or
 def test_the_values_still_take_what_the_layer_returns():
     ours, batch = model(stack_values="recurrent"), inputs(3, 9, 0)
     taken: list[torch.Tensor] = []
-    block = ours.transformer.h[0]
-    block.stack.values.register_forward_pre_hook(lambda _module, given: taken.append(given[0]))
-    block.stack.register_forward_pre_hook(lambda _module, given: taken.append(given[0]))
+    stack = ours.transformer.h[0].stack
+    stack.register_forward_pre_hook(lambda _module, given: taken.extend(given[:2]))
+    stack.values.register_forward_pre_hook(lambda _module, given: taken.append(given[0]))
     ours(**batch)
-    assert_close(taken[0], taken[1])
-    assert not torch.allclose(taken[0], ours.transformer.wte(batch["input_ids"]))
+    returned, layer_input, of_values = taken
+    assert_close(of_values, returned)
+    assert not torch.allclose(of_values, layer_input)
 
 
 @pytest.mark.parametrize("chunks", [[12], [1] * 12, [4, 1, 1, 3, 3]])

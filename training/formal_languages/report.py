@@ -245,11 +245,11 @@ def taught_table(cards: Path) -> Table:
     )
     for (task, layout), models in sorted(rows.items()):
         figures = [percent(models.get(column)) for column in columns]
-        reached = [share >= _SOLVED for m in [models.get("recurrent_stack")] if m for share in m.values]
-        figures.insert(1, f"{sum(reached)} of {len(reached)}" if reached else "")
+        recurrent = models.get("recurrent_stack")
+        solved = f"{sum(share >= _SOLVED for share in recurrent.values)} of {recurrent.n}" if recurrent else ""
         seeds = "/".join(dict.fromkeys(str(models[column].n) for column in columns if column in models))
         steps = steps_in_words(next(iter(models.values())).setting["steps_done"])
-        table.rows.append([known[task], LAYOUTS[layout], *figures, seeds, steps])
+        table.rows.append([known[task], LAYOUTS[layout], figures[0], solved, *figures[1:], seeds, steps])
     return table
 
 

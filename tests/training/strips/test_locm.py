@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -57,11 +58,9 @@ def test_without_macq_the_error_says_what_to_install(monkeypatch):
 
 
 def test_an_error_of_macqs_own_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch):
-    locm = pytest.importorskip("macq.extract.locm")
-
     def fails(*_: object) -> None:
         raise TypeError("expected str instance, NoneType found")
 
-    monkeypatch.setattr(locm, "LOCM", fails)
+    monkeypatch.setitem(sys.modules, "macq.extract.locm", SimpleNamespace(LOCM=fails))
     with pytest.raises(SettingsError, match=r"macq's LOCM fails on these traces, with TypeError\('expected str"):
         locm_domain([[0]], ACTIONS)
