@@ -19,14 +19,15 @@ TRAINED = (1, 2, 4)  # numbers of constituents, and of symbols in a constituent,
 
 @dataclass(frozen=True)
 class Task:
-    """One task: those of Table 1, and a reduced one.
+    """One task: those of Table 1, and reduced ones.
 
     Args:
-        name: as in Table 1, or `1_shot_small`.
+        name: as in Table 1; `1_shot_small` and `1_shot_single` are reduced.
         shots: k, the examples before the cue.
         vocabulary: `rlw`, random two-letter words, or `eng`, English words.
         train: the number of training prompts, including echo prompts.
-        trained: the numbers of constituents, and of symbols in a constituent, in the train split.
+        trained_counts: the numbers of constituents in the train split.
+        trained_lengths: the numbers of symbols in a constituent there.
         num_words: only the first words of the vocabulary; None: all.
     """
 
@@ -34,16 +35,17 @@ class Task:
     shots: int
     vocabulary: Literal["rlw", "eng"] = "rlw"
     train: int = 280_000
-    trained: tuple[int, ...] = TRAINED
+    trained_counts: tuple[int, ...] = TRAINED
+    trained_lengths: tuple[int, ...] = TRAINED
     num_words: int | None = None
 
     def counts(self, split: Split) -> tuple[int, ...]:
         """The possible numbers of constituents in a template, equally likely."""
-        return self.trained if split.counts == TRAINED else split.counts
+        return self.trained_counts if split.counts == TRAINED else split.counts
 
     def lengths(self, split: Split) -> tuple[int, ...]:
         """The possible numbers of symbols in a constituent, equally likely."""
-        return self.trained if split.lengths == TRAINED else split.lengths
+        return self.trained_lengths if split.lengths == TRAINED else split.lengths
 
     def words(self, held_out: bool) -> tuple[str, ...]:
         """The words of constituents, see `words`."""
@@ -92,8 +94,10 @@ TASKS: Mapping[str, Task] = {
         Task("10_shot_rlw", 10),
         Task("1_shot_eng", 1, "eng"),
         Task("1_shot_rlw_10x", 1, train=2_800_000),
-        # Not in the paper: small enough for a small model to learn on one core.
-        Task("1_shot_small", 1, trained=(1, 2), num_words=64),
+        # Not in the paper: smaller, for small models on one core. `small` still asks which constituents a template has
+        # taken, and in which order; `single` has one constituent, which is copied with or without what is around it.
+        Task("1_shot_small", 1, trained_counts=(1, 2), trained_lengths=(1, 2), num_words=64),
+        Task("1_shot_single", 1, trained_counts=(1,), num_words=64),
     )
 }
 

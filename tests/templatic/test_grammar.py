@@ -94,10 +94,13 @@ def test_a_split_has_its_counts_lengths_and_words(task, split):
         counts[len(values[0])] += 1
         lengths.update(len(c) for v in values for c in v)
         seen.update(s for v in values for c in v for s in c)
-    small = task == "1_shot_small"
-    trained, own = ({1, 2}, 64) if small else ({1, 2, 4}, None)
-    assert set(counts) == (trained if len(plan.counts) > 1 else set(plan.counts))
-    assert set(lengths) == (trained if len(plan.lengths) > 1 else set(plan.lengths))
+    usual = {1, 2, 4}
+    trained_counts, trained_lengths, own = {
+        "1_shot_small": ({1, 2}, {1, 2}, 64),
+        "1_shot_single": ({1}, usual, 64),
+    }.get(task, (usual, usual, None))
+    assert set(counts) == (trained_counts if len(plan.counts) > 1 else set(plan.counts))
+    assert set(lengths) == (trained_lengths if len(plan.lengths) > 1 else set(plan.lengths))
     assert seen <= set(words(TASKS[task].vocabulary, plan.held_out)[:own])
 
 
@@ -112,7 +115,7 @@ def test_the_splits_of_table_1():
     sizes = {name: task.size("train") for name, task in TASKS.items()}
     assert sizes.pop("1_shot_rlw_10x") == 2_800_000
     of_table = {"1_shot_rlw", "2_shot_rlw", "3_shot_rlw", "5_shot_rlw", "10_shot_rlw", "1_shot_eng"}
-    assert set(sizes) == of_table | {"1_shot_small"}
+    assert set(sizes) == of_table | {"1_shot_small", "1_shot_single"}
     assert set(sizes.values()) == {280_000}
     assert {TASKS["1_shot_rlw_10x"].size(s) for s in ("dev", "test")} == {35_000}
     assert {TASKS["5_shot_rlw"].size(s) for s in SPLITS if s.startswith("ood")} == {8_400}
@@ -179,13 +182,14 @@ def test_seeds_tasks_and_splits_have_their_own_examples():
 
 def test_the_examples_never_change():
     """Other prompts are another data set: results on this one would no longer be comparable."""
-    table, small = hashlib.sha256(), hashlib.sha256()
+    table, small, single = (hashlib.sha256() for _ in range(3))
     for task, split in ALL:
-        digest = small if task == "1_shot_small" else table
+        digest = {"1_shot_small": small, "1_shot_single": single}.get(task, table)
         for example in generate(task, split, stop=41):
             digest.update(f"{example.prompt}\t{example.completion}\t{example.info}\n".encode())
     assert table.hexdigest()[:16] == "9fe1bcf21d5c2334"
     assert small.hexdigest()[:16] == "45d3f89cb131b614"
+    assert single.hexdigest()[:16] == "e88a63548e911b91"
 
 
 def test_templates_come_as_likely_as_the_docstring_says():
