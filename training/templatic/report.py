@@ -10,7 +10,7 @@ from typing import Any
 from transformers import AutoTokenizer, BartForConditionalGeneration, GPT2LMHeadModel, MambaForCausalLM
 
 from hf_mech.hub import Measurement, PaperFigure, Results, measurement
-from hf_mech.templatic.tasks import SPLITS
+from hf_mech.templatic.tasks import SPLITS, task_named
 
 from ..engine.card import Card, Checkpoint
 from ..engine.run import by_setting
@@ -21,6 +21,8 @@ from .settings import MODELS, PAPER, PAPERS_TASK, Run
 
 METRIC = "exact_match"
 NAME = "templatic-baselines"
+TABLES = {"templatic-table-3": NAME, "templatic-single": f"{NAME}-1-shot-single"}
+"""The tables of docs/results, and the card that each comes from."""
 HEADS = {name: split.short_name for name, split in SPLITS.items()}
 
 _NOT_THE_PAPERS = {"hidden", "layers", "filter", "heads", "state", "kernel", "data_seed", "num_train", "num_eval"}
@@ -76,6 +78,10 @@ def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
         text={
             "task": task,
             "preset": preset,
+            "is_papers": task == PAPERS_TASK,
+            "counts": _listed(task_named(task).trained_counts),
+            "lengths": _listed(task_named(task).trained_lengths),
+            "words": task_named(task).num_words,
             **{"hidden": _values(own, "hidden"), "steps": _values(own, "steps"), "batches": _values(own, "batch_size")},
             "table": table3(measured).markdown(),
             "prompts": same if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,} of each split",
@@ -122,9 +128,11 @@ def table(finished: Iterable[RunOutcome]) -> Table:
 
 
 def results(cards: Path) -> dict[str, str]:
-    """The tables of docs/results: that of the usual card, if there is one."""
-    file = cards / NAME / "results.json"
-    return {"templatic-table-3": table3(Results.load(file).results if file.exists() else []).markdown()}
+    """The tables of docs/results; one without rows where there is no card."""
+    files = {table: cards / card / "results.json" for table, card in TABLES.items()}
+    return {
+        table: table3(Results.load(file).results if file.exists() else []).markdown() for table, file in files.items()
+    }
 
 
 def summary(cards: Path) -> list[list[str]]:
@@ -177,3 +185,12 @@ def _values(outcomes: Sequence[RunOutcome], name: str) -> str:
     """A number of the runs' settings in words, or the smallest and the largest."""
     found = sorted({getattr(outcome.settings, name) for outcome in outcomes})
     return " to ".join(f"{value:,}" for value in dict.fromkeys((found[0], found[-1])))
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    """
+    >>> _listed((1, 2, 4)), _listed((1,))
+    ('1, 2 and 4', '1')
+    """
+    *others, last = map(str, numbers)
+    return f"{', '.join(others)} and {last}" if others else last
