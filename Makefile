@@ -81,6 +81,12 @@ stack-lm: $(STAMP) ## language models with and without a stack, on Python's own 
 templatic-table: $(STAMP) ## learned baselines of templatic generation, Table 3, reduced (preset cpu)
 	$(BIN)/python -m training.train_templatic --model all --cards_dir model_cards
 	$(BIN)/python -m training.train_templatic --model transformer --steps 12000 --cards_dir model_cards
+	$(BIN)/python -m training.train_templatic --task 1_shot_single --seeds 1..3 --cards_dir model_cards \
+	  --model transformer,nano_gpt,nano_gpt_attn_only,cnn
+	$(BIN)/python -m training.train_templatic --task 1_shot_single --seeds 1..3 --cards_dir model_cards \
+	  --model lstm_attn --steps 12000
+	$(BIN)/python -m training.train_templatic --task 1_shot_single --seeds 1..3 --cards_dir model_cards \
+	  --model mamba --steps 4000
 	$(BIN)/python -m training.render_readme
 
 rules-table: $(STAMP) ## the Semi-formal Transformer on texts judged by rules, beside an ordinary one

@@ -97,7 +97,7 @@ TASKS: Mapping[str, Task] = {
         # Not in the paper: smaller, for small models on one core. `small` still asks which constituents a template has
         # taken, and in which order; `single` has one constituent, which is copied with or without what is around it.
         Task("1_shot_small", 1, trained_counts=(1, 2), trained_lengths=(1, 2), num_words=64),
-        Task("1_shot_single", 1, trained_counts=(1,), num_words=64),
+        Task("1_shot_single", 1, trained_counts=(1,), num_words=80),
     )
 }
 

@@ -97,11 +97,18 @@ def test_a_split_has_its_counts_lengths_and_words(task, split):
     usual = {1, 2, 4}
     trained_counts, trained_lengths, own = {
         "1_shot_small": ({1, 2}, {1, 2}, 64),
-        "1_shot_single": ({1}, usual, 64),
+        "1_shot_single": ({1}, usual, 80),
     }.get(task, (usual, usual, None))
     assert set(counts) == (trained_counts if len(plan.counts) > 1 else set(plan.counts))
     assert set(lengths) == (trained_lengths if len(plan.lengths) > 1 else set(plan.lengths))
     assert seen <= set(words(TASKS[task].vocabulary, plan.held_out)[:own])
+
+
+@pytest.mark.parametrize(("task", "split"), ALL)
+def test_a_task_has_words_enough_for_its_longest_prompt(task, split):
+    own, plan = TASKS[task], SPLITS[split]
+    most = (own.shots + 1) * max(own.counts(plan)) * max(own.lengths(plan))
+    assert len(own.words(plan.held_out)) >= most
 
 
 def test_the_splits_of_table_1():
@@ -189,7 +196,7 @@ def test_the_examples_never_change():
             digest.update(f"{example.prompt}\t{example.completion}\t{example.info}\n".encode())
     assert table.hexdigest()[:16] == "9fe1bcf21d5c2334"
     assert small.hexdigest()[:16] == "45d3f89cb131b614"
-    assert single.hexdigest()[:16] == "e88a63548e911b91"
+    assert single.hexdigest()[:16] == "7242358b6ea4071f"
 
 
 def test_templates_come_as_likely_as_the_docstring_says():
