@@ -164,7 +164,7 @@ def table1(cards: Path) -> Table:
     """Table 1 from the cards: a row a cell, the presets beside the paper."""
     cells = list(cells_of(cards, of_paper=True))
     presets = [name for name in Cell.PRESETS if any(name in cell for _, cell in cells)]
-    table = Table(["domain", ">traces", "paper", *presets, *(f">proved: {name}" for name in presets)])
+    table = Table(["domain", ">traces", "the paper's", *presets, *(f">proved: {name}" for name in presets)])
     short: dict[str, list[str]] = {name: [] for name in presets}
     for (domain, size), cell in cells:
         paper = next((m.paper for kind in cell.values() for m in kind[TEST] if m.paper), None)
@@ -234,7 +234,7 @@ def assumptions_table(cards: Path) -> Table:
     presets = [name for name in Cell.PRESETS if any(name in cell for cell in rows.values())]
     found = [f">right number: {name}" for name in presets]
     table = Table(
-        ["domain", ">traces", "departure", "paper", *presets, *(f">proved: {name}" for name in presets), *found]
+        ["domain", ">traces", "departure", "the paper's", *presets, *(f">proved: {name}" for name in presets), *found]
     )
     for (domain, size, departure), cell in sorted(rows.items()):
         shown: list[list[str]] = [[], [], []]

@@ -105,7 +105,7 @@ def test_other_traces_have_a_table_of_their_own(tmp_path: Path):
     named = {row["departure"]: row for row in shown}
     fewer, fraction, tests, heads = "num_test 200", "negative_fraction 0.0", "first_inapplicable", "head_factor 2.0"
     assert named.keys() == {f"{fewer}, {fraction}", f"{fewer}, test_negatives {tests}", f"{fewer}, {heads}"}
-    assert [name for name in named if named[name]["paper"]] == [f"{fewer}, test_negatives {tests}"]
+    assert [name for name in named if named[name]["the paper's"]] == [f"{fewer}, test_negatives {tests}"]
     assert all(row[">proved: two_part_code"].endswith(" of 2") for row in shown)
     assert [name for name in named if named[name][">right number: two_part_code"]] == [f"{fewer}, {heads}"]
     assert not table1(tmp_path / "cards").rows
