@@ -78,7 +78,6 @@ def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
         text={
             "task": task,
             "preset": preset,
-            "is_papers": task == PAPERS_TASK,
             "counts": _listed(task_named(task).trained_counts),
             "lengths": _listed(task_named(task).trained_lengths),
             "words": task_named(task).num_words,
