@@ -4,58 +4,12 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from hf_mech.hub import PaperFigure, Results, measurement
 from training import render_readme
-from training.formal_languages.report import table1
 
 ROOT = Path(__file__).parents[2]
-
-
-def save(cards: Path, name: str, *entries: Any) -> None:
-    (cards / name).mkdir()
-    Results.collect(name, seconds=1.0, results=entries).save(cards / name / "results.json")
-
-
-def entry(task: str, model: str, values: list[float], paper: PaperFigure | None, **setting: Any) -> Any:
-    settings = {"layout": "mlm", "model": model, "encoding": "none", "preset": "cpu", "steps": 1000}
-    setting = settings | {"steps_done": [900, 1000]} | setting
-    return measurement("hf_mech/formal_languages", task, setting, "token_accuracy", values, paper)
-
-
-def test_the_stack_table(tmp_path: Path) -> None:
-    paper = PaperFigure(0.931, 0.044, "Table 1")
-    save(
-        tmp_path,
-        "stack-stack-manipulation",
-        entry("stack_manipulation", "stack", [1.0, 0.9], paper),
-        entry("stack_manipulation", "stack", [0.1], paper, encoding="alibi"),
-        entry("stack_manipulation", "stack", [0.2], None, multi_pop=2),
-    )
-    save(
-        tmp_path,
-        "stack-reverse-string",
-        entry("reverse_string", "vanilla", [0.5], PaperFigure(0.548, 0.0, "Table 1")),
-        entry("reverse_string", "stack", [1.0], PaperFigure(1.0, 0.0, "Table 1")),
-        entry("reverse_string", "rnn", [0.8], PaperFigure(0.81, 0.008, "Table 1")),
-    )
-    save(tmp_path, "stack-lm-texts", measurement("text", None, {"model": "stack"}, "perplexity", [2.0]))
-    _, _, *rows = table1(tmp_path).markdown().splitlines()
-    assert rows == [
-        "| reverse_string | mlm | 100.0 ± 0.0 | 100.0 ± 0.0 | 50.0 ± 0.0 | 54.8 ± 0.0 | 1 | cpu | 900 to 1,000 |",
-        "| stack_manipulation | mlm | 95.0 ± 5.0 | 93.1 ± 4.4 |  |  | 2 | cpu | 900 to 1,000 |",
-    ]
-
-
-def test_two_figures_for_one_cell_are_refused(tmp_path: Path) -> None:
-    paper = PaperFigure(1.0, 0.0, "Table 1")
-    twice = [entry("reverse_string", "stack", [1.0], paper, learning_rate=rate) for rate in (1e-3, 1e-4)]
-    save(tmp_path, "stack-reverse-string", *twice)
-    with pytest.raises(ValueError, match=r"has two figures for .*reverse_string.* after 1000 steps"):
-        table1(tmp_path)
 
 
 def test_without_cards_there_are_no_tables(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ from .run import RunOutcome
 from .settings import ENCODINGS, LAYOUTS, MODELS, PAPER, PAPERS_TASKS
 
 SCORE = "token_accuracy"
+LONGEST = f"{SCORE}_at_longest"
+"""Of the longest texts, where they are longer than those of the score."""
 
 Group = tuple[str, str, str, str]
 """Layout, model, encoding, and the departures from the preset, as JSON: runs that differ in their seeds alone."""

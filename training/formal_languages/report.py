@@ -1,4 +1,4 @@
-"""From the outcomes of the runs to the figures of results.json, the card of a task, and Tables 1 and 2."""
+"""From the outcomes of the runs to the figures of results.json, and to the card and the tables of a task."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from hf_mech.formal_languages import BRACKETED, TASKS, formal_language_tokenizer
-from hf_mech.hub import Measurement, PaperFigure, Results, measurement
+from hf_mech.formal_languages import BRACKETED, formal_language_tokenizer
+from hf_mech.hub import Measurement, PaperFigure, measurement
 
 from ..engine.card import Card, Checkpoint
 from ..engine.tables import Table, percent, steps_in_words
+from .docs_tables import results as results
+from .docs_tables import summary as summary
 from .figures import figures_of
-from .groups import NOT_THE_PAPERS, SCORE, Group, accuracy_by_length, grouped, paper_figure
+from .groups import LONGEST, NOT_THE_PAPERS, SCORE, Group, accuracy_by_length, grouped, paper_figure
 from .groups import order as order
 from .models import load_model
 from .nesting import accuracy_of_levels
 from .run import RunOutcome
-from .settings import LAYOUTS, PAPERS_TASKS, STACKS, TEST_LENGTHS, TRANSFORMERS, Run
+from .settings import STACKS, TEST_LENGTHS, TRANSFORMERS
 from .stack_picture import example_of
 
 DATASET = "hf_mech/formal_languages"
-LONGEST = f"{SCORE}_at_longest"
-"""Of the longest texts, where they are longer than those of the score."""
 _OF_TRANSFORMERS = ("dropout", "attention_dropout", "initializer_range")
 _SHOWN = (
     *("steps", "batch_size", "learning_rate", "scheduler", "warmup_steps", *_OF_TRANSFORMERS),
@@ -179,80 +179,6 @@ def table(outcomes: Iterable[RunOutcome]) -> Table:
     return shown
 
 
-def cells_of(cards: Path) -> list[dict[str, Measurement]]:
-    """The cells of Table 1 that the cards hold, in its order: the scores of a task and layout by model.
-
-    Transformers as the paper has them, without positional encodings.
-
-    Raises:
-        ValueError: a card has two figures for one cell.
-    """
-    rows: dict[tuple[Any, ...], dict[str, Measurement]] = {}
-    for file in sorted(cards.glob("stack-*/results.json")):
-        for entry in Results.load(file).results:
-            own = entry.metric == SCORE and entry.paper and entry.setting["encoding"] == "none"
-            if own and entry.setting["model"] in TRANSFORMERS:
-                setting = entry.setting
-                place = (
-                    PAPERS_TASKS.index(entry.config or ""),
-                    LAYOUTS.index(setting["layout"]),
-                    list(Run.PRESETS)[::-1].index(setting["preset"]),  # cpu, paper
-                    setting["steps"],
-                )
-                models = rows.setdefault(place, {})
-                if setting["model"] in models:
-                    names = (entry.config, setting["layout"], setting["preset"])
-                    raise ValueError(f"{file} has two figures for {names} after {place[-1]} steps; keep one there.")
-                models[setting["model"]] = entry
-    return [models for _, models in sorted(rows.items())]
-
-
-def table1(cards: Path) -> Table:
-    """Table 1 from the cards: a row a task and layout, ours beside the paper's in per cent."""
-    columns = ["task", "layout", "stack", "paper's stack", "vanilla", "paper's vanilla", ">seeds", "preset", ">steps"]
-    table = Table(columns)
-    for models in cells_of(cards):
-        first = next(iter(models.values()))
-        figures = [
-            percent(figure)
-            for entry in (models.get("stack"), models.get("vanilla"))
-            for figure in (entry, entry.paper if entry else None)
-        ]
-        seeds = "/".join(dict.fromkeys(str(entry.n) for entry in models.values()))
-        done = "; ".join(dict.fromkeys(steps_in_words(entry.setting["steps_done"]) for entry in models.values()))
-        own = [first.config or "", first.setting["layout"], *figures]
-        table.rows.append([*own, seeds, first.setting["preset"], done])
-    return table
-
-
-_SOLVED = 0.98
-"""The share of right answers from which a seed is counted as one that solves its task."""
-
-
-def taught_table(cards: Path) -> Table:
-    """What more lessons than the paper's make of the models: a row a task and layout, a column a model, in per cent."""
-    known, rows = [*TASKS], dict[tuple[int, int], dict[str, Measurement]]()
-    for file in sorted(cards.glob("stack-*-taught/results.json")):
-        for entry in Results.load(file).results:
-            setting = entry.setting
-            if entry.metric in (SCORE, LONGEST) and setting["encoding"] == "none":
-                place = known.index(entry.config or ""), LAYOUTS.index(setting["layout"])
-                model = setting["model"] if entry.metric == SCORE else f"{setting['model']} {LONGEST}"
-                rows.setdefault(place, {})[model] = entry
-    columns = ["recurrent_stack", f"recurrent_stack {LONGEST}", "stack", "vanilla"]
-    table = Table(
-        ["task", "layout", "recurrent stack", ">seeds at 98 %", "at length 500", "stack", "vanilla", ">seeds", ">steps"]
-    )
-    for (task, layout), models in sorted(rows.items()):
-        figures = [percent(models.get(column)) for column in columns]
-        recurrent = models.get("recurrent_stack")
-        solved = f"{sum(share >= _SOLVED for share in recurrent.values)} of {recurrent.n}" if recurrent else ""
-        seeds = "/".join(dict.fromkeys(str(models[column].n) for column in columns if column in models))
-        steps = steps_in_words(next(iter(models.values())).setting["steps_done"])
-        table.rows.append([known[task], LAYOUTS[layout], figures[0], solved, *figures[1:], seeds, steps])
-    return table
-
-
 def nesting_table(groups: Mapping[Group, list[RunOutcome]]) -> str:
     """The accuracy over the texts of the score by their nesting, of the groups that measured it; else empty."""
     measured = {group: own for group, own in groups.items() if all(outcome.accuracy_by_nesting for outcome in own)}
@@ -267,30 +193,3 @@ def nesting_table(groups: Mapping[Group, list[RunOutcome]]) -> str:
         ]
         table.rows.append([layout, model, *(f"{100 * fmean(share):.0f}" if share else "" for share in shares)])
     return table.markdown()
-
-
-def results(cards: Path) -> dict[str, str]:
-    """The tables of docs/results."""
-    return {
-        "stack-attention-table-1": table1(cards).markdown(),
-        "stack-attention-taught": taught_table(cards).markdown(),
-    }
-
-
-def summary(cards: Path) -> list[list[str]]:
-    """A row a task, masked layout: the stack, and the vanilla model."""
-    rows = []
-    for models in cells_of(cards):
-        if {"stack", "vanilla"} <= models.keys() and models["stack"].setting["layout"] == "mlm":
-            stack, vanilla = models["stack"], models["vanilla"]
-            steps = "no" if stack.setting["preset"] == "paper" else f"{stack.setting['steps']:,} steps"
-            rows.append(
-                [
-                    f"[Stack attention](docs/results/formal_languages.md), `{stack.config}`",
-                    "per cent right on lengths 41 to 100, MLM (without the stack)",
-                    f"{percent(stack)} ({percent(vanilla, spread=False)})",
-                    f"{percent(stack.paper)} ({percent(vanilla.paper, spread=False)})",
-                    steps,
-                ]
-            )
-    return rows

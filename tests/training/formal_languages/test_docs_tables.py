@@ -1,0 +1,87 @@
+"""Tables 1 and 2 and the recurrent baselines in docs/results are the cards' figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hf_mech.hub import PaperFigure, Results, measurement
+from training.formal_languages.docs_tables import recurrent_table, table1, table2
+
+
+def save(cards: Path, name: str, *entries: Any) -> None:
+    (cards / name).mkdir()
+    Results.collect(name, seconds=1.0, results=entries).save(cards / name / "results.json")
+
+
+def entry(task: str, model: str, values: list[float], paper: PaperFigure | None, **setting: Any) -> Any:
+    settings = {"layout": "mlm", "model": model, "encoding": "none", "preset": "cpu", "steps": 1000}
+    setting = settings | {"steps_done": [900, 1000]} | setting
+    return measurement("hf_mech/formal_languages", task, setting, "token_accuracy", values, paper)
+
+
+def test_the_stack_table(tmp_path: Path) -> None:
+    paper = PaperFigure(0.931, 0.044, "Table 1")
+    save(
+        tmp_path,
+        "stack-stack-manipulation",
+        entry("stack_manipulation", "stack", [1.0, 0.9], paper),
+        entry("stack_manipulation", "stack", [0.1], paper, encoding="alibi"),
+        entry("stack_manipulation", "stack", [0.2], None, multi_pop=2),
+    )
+    save(
+        tmp_path,
+        "stack-reverse-string",
+        entry("reverse_string", "vanilla", [0.5], PaperFigure(0.548, 0.0, "Table 1")),
+        entry("reverse_string", "stack", [1.0], PaperFigure(1.0, 0.0, "Table 1")),
+        entry("reverse_string", "rnn", [0.8], PaperFigure(0.81, 0.008, "Table 1")),
+    )
+    save(tmp_path, "stack-lm-texts", measurement("text", None, {"model": "stack"}, "perplexity", [2.0]))
+    _, _, *rows = table1(tmp_path).markdown().splitlines()
+    assert rows == [
+        "| reverse_string | mlm | 100.0 ± 0.0 | 100.0 ± 0.0 | 50.0 ± 0.0 | 54.8 ± 0.0 | 1 | cpu | 900 to 1,000 |",
+        "| stack_manipulation | mlm | 95.0 ± 5.0 | 93.1 ± 4.4 |  |  | 2 | cpu | 900 to 1,000 |",
+    ]
+
+
+def test_two_figures_for_one_cell_are_refused(tmp_path: Path) -> None:
+    paper = PaperFigure(1.0, 0.0, "Table 1")
+    twice = [entry("reverse_string", "stack", [1.0], paper, learning_rate=rate) for rate in (1e-3, 1e-4)]
+    save(tmp_path, "stack-reverse-string", *twice)
+    with pytest.raises(ValueError, match=r"has two figures for .*reverse_string.* after 1000 steps"):
+        table1(tmp_path)
+
+
+def test_the_table_of_encodings(tmp_path: Path) -> None:
+    """Beside ours stands Table 2's figure, also where Table 1 has another one for the same model."""
+    paper = PaperFigure(0.504, 0.001, "Table 1; Table 2b: 64.9 ± 2.0 %")
+    other = PaperFigure(0.705, 0.016, "Table 2b")
+    save(
+        tmp_path,
+        "stack-stack-manipulation",
+        entry("stack_manipulation", "vanilla", [0.6, 0.5], paper, layout="alm", steps_done=[4500, 4500]),
+        entry("stack_manipulation", "vanilla", [0.7], other, layout="alm", encoding="alibi"),
+        entry("stack_manipulation", "stack", [1.0], PaperFigure(0.931, 0.044, "Table 1")),
+    )
+    table = table2(tmp_path)
+    assert table.columns[3:8] == [">none", ">sinusoidal", ">relative", ">rotary", ">alibi"]
+    assert table.rows == [
+        ["stack_manipulation", "alm", "vanilla", "55.0 (64.9)", "", "", "", "70.0 (70.5)", "900 to 4,500"]
+    ]
+
+
+def test_the_table_of_recurrent_baselines(tmp_path: Path) -> None:
+    save(
+        tmp_path,
+        "stack-reverse-string",
+        entry("reverse_string", "rnn", [0.8, 0.6], PaperFigure(0.81, 0.008, "Table 1"), steps=2000),
+        entry("reverse_string", "rnn", [0.5], PaperFigure(0.81, 0.008, "Table 1")),
+        entry("reverse_string", "stack_rnn", [0.9], PaperFigure(1.0, 0.0, "Table 1")),
+        entry("reverse_string", "stack", [1.0], PaperFigure(1.0, 0.0, "Table 1")),
+    )
+    assert recurrent_table(tmp_path).rows == [
+        ["reverse_string", "50.0 ± 0.0", "81.0 ± 0.8", "90.0 ± 0.0", "100.0 ± 0.0", "1", "1,000"],
+        ["reverse_string", "70.0 ± 10.0", "81.0 ± 0.8", "", "", "2", "2,000"],
+    ]

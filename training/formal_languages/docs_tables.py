@@ -1,0 +1,175 @@
+"""The tables of docs/results and the rows of the README's summary, from the cards' results.json."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from hf_mech.formal_languages import TASKS
+from hf_mech.hub import Measurement, Results
+
+from ..engine.tables import Table, percent, steps_in_words
+from .groups import LONGEST, SCORE
+from .settings import ENCODINGS, LAYOUTS, MODELS, PAPER, PAPERS_TASKS, TRANSFORMERS, Run
+
+_RECURRENT = tuple(model for model in MODELS if model not in TRANSFORMERS)
+
+
+def _scores(cards: Path, name: str = "stack-*") -> Iterator[tuple[Path, Measurement]]:
+    """The scores in the cards of that name, with their files."""
+    for file in sorted(cards.glob(f"{name}/results.json")):
+        for entry in Results.load(file).results:
+            if entry.metric == SCORE:
+                yield file, entry
+
+
+def cells_of(cards: Path) -> list[dict[str, Measurement]]:
+    """The cells of Table 1 that the cards hold, in its order: the scores of a task and layout by model.
+
+    Transformers as the paper has them, without positional encodings.
+
+    Raises:
+        ValueError: a card has two figures for one cell.
+    """
+    rows: dict[tuple[Any, ...], dict[str, Measurement]] = {}
+    for file, entry in _scores(cards):
+        setting = entry.setting
+        if entry.paper and setting["encoding"] == "none" and setting["model"] in TRANSFORMERS:
+            place = (
+                PAPERS_TASKS.index(entry.config or ""),
+                LAYOUTS.index(setting["layout"]),
+                list(Run.PRESETS)[::-1].index(setting["preset"]),  # cpu, paper
+                setting["steps"],
+            )
+            models = rows.setdefault(place, {})
+            if setting["model"] in models:
+                names = (entry.config, setting["layout"], setting["preset"])
+                raise ValueError(f"{file} has two figures for {names} after {place[-1]} steps; keep one there.")
+            models[setting["model"]] = entry
+    return [models for _, models in sorted(rows.items())]
+
+
+def table1(cards: Path) -> Table:
+    """Table 1 from the cards: a row a task and layout, ours beside the paper's in per cent."""
+    columns = ["task", "layout", "stack", "paper's stack", "vanilla", "paper's vanilla", ">seeds", "preset", ">steps"]
+    table = Table(columns)
+    for models in cells_of(cards):
+        first = next(iter(models.values()))
+        figures = [
+            percent(figure)
+            for entry in (models.get("stack"), models.get("vanilla"))
+            for figure in (entry, entry.paper if entry else None)
+        ]
+        seeds = "/".join(dict.fromkeys(str(entry.n) for entry in models.values()))
+        done = "; ".join(dict.fromkeys(steps_in_words(entry.setting["steps_done"]) for entry in models.values()))
+        own = [first.config or "", first.setting["layout"], *figures]
+        table.rows.append([*own, seeds, first.setting["preset"], done])
+    return table
+
+
+def table2(cards: Path) -> Table:
+    """Table 2 from the cards: a row a task, layout and model, a column an encoding, in per cent (the paper's)."""
+    rows: dict[tuple[int, ...], dict[str, Measurement]] = {}
+    for _, entry in _scores(cards):
+        setting = entry.setting
+        if entry.paper and setting["model"] in TRANSFORMERS:
+            place = (
+                PAPERS_TASKS.index(entry.config or ""),
+                LAYOUTS.index(setting["layout"]),
+                MODELS.index(setting["model"]),
+                [*Run.PRESETS].index(setting["preset"]),
+            )
+            rows.setdefault(place, {})[setting["encoding"]] = entry
+    table = Table(["task", "layout", "model", *(f">{encoding}" for encoding in ENCODINGS), ">steps"])
+    for (task, layout, model, _), entries in sorted(rows.items()):
+        if entries.keys() - {"none"}:
+            own = PAPERS_TASKS[task], LAYOUTS[layout], MODELS[model]
+            steps = steps_in_words(done for entry in entries.values() for done in entry.setting["steps_done"])
+            table.rows.append([*own, *(_beside_table2(entries.get(encoding)) for encoding in ENCODINGS), steps])
+    return table
+
+
+def _beside_table2(entry: Measurement | None) -> str:
+    if entry is None:
+        return ""
+    setting = {name: entry.setting[name] for name in ("layout", "model", "encoding")}
+    figure = PAPER.figures(SCORE, task=entry.config, **setting)[-1]  # those of Table 2 come last
+    return f"{percent(entry, spread=False)} ({percent(figure, spread=False)})"
+
+
+def recurrent_table(cards: Path) -> Table:
+    """Table 1's recurrent baselines from the cards: a row a task and budget, ours beside the paper's in per cent."""
+    rows: dict[tuple[int, int], dict[str, Measurement]] = {}
+    for _, entry in _scores(cards):
+        if entry.paper and entry.setting["model"] in _RECURRENT:
+            place = PAPERS_TASKS.index(entry.config or ""), entry.setting["steps"]
+            rows.setdefault(place, {})[entry.setting["model"]] = entry
+    heads = (head for model in _RECURRENT for head in (model, f"paper's {model}"))
+    table = Table(["task", *heads, ">seeds", ">steps"])
+    for (task, steps), models in sorted(rows.items()):
+        figures = [
+            percent(figure)
+            for entry in map(models.get, _RECURRENT)
+            for figure in (entry, entry.paper if entry else None)
+        ]
+        seeds = "/".join(dict.fromkeys(str(entry.n) for entry in models.values()))
+        table.rows.append([PAPERS_TASKS[task], *figures, seeds, f"{steps:,}"])
+    return table
+
+
+_SOLVED = 0.98
+"""The share of right answers from which a seed is counted as one that solves its task."""
+
+
+def taught_table(cards: Path) -> Table:
+    """What more lessons than the paper's make of the models: a row a task and layout, a column a model, in per cent."""
+    known, rows = [*TASKS], dict[tuple[int, int], dict[str, Measurement]]()
+    for file in sorted(cards.glob("stack-*-taught/results.json")):
+        for entry in Results.load(file).results:
+            setting = entry.setting
+            if entry.metric in (SCORE, LONGEST) and setting["encoding"] == "none":
+                place = known.index(entry.config or ""), LAYOUTS.index(setting["layout"])
+                model = setting["model"] if entry.metric == SCORE else f"{setting['model']} {LONGEST}"
+                rows.setdefault(place, {})[model] = entry
+    columns = ["recurrent_stack", f"recurrent_stack {LONGEST}", "stack", "vanilla"]
+    table = Table(
+        ["task", "layout", "recurrent stack", ">seeds at 98 %", "at length 500", "stack", "vanilla", ">seeds", ">steps"]
+    )
+    for (task, layout), models in sorted(rows.items()):
+        figures = [percent(models.get(column)) for column in columns]
+        recurrent = models.get("recurrent_stack")
+        solved = f"{sum(share >= _SOLVED for share in recurrent.values)} of {recurrent.n}" if recurrent else ""
+        seeds = "/".join(dict.fromkeys(str(models[column].n) for column in columns if column in models))
+        steps = steps_in_words(next(iter(models.values())).setting["steps_done"])
+        table.rows.append([known[task], LAYOUTS[layout], figures[0], solved, *figures[1:], seeds, steps])
+    return table
+
+
+def results(cards: Path) -> dict[str, str]:
+    """The tables of docs/results."""
+    return {
+        "stack-attention-table-1": table1(cards).markdown(),
+        "stack-attention-table-2": table2(cards).markdown(),
+        "stack-attention-recurrent": recurrent_table(cards).markdown(),
+        "stack-attention-taught": taught_table(cards).markdown(),
+    }
+
+
+def summary(cards: Path) -> list[list[str]]:
+    """A row a task, masked layout: the stack, and the vanilla model."""
+    rows = []
+    for models in cells_of(cards):
+        if {"stack", "vanilla"} <= models.keys() and models["stack"].setting["layout"] == "mlm":
+            stack, vanilla = models["stack"], models["vanilla"]
+            steps = "no" if stack.setting["preset"] == "paper" else f"{stack.setting['steps']:,} steps"
+            rows.append(
+                [
+                    f"[Stack attention](docs/results/formal_languages.md), `{stack.config}`",
+                    "per cent right on lengths 41 to 100, MLM (without the stack)",
+                    f"{percent(stack)} ({percent(vanilla, spread=False)})",
+                    f"{percent(stack.paper)} ({percent(vanilla.paper, spread=False)})",
+                    steps,
+                ]
+            )
+    return rows
