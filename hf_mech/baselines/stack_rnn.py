@@ -11,6 +11,8 @@ from transformers.modeling_outputs import MaskedLMOutput
 
 HIDDEN, CELL = 256, 8
 """The sizes of the paper's baselines, Delétang et al.'s: of the hidden state, and of a cell of the stack."""
+_STD_OF_TRUNCATED = 0.87962566
+"""The standard deviation of a standard normal variable that is cut off at 2."""
 
 
 class FormalRNN(nn.Module):
@@ -32,6 +34,20 @@ class FormalRNN(nn.Module):
         if use_stack:
             self.cell = nn.Linear(HIDDEN, CELL)
             self.actions = nn.Linear(HIDDEN, 3)
+        self._reset_parameters()
+
+    def _reset_parameters(self) -> None:
+        """Truncated normal weights of variance 1 / inputs, and no bias.
+
+        torch's own are smaller: what a cell says of the past then hardly reaches the next state, and the stack is never
+        found.
+        """
+        for parameter in self.parameters():
+            if parameter.dim() == 1:
+                nn.init.zeros_(parameter)
+            else:
+                std = parameter.shape[1] ** -0.5 / _STD_OF_TRUNCATED
+                nn.init.trunc_normal_(parameter, std=std, a=-2 * std, b=2 * std)
 
     def forward(self, input_ids: Tensor, labels: Tensor | None = None) -> MaskedLMOutput:
         """`loss` (if there are labels, -100 being none) and `logits` [batch, length, vocab_size].
