@@ -25,6 +25,16 @@ class Table:
     rows: list[list[str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
+    def without_empty_columns(self) -> Table:
+        """The table without the columns that are empty in every row.
+
+        >>> Table(["task", "stack"], [["reverse", ""]]).without_empty_columns().columns
+        ['task']
+        """
+        kept = [place for place, _ in enumerate(self.columns) if any(row[place] for row in self.rows)]
+        rows = [[row[place] for place in kept] for row in self.rows]
+        return Table([self.columns[place] for place in kept], rows, self.notes)
+
     def markdown(self) -> str:
         """The table in Markdown; empty if it has no row.
 

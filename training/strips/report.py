@@ -246,7 +246,7 @@ def assumptions_table(cards: Path) -> Table:
             shown[2].append(_right_number(kinds))
         paper = next((m.paper for kinds in cell.values() for m in kinds[TEST] if m.paper), None)
         table.rows.append([domain, str(size), departure, _spread(paper), *shown[0], *shown[1], *shown[2]])
-    return table
+    return table.without_empty_columns()
 
 
 def _right_number(kinds: Mapping[str, Sequence[Measurement]]) -> str:
