@@ -63,13 +63,16 @@ table1: $(STAMP) ## Table 1 of the STRIPS paper, all 28 cells on five data seeds
 	  --data_seed 100 101 102 103 104 --cards_dir model_cards
 	$(BIN)/python -m training.render_readme
 
-stack-table: $(STAMP) ## Table 1 of the stack attention paper, reduced (preset cpu)
+stack-table: $(STAMP) ## Tables 1 and 2 of the stack attention paper, reduced (preset cpu)
 	$(BIN)/python -m training.train_formal_languages --task all --layout all --model stack,vanilla --seeds 0..4 \
 	  --cards_dir model_cards
-	$(BIN)/python -m training.train_formal_languages --task all --model rnn,stack_rnn --cards_dir model_cards
-	$(BIN)/python -m training.train_formal_languages --task reverse_string --encoding all --cards_dir model_cards
-	$(BIN)/python -m training.train_formal_languages --task reverse_string --model vanilla --encoding all \
-	  --restart_after 0 --steps 1500 --cards_dir model_cards
+	$(BIN)/python -m training.train_formal_languages --task reverse_string,stack_manipulation --layout all \
+	  --encoding all --cards_dir model_cards
+	$(BIN)/python -m training.train_formal_languages --task reverse_string,stack_manipulation --layout all \
+	  --encoding sinusoidal,relative,rotary,alibi --model vanilla --restart_after 0 --steps 1500 \
+	  --cards_dir model_cards
+	$(BIN)/python -m training.train_formal_languages --task reverse_string,stack_manipulation \
+	  --model rnn,stack_rnn --restart_after 0 --steps 15000 --seeds 0..2 --cards_dir model_cards
 	$(BIN)/python -m training.render_readme
 
 stack-lm: $(STAMP) ## language models with and without a stack, on Python's own sources (preset cpu)
