@@ -132,10 +132,10 @@ def taught_table(cards: Path) -> Table:
                 place = known.index(entry.config or ""), LAYOUTS.index(setting["layout"])
                 model = setting["model"] if entry.metric == SCORE else f"{setting['model']} {LONGEST}"
                 rows.setdefault(place, {})[model] = entry
-    columns = ["recurrent_stack", f"recurrent_stack {LONGEST}", "stack", "vanilla"]
-    table = Table(
-        ["task", "layout", "recurrent stack", ">seeds at 98 %", "at length 500", "stack", "vanilla", ">seeds", ">steps"]
-    )
+    controls = [model for model in MODELS if model != "recurrent_stack"]
+    columns = ["recurrent_stack", f"recurrent_stack {LONGEST}", *controls]
+    heads = ["task", "layout", "recurrent stack", ">seeds at 98 %", "at length 500", *controls, ">seeds", ">steps"]
+    table = Table(heads)
     for (task, layout), models in sorted(rows.items()):
         figures = [percent(models.get(column)) for column in columns]
         recurrent = models.get("recurrent_stack")
@@ -143,7 +143,7 @@ def taught_table(cards: Path) -> Table:
         seeds = "/".join(dict.fromkeys(str(models[column].n) for column in columns if column in models))
         steps = steps_in_words(next(iter(models.values())).setting["steps_done"])
         table.rows.append([known[task], LAYOUTS[layout], figures[0], solved, *figures[1:], seeds, steps])
-    return table
+    return table.without_empty_columns()
 
 
 def results(cards: Path) -> dict[str, str]:
