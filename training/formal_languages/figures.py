@@ -10,7 +10,7 @@ from transformers import PreTrainedModel
 
 from hf_mech.viz.stack_curves import LengthCurve, length_curves_figure
 
-from .groups import Group, accuracy_by_length, paper_figure
+from .groups import Group, accuracy_by_length, paper_figure_beside
 from .run import RunOutcome
 from .settings import TEST_LENGTHS, TRANSFORMERS
 from .stack_picture import stack_picture
@@ -65,5 +65,5 @@ def _named(model: str, departures: str, groups: Iterable[Group]) -> str:
 
 def _curve(task: str, group: Group, members: list[RunOutcome]) -> LengthCurve:
     accuracy = {int(length): tuple(values) for length, values in accuracy_by_length(members).items()}
-    paper = paper_figure(task, group)
+    paper = paper_figure_beside(task, group, members)
     return LengthCurve(accuracy, paper.mean if paper else None)

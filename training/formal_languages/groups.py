@@ -61,6 +61,11 @@ def paper_figure(task: str, group: Group) -> PaperFigure | None:
     return PaperFigure(first.mean, first.std, first.where + other)
 
 
+def paper_figure_beside(task: str, group: Group, members: list[RunOutcome]) -> PaperFigure | None:
+    """The figure of the paper that compares with these runs, if any: none where more was taught than in the paper."""
+    return None if members[0].settings.is_taught else paper_figure(task, group)
+
+
 def accuracy_by_length(members: list[RunOutcome]) -> dict[str, list[float]]:
     """The accuracy of every seed at each length."""
     return {length: [o.accuracy_by_length[length] for o in members] for length in members[0].accuracy_by_length}

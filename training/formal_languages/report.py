@@ -16,7 +16,7 @@ from ..engine.tables import Table, percent, steps_in_words
 from .docs_tables import results as results
 from .docs_tables import summary as summary
 from .figures import figures_of
-from .groups import LONGEST, NOT_THE_PAPERS, SCORE, Group, accuracy_by_length, grouped, paper_figure
+from .groups import LONGEST, NOT_THE_PAPERS, SCORE, Group, accuracy_by_length, grouped, paper_figure_beside
 from .groups import order as order
 from .models import load_model
 from .nesting import accuracy_of_levels
@@ -106,7 +106,7 @@ def measurements(task: str, group: Group, members: list[RunOutcome]) -> list[Mea
     def measure(metric: str, values: list[float], paper: PaperFigure | None = None) -> Measurement:
         return measurement(DATASET, task, _setting(group, members), metric, values, paper)
 
-    paper = None if members[0].settings.is_taught else paper_figure(task, group)
+    paper = paper_figure_beside(task, group, members)
     longest = max(members[0].settings.test_lengths)
     at_longest = [outcome.accuracy_by_length[str(longest)] for outcome in members]
     return [

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from training.formal_languages.groups import Group, paper_figure
+from tests.training.formal_languages.small import outcome_of, run_of
+from training.formal_languages.groups import Group, paper_figure, paper_figure_beside
 
 
 @pytest.mark.parametrize(
@@ -33,3 +34,12 @@ def test_the_papers_figures(task: str, group: Group, mean: float, where: str):
 )
 def test_other_models_and_tasks_have_no_figure_of_the_paper(task: str, group: Group):
     assert paper_figure(task, group) is None
+
+
+def test_where_more_is_taught_than_in_the_paper_no_figure_of_it_compares():
+    for model in ("rnn", "stack"):
+        as_in_the_paper = outcome_of(run_of("modular_arithmetic", model=model))
+        taught = outcome_of(run_of("modular_arithmetic", model=model, partial_results=True))
+        group = ("mlm", model, "none", "{}")
+        assert paper_figure_beside("modular_arithmetic", group, [as_in_the_paper]) is not None
+        assert paper_figure_beside("modular_arithmetic", group, [taught]) is None
