@@ -137,7 +137,8 @@ def taught_table(cards: Path) -> Table:
     heads = ["task", "layout", "recurrent stack", ">seeds at 98 %", "at length 500", *controls, ">seeds", ">steps"]
     table = Table(heads)
     for (task, layout), models in sorted(rows.items()):
-        figures = [percent(models.get(column)) for column in columns]
+        found = [models.get(column) for column in columns]
+        figures = [percent(entry, spread=bool(entry and entry.n > 1)) for entry in found]
         recurrent = models.get("recurrent_stack")
         solved = f"{sum(share >= _SOLVED for share in recurrent.values)} of {recurrent.n}" if recurrent else ""
         seeds = "/".join(dict.fromkeys(str(models[column].n) for column in columns if column in models))
