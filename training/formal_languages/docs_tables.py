@@ -163,7 +163,8 @@ def summary(cards: Path) -> list[list[str]]:
     for models in cells_of(cards):
         if {"stack", "vanilla"} <= models.keys() and models["stack"].setting["layout"] == "mlm":
             stack, vanilla = models["stack"], models["vanilla"]
-            steps = "no" if stack.setting["preset"] == "paper" else f"{stack.setting['steps']:,} steps"
+            own, papers = stack.setting["steps"], Run.PRESETS["paper"]["steps"]({"task": stack.config})
+            steps = "no" if own == papers else f"{own:,} steps"
             rows.append(
                 [
                     f"[Stack attention](docs/results/formal_languages.md), `{stack.config}`",

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hf_mech.hub import PaperFigure, Results, measurement
-from training.formal_languages.docs_tables import recurrent_table, table1, table2
+from training.formal_languages.docs_tables import recurrent_table, summary, table1, table2
 
 
 def save(cards: Path, name: str, *entries: Any) -> None:
@@ -85,3 +85,16 @@ def test_the_table_of_recurrent_baselines(tmp_path: Path) -> None:
         ["reverse_string", "50.0 ± 0.0", "81.0 ± 0.8", "90.0 ± 0.0", "100.0 ± 0.0", "1", "1,000"],
         ["reverse_string", "70.0 ± 10.0", "81.0 ± 0.8", "", "", "2", "2,000"],
     ]
+
+
+def test_the_summary_calls_fewer_steps_than_the_papers_reduced(tmp_path: Path) -> None:
+    paper = PaperFigure(0.343, 0.014, "Table 1")
+    for steps in (100_000, 1_000_000):
+        cards = tmp_path / str(steps)
+        cards.mkdir()
+        both = [
+            entry("modular_arithmetic", model, [0.3], paper, preset="paper", steps=steps)
+            for model in ("stack", "vanilla")
+        ]
+        save(cards, "stack-modular-arithmetic-paper", *both)
+    assert [summary(tmp_path / name)[0][-1] for name in ("100000", "1000000")] == ["100,000 steps", "no"]
