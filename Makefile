@@ -73,6 +73,8 @@ stack-table: $(STAMP) ## Tables 1 and 2 of the stack attention paper, reduced (p
 	  --cards_dir model_cards
 	$(BIN)/python -m training.train_formal_languages --task reverse_string,stack_manipulation \
 	  --model rnn,stack_rnn --restart_after 0 --steps 15000 --seeds 0..2 --cards_dir model_cards
+	$(BIN)/python -m training.train_formal_languages --task modular_arithmetic,solve_equation \
+	  --model rnn,stack_rnn --restart_after 0 --steps 5000 --cards_dir model_cards
 	$(BIN)/python -m training.render_readme
 
 stack-lm: $(STAMP) ## language models with and without a stack, on Python's own sources (preset cpu)
