@@ -37,10 +37,9 @@ class FormalRNN(nn.Module):
         self._reset_parameters()
 
     def _reset_parameters(self) -> None:
-        """Truncated normal weights of variance 1 / inputs, and no bias.
+        """LeCun normal weights (truncated, of variance 1 / inputs), and no bias.
 
-        torch's own are smaller: what a cell says of the past then hardly reaches the next state, and the stack is never
-        found.
+        torch's own are smaller: what a cell says of the past then hardly reaches the next state.
         """
         for parameter in self.parameters():
             if parameter.dim() == 1:

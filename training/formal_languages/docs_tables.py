@@ -16,11 +16,11 @@ from .settings import ENCODINGS, LAYOUTS, MODELS, PAPER, PAPERS_TASKS, TRANSFORM
 _RECURRENT = tuple(model for model in MODELS if model not in TRANSFORMERS)
 
 
-def _scores(cards: Path, name: str = "stack-*") -> Iterator[tuple[Path, Measurement]]:
-    """The scores in the cards of that name, with their files."""
+def _entries(cards: Path, *metrics: str, name: str = "stack-*") -> Iterator[tuple[Path, Measurement]]:
+    """The figures of these metrics in the cards of that name, with their files."""
     for file in sorted(cards.glob(f"{name}/results.json")):
         for entry in Results.load(file).results:
-            if entry.metric == SCORE:
+            if entry.metric in metrics:
                 yield file, entry
 
 
@@ -33,7 +33,7 @@ def cells_of(cards: Path) -> list[dict[str, Measurement]]:
         ValueError: a card has two figures for one cell.
     """
     rows: dict[tuple[Any, ...], dict[str, Measurement]] = {}
-    for file, entry in _scores(cards):
+    for file, entry in _entries(cards, SCORE):
         setting = entry.setting
         if entry.paper and setting["encoding"] == "none" and setting["model"] in TRANSFORMERS:
             place = (
@@ -71,7 +71,7 @@ def table1(cards: Path) -> Table:
 def table2(cards: Path) -> Table:
     """Table 2 from the cards: a row a task, layout and model, a column an encoding, in per cent (the paper's)."""
     rows: dict[tuple[int, ...], dict[str, Measurement]] = {}
-    for _, entry in _scores(cards):
+    for _, entry in _entries(cards, SCORE):
         setting = entry.setting
         if entry.paper and setting["model"] in TRANSFORMERS:
             place = (
@@ -101,7 +101,7 @@ def _beside_table2(entry: Measurement | None) -> str:
 def recurrent_table(cards: Path) -> Table:
     """Table 1's recurrent baselines from the cards: a row a task and budget, ours beside the paper's in per cent."""
     rows: dict[tuple[int, int], dict[str, Measurement]] = {}
-    for _, entry in _scores(cards):
+    for _, entry in _entries(cards, SCORE):
         if entry.paper and entry.setting["model"] in _RECURRENT:
             place = PAPERS_TASKS.index(entry.config or ""), entry.setting["steps"]
             rows.setdefault(place, {})[entry.setting["model"]] = entry
@@ -125,17 +125,16 @@ _SOLVED = 0.98
 def taught_table(cards: Path) -> Table:
     """What more lessons than the paper's make of the models: a row a task and layout, a column a model, in per cent."""
     known, rows = [*TASKS], dict[tuple[int, int], dict[str, Measurement]]()
-    for file in sorted(cards.glob("stack-*-taught/results.json")):
-        for entry in Results.load(file).results:
-            setting = entry.setting
-            if entry.metric in (SCORE, LONGEST) and setting["encoding"] == "none":
-                place = known.index(entry.config or ""), LAYOUTS.index(setting["layout"])
-                model = setting["model"] if entry.metric == SCORE else f"{setting['model']} {LONGEST}"
-                rows.setdefault(place, {})[model] = entry
+    for _, entry in _entries(cards, SCORE, LONGEST, name="stack-*-taught"):
+        setting = entry.setting
+        if setting["encoding"] == "none":
+            place = known.index(entry.config or ""), LAYOUTS.index(setting["layout"])
+            model = setting["model"] if entry.metric == SCORE else f"{setting['model']} {LONGEST}"
+            rows.setdefault(place, {})[model] = entry
     controls = [model for model in MODELS if model != "recurrent_stack"]
     columns = ["recurrent_stack", f"recurrent_stack {LONGEST}", *controls]
-    heads = ["task", "layout", "recurrent stack", ">seeds at 98 %", "at length 500", *controls, ">seeds", ">steps"]
-    table = Table(heads)
+    heads = ["recurrent stack", ">seeds at 98 %", "at length 500", *controls]
+    table = Table(["task", "layout", *heads, ">seeds", ">steps"])
     for (task, layout), models in sorted(rows.items()):
         found = [models.get(column) for column in columns]
         figures = [percent(entry, spread=bool(entry and entry.n > 1)) for entry in found]
