@@ -32,6 +32,8 @@ _SHOWN = (
     *("batch_size", "layers", "hidden", "filter", "heads", "initializer_range", "learning_rate"),
     *("scheduler", "warmup_steps", "max_grad_norm", "dropout", "mixed_precision", "eval_prompts"),
 )
+_APART = ("ood_lexical", "ood_cons_len_7")
+"""Splits that come apart from `dev`: words that only echo prompts have shown, and lengths that were not trained."""
 _CLASSES = {"transformer": BartForConditionalGeneration, "nano_gpt": GPT2LMHeadModel, "mamba": MambaForCausalLM}
 """The models that are transformers' own, so that their checkpoints load anywhere."""
 
@@ -135,16 +137,26 @@ def results(cards: Path) -> dict[str, str]:
 
 
 def summary(cards: Path) -> list[list[str]]:
-    """One row: the model that is best on `dev`."""
-    file = cards / NAME / "results.json"
-    entries = Results.load(file).results if file.exists() else []
-    dev = [entry for entry in entries if entry.metric == METRIC and entry.setting["split"] == "dev"]
-    best = max(dev, key=lambda entry: entry.mean, default=None)
-    if best is None:
+    """One row: the model that is best on `dev` of the task that small models learn, and two splits where it is not."""
+    file = cards / TABLES["templatic-single"] / "results.json"
+    scores: dict[str, dict[str, Measurement]] = {}
+    for entry in Results.load(file).results if file.exists() else []:
+        if entry.metric == METRIC:
+            own = {name: value for name, value in entry.setting.items() if name != "split"}
+            scores.setdefault(json.dumps(own, sort_keys=True), {})[entry.setting["split"]] = entry
+    if not scores:
         return []
-    name = f"[Learned baselines](docs/results/templatic.md), `{best.setting['model']}`, the best of six"
-    measure, reduced = "per cent completed exactly, `dev`", "width, layers, steps"
-    return [[name, measure, percent(best, spread=False), percent(best.paper, spread=False), reduced]]
+    best = max(scores.values(), key=lambda splits: splits["dev"].mean)
+    task, model = best["dev"].config, best["dev"].setting["model"]
+    shown = [percent(best[split], spread=False) for split in ("dev", *_APART)]
+    names = "; ".join(HEADS[split] for split in _APART)
+    return [
+        [
+            f"[Learned baselines](docs/results/templatic.md), `{task}`, `{model}`",
+            f"per cent completed exactly, `dev` ({names})",
+            *(f"{shown[0]} ({'; '.join(shown[1:])})", "other tasks", "task, width, layers, steps"),
+        ]
+    ]
 
 
 def _checkpoint(run: Run, folder: Path) -> Checkpoint:

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from hf_mech.hub import Results
 from tests.training.belief_state.small import outcome_of, run_of, small
 from training.belief_state.figures import figures_of
 from training.belief_state.knowledge import BEYOND, knowledge_table
-from training.belief_state.report import choose, measurements, order, results, summary, table
+from training.belief_state.report import NAME, choose, measurements, order, results, summary, table
 
 CHANCE_BITS = [5.64] * 21
 
@@ -84,6 +85,14 @@ def test_there_are_figures_of_runs_alone() -> None:
 def test_without_a_card_there_is_no_number(tmp_path: Path) -> None:
     assert set(results(tmp_path).values()) == {""}
     assert summary(tmp_path) == []
+
+
+def test_the_summary_has_forward_only_beside_the_belief_state(tmp_path: Path) -> None:
+    outcomes = [outcome_of(run_of(), 9_900), outcome_of(run_of("forward_only"), 5_000), outcome_of(run_of("fim"), 1)]
+    (tmp_path / NAME).mkdir()
+    Results.collect(NAME, seconds=1.0, results=measurements(outcomes)).save(tmp_path / NAME / "results.json")
+    ((_, _, ours, papers, _),) = summary(tmp_path)
+    assert (ours, papers) == ("99.0 ± 0.0 (50.0 ± 0.0)", "100.0")
 
 
 def test_a_share_of_the_graphs() -> None:

@@ -21,7 +21,7 @@ from tests.training.commands import printed_by
 from tests.training.templatic.small import made, run_of, small
 from training.templatic.experiment import EXPERIMENT
 from training.templatic.models import save_model
-from training.templatic.report import _checkpoint, choose, measurements
+from training.templatic.report import TABLES, _checkpoint, choose, measurements, summary
 from training.templatic.report import results as tables
 from training.templatic.run import RunOutcome
 from training.templatic.settings import Run
@@ -191,6 +191,22 @@ def test_the_table_has_ours_above_the_papers(tmp_path: Path):
         "| *in the paper* | 100.0 |  |  |  |  |  |  |  |  |  | 22.5 |  |  |",
         "| mamba |  |  | 50.0 |  |  |  |  |  |  |  |  |  | 3,000 |",
     ]
+
+
+def test_the_summary_is_of_the_model_that_is_best_on_dev(tmp_path: Path):
+    assert summary(tmp_path) == []
+    scores = {"mamba": [0.5, 1.0, 1.0], "nano_gpt": [0.9, 0.25, 0.0]}
+    entries = [
+        measurement("data", "1_shot_single", {"model": model, "split": split}, "exact_match", [value])
+        for model, values in scores.items()
+        for split, value in zip(("dev", "ood_lexical", "ood_cons_len_7"), values, strict=True)
+    ]
+    file = tmp_path / TABLES["templatic-single"] / "results.json"
+    file.parent.mkdir()
+    Results.collect(file.parent.name, seconds=1.0, results=entries).save(file)
+    ((name, measured, ours, *_),) = summary(tmp_path)
+    assert name.endswith("`1_shot_single`, `nano_gpt`")
+    assert (measured, ours) == ("per cent completed exactly, `dev` (lexical; length 7)", "90.0 (25.0; 0.0)")
 
 
 @pytest.mark.slow
