@@ -21,7 +21,7 @@ from .groups import order as order
 from .models import load_model
 from .nesting import accuracy_of_levels
 from .run import RunOutcome
-from .settings import STACKS, TEST_LENGTHS, TRANSFORMERS
+from .settings import PAPERS_TASKS, STACKS, TEST_LENGTHS, TRANSFORMERS
 from .stack_picture import example_of
 
 DATASET = "hf_mech/formal_languages"
@@ -79,6 +79,8 @@ def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
             "shortest": TEST_LENGTHS[0],
             "longest": TEST_LENGTHS[1],
             "chosen": chosen,
+            "beside_vanilla": any(outcome.settings.model == "vanilla" for outcome in outcomes.values()),
+            "papers_task": task in PAPERS_TASKS,
             "departures": "".join(f", {k} {v}" for k, v in chosen.departures.items()) if chosen else "",
             "table": task_table(measured).markdown(),
             "runs": len(outcomes),

@@ -22,6 +22,7 @@ from training.formal_languages.experiment import EXPERIMENT
 from training.formal_languages.groups import LONGEST, SCORE
 from training.formal_languages.report import card, choose
 from training.formal_languages.run import RunOutcome
+from training.formal_languages.settings import Run
 
 SIZES = [part for name, value in SMALL.items() for part in (f"--{name}", str(value))]
 
@@ -96,6 +97,21 @@ def test_the_card_says_who_began_anew():
     said = _summary(never, once, learned)
     assert "2 of the 3 runs drew their weights anew" in said
     assert "1 of them then did" in said
+
+
+def test_the_card_speaks_of_vanilla_models_only_if_there_are_some():
+    runs = [run_of("reverse_string", model=model) for model in ("vanilla", "rnn")]
+    vanilla, rnn = map(outcome_of, runs)
+    assert "beside the same transformers without a stack. Trained on" in _summary(vanilla, rnn)
+    assert 'load_dataset("hf_mech/formal_languages", "reverse_string")`. Trained on' in _summary(rnn)
+
+
+@pytest.mark.parametrize("task", ["reverse_string", "parity_check"])
+def test_the_card_says_on_what_the_settings_of_taught_models_were_chosen(task: str):
+    place = {"task": task, "layout": "mlm", "model": "rnn", "encoding": "none"}
+    said = _summary(outcome_of(Run.of("taught", {"max_test_length": 100}, **place, seed=0)))
+    assert ("chosen on the seeds 20 to 22" in said) == (task == "reverse_string")
+    assert ("nothing was chosen for this one" in said) == (task == "parity_check")
 
 
 def _summary(*outcomes: RunOutcome) -> str:
