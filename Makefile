@@ -89,7 +89,7 @@ templatic-table: $(STAMP) ## learned baselines of templatic generation, Table 3,
 	$(BIN)/python -m training.train_templatic --task 1_shot_single --seeds 1..3 --cards_dir model_cards \
 	  --model transformer,nano_gpt,nano_gpt_attn_only,cnn
 	$(BIN)/python -m training.train_templatic --task 1_shot_single --seeds 1..3 --cards_dir model_cards \
-	  --model nano_gpt,nano_gpt_attn_only --steps 15000
+	  --model nano_gpt,nano_gpt_attn_only,cnn --steps 15000
 	$(BIN)/python -m training.train_templatic --task 1_shot_single --seeds 1..3 --cards_dir model_cards \
 	  --model lstm_attn --steps 12000
 	$(BIN)/python -m training.train_templatic --task 1_shot_single --seeds 1..3 --cards_dir model_cards \
