@@ -97,6 +97,22 @@ def test_the_model_is_right_within_the_tolerance(values: str, chunks: list[int])
     assert_close(torch.cat(lines, 1), expected.stack_attentions[0], rtol=0, atol=TOLERANCE)
 
 
+@pytest.mark.parametrize("chunks", [[32], [1] * 32, [10, 1, 12, 9]])
+@pytest.mark.parametrize("learning", [True, False])
+def test_the_cache_knows_a_bound_of_its_error(chunks: list[int], learning: bool):
+    torch.manual_seed(0)
+    few = StackGPT2ForCausalLM(gpt2(stack_tolerance=0.3)).eval()
+    ids, cache, actions = inputs(1, 32, 0)["input_ids"], DynamicCache(), []
+    with torch.set_grad_enabled(learning):
+        for part in ids.split(chunks, 1):
+            output = few(part, past_key_values=cache, output_stack_attentions=True)
+            actions.append(output.stack_actions[0].detach().double())
+    rows = cache.layers[0].stack.rows
+    error = (rows.dense() - stack_attention(torch.cat(actions, 1))).abs().sum(-1)[0]
+    assert error.max() > 1e-4  # something was dropped
+    assert (error <= rows.error[0, :32] + 1e-6).all()
+
+
 @pytest.mark.parametrize("beams", [1, 3])
 def test_it_generates_the_same(beams: int):
     batch = inputs(3, 6, 0)

@@ -183,7 +183,8 @@ class SparseStackState(StackState):
         self.length, self.begun, self.several = alpha.shape[1], True, several
         self.values, self.rows = values.detach(), SparseRows(self.drop, alpha[:, 0])
         if not several:
-            self._append(alpha.detach())
+            for i, row in enumerate(alpha.detach().unbind(1)):
+                self.rows.append(row[:, : i + 1].clone(), row.new_zeros(len(row)))
 
     def at_once(self, actions: Tensor, hidden: Tensor) -> int:
         return actions.shape[1] if is_trained(actions, hidden) else 1
@@ -210,7 +211,8 @@ class SparseStackState(StackState):
         if is_trained(actions, hidden):
             alpha = stack_attention(actions, start=start, past=self.rows.dense(), validate=False)
             before, alpha = alpha[:, length - 1 : -1], alpha[:, length:]
-            self._append(alpha.detach())
+            for each in actions.detach().unbind(1):  # not alpha itself: the bound follows the rows that are kept
+                self.rows.step(each, start)
         else:
             before = actions[..., :0] if held is None else self.rows.last()[:, None]
             self.rows.step(actions[:, 0], start)
@@ -225,12 +227,6 @@ class SparseStackState(StackState):
         if is_trained(actions, hidden):
             return alpha, read_stack(alpha, torch.cat([past, new], 1))
         return alpha, self.rows.read(self.values)
-
-    def _append(self, alpha: Tensor) -> None:
-        """The rows of new positions, [batch, new, n]."""
-        first = alpha.shape[2] - alpha.shape[1]
-        for i in range(alpha.shape[1]):
-            self.rows.append(alpha[:, i, : first + i + 1].clone(), alpha.new_zeros(len(alpha)))
 
     def take(self, rows: Tensor) -> None:
         """Keeps these rows of the batch, in this order; rows may repeat."""
