@@ -8,7 +8,8 @@ where it is false.
 - Only where it is true: the atom becomes a precondition.
 - Only where it is false, and the action does not add it: the action deletes it.
 
-Neither makes a walk impossible. An invariant is believed if chance would hardly show it. A *stretch* is the part of a
+A cell that would make more labels wrong than there were, or than `label_noise` explains, is left out: it makes a walk
+impossible that begins before the atom is touched. An invariant is believed if chance would hardly show it. A *stretch* is the part of a
 walk between two effects on the atom. Let the action be applicable somewhere in a share q of the stretches of one value,
 and in none of the n stretches of the other: were the atom of no account, the chance of that is (1 - q)^n. Values from
 the start of a trace are left out, as all traces share their few initial states.
@@ -22,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .code import TwoPartCode
-from .guesses import speaking
+from .guesses import inapplicable, speaking
 from .kernel import DELETE, NOTHING, TRUE, Chain, Guess, Positions, chain_of
 
 
@@ -35,6 +36,7 @@ def complete(guess: Guess, data: Positions, code: TwoPartCode) -> Guess:
         code: `significance` is the largest chance at which an invariant is believed.
     """
     now, bound = guess.copy(), math.log(code.significance)
+    most = max(_wrong(now, data), math.ceil(code.label_noise * len(data.starts)))
     while True:
         chain = chain_of(now.copy(), data)
         before = int(now.pre.sum() + (now.effect == DELETE).sum())
@@ -45,11 +47,29 @@ def complete(guess: Guess, data: Positions, code: TwoPartCode) -> Guess:
             with np.errstate(divide="ignore"):  # an action that is applicable in every stretch: the chance is 0
                 only_true = false * np.log1p(-when_true / true)
                 only_false = true * np.log1p(-when_false / false)
-            now.pre[atom, (when_false == 0) & (only_true < bound)] = 1
+            wanted = now.copy()
+            wanted.pre[atom, (when_false == 0) & (only_true < bound)] = 1
             deleted = (when_true == 0) & (only_false < bound) & (now.effect[atom] == NOTHING)
-            now.effect[atom, deleted] = DELETE
+            wanted.effect[atom, deleted] = DELETE
+            now = wanted if _wrong(wanted, data) <= most else _possible(now, wanted, data, most)
         if now.pre.sum() + (now.effect == DELETE).sum() == before:
             return now
+
+
+def _possible(now: Guess, wanted: Guess, data: Positions, most: int) -> Guess:
+    """The guess with those of the wanted cells, one by one, that leave at most so many labels wrong."""
+    for name in ("pre", "effect"):
+        for cell in np.argwhere(getattr(wanted, name) != getattr(now, name)):
+            tried = now.copy()
+            getattr(tried, name)[*cell] = getattr(wanted, name)[*cell]
+            if _wrong(tried, data) <= most:
+                now = tried
+    return now
+
+
+def _wrong(guess: Guess, data: Positions) -> int:
+    """Positions whose label the guess gets wrong, whatever the initial state."""
+    return int((inapplicable(guess, data) != data.labels).sum())
 
 
 def _stretches(chain: Chain, data: Positions, atom: int) -> list[tuple[int, NDArray[np.int64]]]:

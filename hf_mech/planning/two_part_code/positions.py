@@ -33,7 +33,7 @@ def positions_of(
                 f"{list(own)}."
             )
         flat += [index[action] for action in trace]
-        told += own
+        told.extend(own)
         ends += [len(flat)] * len(trace)
     if not flat:
         raise TwoPartCodeError("There are no traces to learn from; give at least one that is not empty.")

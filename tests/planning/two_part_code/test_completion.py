@@ -78,3 +78,27 @@ def test_few_walks_show_no_invariant():
     whole = complete(guess, data, TwoPartCode())
     assert (whole.pre == guess.pre).all()
     assert (whole.effect == guess.effect).all()
+
+
+def test_no_walk_that_begins_before_an_atom_is_touched_becomes_impossible():
+    """From then on one of the two is false; but in the first state both are true, and "poke" comes before "use"."""
+    door = StripsDomain(
+        ("open", "shut"),
+        (
+            StripsAction("open", pre=frozenset({"shut"}), add=frozenset({"open"}), delete=frozenset({"shut"})),
+            StripsAction("shut", pre=frozenset({"open"}), add=frozenset({"shut"}), delete=frozenset({"open"})),
+            StripsAction("use", pre=frozenset({"open"})),
+            StripsAction("poke", pre=frozenset({"shut"})),
+        ),
+    )
+    problem = StripsProblem(door, frozenset({"open", "shut"}), frozenset())
+    made = generate_traces(problem, TraceSettings(seed=2, num_train=300, num_test=2, negative_fraction=0.5)).train
+    data = positions_of([t.actions for t in made], [t.labels for t in made], door.action_names)
+    assert sum(list(t.actions[:2]) == [3, 2] and not any(t.labels[:2]) for t in made) > 5
+    guess = guess_of(door, len(made))
+    whole = complete(guess, data, TwoPartCode())
+    assert not (inapplicable(whole, data) != data.labels).any()
+    assert (whole.effect == guess.effect).all()
+    # Where labels may be wrong, no more of them are than the noise explains.
+    noisy = complete(guess, data, TwoPartCode(label_noise=0.01))
+    assert (inapplicable(noisy, data) != data.labels).sum() <= 3
