@@ -137,3 +137,33 @@ def test_what_stays_open_and_what_closes_nothing_cost():
 
 def test_only_the_text_counts():
     assert losses([NOTHING, PUSH, POP, PUSH, PUSH], slice(1, 3)) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (torch.ones(1, 3, dtype=torch.bool), r"\[2, 3\]"),
+        (torch.ones(2, 3), "boolean"),
+        (torch.tensor([[False, True, True], [False, False, False]]), "position that is True"),
+    ],
+)
+def test_a_text_that_does_not_fit_is_refused(text: torch.Tensor, said: str):
+    alpha, actions = [torch.eye(3).expand(2, 3, 3)], [torch.full((2, 3, 3), 1 / 3)]
+    with pytest.raises(StackError, match=said):
+        balance_loss(alpha, actions, text)
+    with pytest.raises(StackError, match=said):
+        push_loss(actions, text, 0.5)
+
+
+def test_other_arguments_of_the_losses_that_make_no_sense():
+    text, alpha, actions = torch.ones(1, 3, dtype=torch.bool), [torch.eye(3)[None]], [torch.full((1, 3, 3), 1 / 3)]
+    with pytest.raises(StackError, match="behind the empty stack"):
+        balance_loss(alpha, actions, text)
+    with pytest.raises(StackError, match="0 to 1, got 2"):
+        push_loss(actions, text, 2)
+    with pytest.raises(StackError, match="output_stack_attentions"):
+        push_loss([], text, 0.5)
+
+
+def test_a_tolerance_may_be_a_whole_number():
+    assert gpt2(stack_tolerance=0).stack_tolerance == 0

@@ -45,7 +45,8 @@ class StackGPT2Config(GPT2Config):
             nesting (not in the paper; see `stack_values.py`).
         stack_inner_size (`int`, *optional*): of the recurrent values' inner layer; `None`: four times the hidden size.
         num_stack_loops (`int`, *optional*): compute recurrent values by so many passes over all positions at once,
-            exact if no longer chain of values leads to a position; `None`: one position after another.
+            exact if no longer chain of values leads to a position; `None`: one position after another. With a cache,
+            tokens that come one by one have exact values either way.
         stack_tolerance (`float`, *optional*, defaults to 0): with a cache, keep only the large entries of a row of
             stack attention, so that its error (the sum of absolute differences) stays below this for nearly certain
             stacks over `max_position_embeddings` positions; 0: keep all. For long texts, see `stack_sparse.py`.
@@ -79,7 +80,7 @@ class StackGPT2Config(GPT2Config):
     stack_values: Literal["hidden", "recurrent"] = "hidden"
     stack_inner_size: int | None = None
     num_stack_loops: int | None = None
-    stack_tolerance: float = 0.0
+    stack_tolerance: float | int = 0.0
     output_stack_attentions: bool = False
 
     def validate_architecture(self):

@@ -9,7 +9,8 @@ A *cell* is an atom and an action. S(t) is the set of actions among which a_t wa
 - at the last action of a negative trace (label 1), those that contradict the actions before t (Eq. 6): known to be
   inapplicable whatever the initial state.
 
-w is the number of positions whose action is not in S(t). Cells that no trace determines cost bits, so the shortest code
+w is the number of positions whose action is not in S(t), so that the domain calls its label wrong; there the choice is
+among the other actions, those that are not in S(t). Cells that no trace determines cost bits, so the shortest code
 leaves them empty.
 
 This is an **assumption** about the traces: each action of a walk is uniform among the applicable ones, the last action
@@ -23,6 +24,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
 
 from ...models.strips.strips_domain import StripsDomain
 from ...models.strips.strips_errors import StripsError
@@ -30,6 +33,17 @@ from ...models.strips.strips_errors import StripsError
 
 class TwoPartCodeError(StripsError):
     """Traces or settings from which no domain can be learned."""
+
+
+def check_whole(name: str, value: Any, least: int) -> None:
+    """Raises TwoPartCodeError for what is no whole number from `least` on."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
+        raise TwoPartCodeError(f"{name} must be a whole number, {least} or more, got {value!r}.")
+
+
+def _number(value: Any) -> bool:
+    """Whether it is a finite number."""
+    return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
 
 
 @dataclass(frozen=True)
@@ -40,8 +54,9 @@ class TwoPartCode:
         precondition, add, delete: bits of a cell with only this.
         add_precondition, delete_precondition: bits of a cell that is a precondition, too. A deleted precondition is the
             common case of planning, and the cheapest of the two.
-        label_noise: the share of traces whose last label is expected to be wrong; 0: a wrong label is never worth its
-            price. W is log2((1 - noise) / noise) bits.
+        label_noise: the share of traces whose last label is expected to be wrong. W, the price of a wrong label at any
+            position, is log2((1 - noise) / noise) bits; with 0 it is 1,000, more than a wrong label saves but in very
+            long traces.
         significance: the largest chance at which an invariant is believed, see `completion.py`.
         sweeps: for how long to anneal, with the first traces; each later stage takes a quarter of it.
         first_traces: how many those are; each later stage has three times as many.
@@ -67,24 +82,26 @@ class TwoPartCode:
     initial_states: int = 2
 
     def __post_init__(self) -> None:
-        if not 0 <= self.label_noise < 0.5:
+        for count in ("sweeps", "initial_states", "first_traces"):
+            check_whole(count, getattr(self, count), 1)
+        for bits in ("precondition", "add", "delete", "add_precondition", "delete_precondition"):
+            if not _number(getattr(self, bits)) or getattr(self, bits) < 0:
+                raise TwoPartCodeError(f"{bits} is a number of bits, 0 or more, got {getattr(self, bits)!r}.")
+        if not _number(self.label_noise) or not 0 <= self.label_noise < 0.5:
             raise TwoPartCodeError(
-                f"label_noise must be 0 or more and less than 0.5, got {self.label_noise}; with half of the labels "
+                f"label_noise must be 0 or more and less than 0.5, got {self.label_noise!r}; with half of the labels "
                 "wrong they say nothing."
             )
-        for count in ("sweeps", "initial_states", "first_traces"):
-            if getattr(self, count) < 1:
-                raise TwoPartCodeError(f"{count} must be 1 or more, got {getattr(self, count)}.")
-        if not 0 < self.significance < 1:
-            raise TwoPartCodeError(f"significance must be between 0 and 1, got {self.significance}.")
-        first, last = self.temperature
-        if not 0 < last <= first:
-            raise TwoPartCodeError(f"temperature must fall, and stay above 0; got {first} to {last}.")
-        if not 0 < self.first_wrong_label < math.inf:
-            raise TwoPartCodeError(f"first_wrong_label is a number of bits above 0, got {self.first_wrong_label}.")
-        for name in ("precondition", "add", "delete", "add_precondition", "delete_precondition"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise TwoPartCodeError(f"{name} is a number of bits, 0 or more, got {getattr(self, name)}.")
+        if not _number(self.significance) or not 0 < self.significance < 1:
+            raise TwoPartCodeError(f"significance must be between 0 and 1, got {self.significance!r}.")
+        if not _number(self.first_wrong_label) or self.first_wrong_label <= 0:
+            raise TwoPartCodeError(f"first_wrong_label is a number of bits above 0, got {self.first_wrong_label!r}.")
+        given: Any = self.temperature
+        ends = given if isinstance(given, Sequence) else ()
+        if len(ends) != 2 or not all(map(_number, ends)) or not 0 < ends[1] <= ends[0]:
+            raise TwoPartCodeError(
+                f"temperature is a first and a last one; it must fall, and stay above 0; got {self.temperature!r}."
+            )
 
     @property
     def prices(self) -> list[list[float]]:

@@ -9,10 +9,12 @@ where it is false.
 - Only where it is false, and the action does not add it: the action deletes it.
 
 A cell that would make more labels wrong than there were, or than `label_noise` explains, is left out: it makes a walk
-impossible that begins before the atom is touched. An invariant is believed if chance would hardly show it. A *stretch* is the part of a
-walk between two effects on the atom. Let the action be applicable somewhere in a share q of the stretches of one value,
-and in none of the n stretches of the other: were the atom of no account, the chance of that is (1 - q)^n. Values from
-the start of a trace are left out, as all traces share their few initial states.
+impossible that begins before the atom is touched.
+
+An invariant is believed if chance would hardly show it. A *stretch* is the part of a walk between two effects on the
+atom. Let the action be applicable somewhere in a share q of the stretches of one value, and in none of the n stretches
+of the other: were the atom of no account, the chance of that is (1 - q)^n. Values from the start of a trace are left
+out, as all traces share their few initial states.
 """
 
 from __future__ import annotations

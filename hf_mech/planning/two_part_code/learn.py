@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from tqdm.auto import tqdm
 
-from ...models.strips.strips_domain import StripsDomain
-from .code import TwoPartCode, TwoPartCodeError
+from ...models.strips.strips_domain import StripsAction, StripsDomain
+from .code import TwoPartCode, TwoPartCodeError, check_whole
 from .completion import complete
 from .guesses import domain_of, inapplicable
 from .positions import positions_of
@@ -25,8 +25,8 @@ class LearnedDomain:
 
     Attributes:
         domain: the domain; its propositions are named p0, p1, ...; those that can forbid nothing are left out.
-        bits: the length of the shortest code.
-        wrong_labels: positions whose label the domain gets wrong.
+        bits: the length of the shortest code, before what the walks support besides is added to the domain.
+        wrong_labels: positions whose label the domain gets wrong by Definition 1, whatever the initial state.
         restart_bits: the code length of every restart.
     """
 
@@ -67,12 +67,17 @@ def learn_domain(
 
     Raises:
         TwoPartCodeError: no traces, an unknown action, a label that is neither 0 nor 1, or a number out of range.
+        DomainError: a name that no action can have.
     """
-    code = code or TwoPartCode()
+    code = TwoPartCode() if code is None else code
+    if not isinstance(code, TwoPartCode):
+        raise TwoPartCodeError(f"code must be a TwoPartCode, got {code!r}.")
     data = positions_of(traces, labels, actions)
-    if restarts < 1 or jobs < 1:
-        raise TwoPartCodeError(f"restarts and jobs must be 1 or more, got {restarts} and {jobs}.")
+    StripsDomain((), tuple(StripsAction(name) for name in actions), "learned")  # refuses names before the search
     atoms = len(actions) if num_propositions is None else num_propositions
+    check_whole("seed", seed, 0)
+    for name, count in (("restarts", restarts), ("jobs", jobs), ("num_propositions", atoms)):
+        check_whole(name, count, 1)
     search = Search(data, atoms, [(seed, restart) for restart in range(restarts)], code)
     with tqdm(total=search.sweeps, desc="two-part code", unit="sweep", disable=not progress) as bar:
         while search.sweep < search.sweeps:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +26,11 @@ def positions_of(
     told: list[int] = []
     ends: list[int] = []
     for number, (trace, own) in enumerate(zip(traces, labels, strict=True)):
-        if unknown := [action for action in trace if action not in index]:
+        if not _is_sequence(trace) or not _is_sequence(own):
+            raise TwoPartCodeError(f"Trace {number} and its labels must be sequences, got {trace!r} and {own!r}.")
+        if unknown := [action for action in trace if not _is_one_of(action, index)]:
             raise TwoPartCodeError(f"Unknown action {unknown[0]!r} in trace {number}; known: {', '.join(actions)}.")
-        if len(own) != len(trace) or not {*own} <= {0, 1}:
+        if len(own) != len(trace) or not all(_is_one_of(label, (0, 1)) for label in own):
             raise TwoPartCodeError(
                 f"Trace {number} needs a label for each of its {len(trace)} actions, 0 (applicable) or 1; got "
                 f"{list(own)}."
@@ -38,6 +41,14 @@ def positions_of(
     if not flat:
         raise TwoPartCodeError("There are no traces to learn from; give at least one that is not empty.")
     return _positions(np.array(flat), np.array(told, np.uint8), np.array(ends), len(actions))
+
+
+def _is_sequence(value: Any) -> bool:
+    return isinstance(value, (Sequence, np.ndarray))
+
+
+def _is_one_of(value: Any, known: Collection[Any]) -> bool:
+    return isinstance(value, Hashable) and value in known
 
 
 def some_of(data: Positions, traces: NDArray[np.int64]) -> Positions:

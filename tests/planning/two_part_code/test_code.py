@@ -179,6 +179,13 @@ def test_theta_is_that_of_the_domain():
         ({"temperature": (1.0, 2.0)}, "temperature"),
         ({"add": -1.0}, "add"),
         ({"first_wrong_label": 0.0}, "first_wrong_label"),
+        ({"sweeps": 2.5}, "sweeps"),
+        ({"initial_states": True}, "initial_states"),
+        ({"add": "x"}, "add"),
+        ({"significance": float("nan")}, "significance"),
+        ({"temperature": 3}, "temperature"),
+        ({"temperature": (3, 2, 1)}, "temperature"),
+        ({"temperature": (float("inf"), 1)}, "temperature"),
     ],
 )
 def test_prices_that_make_no_sense(given_, names):
@@ -196,8 +203,18 @@ def test_prices_that_make_no_sense(given_, names):
         ([["a"], ["b"], ["c", "d"]], [[0], [0], [0, 3]], "Trace 2 needs a label"),
         ([["a"], ["b"]], [[0]], "2 traces, labels of 1"),
         ([[-1]], [[0]], "-1"),
+        ([[["a"]]], [[0]], "Unknown action"),
+        ([["a"]], [[[0]]], "label"),
+        ([["a"]], [None], "must be sequences"),
+        ([["a"], ["b"]], [0, 1], "must be sequences"),
     ],
 )
 def test_traces_that_make_no_sense(traces, labels, names):
     with pytest.raises(TwoPartCodeError, match=names):
         positions_of(traces, labels, ACTIONS)
+
+
+def test_arrays_are_sequences():
+    mixed = [[0, 1], np.array([0, 1])]
+    assert positions_of([[0, 1], np.array([1, 0])], mixed, ACTIONS).labels.tolist() == [0, 1, 0, 1]
+    assert positions_of(np.zeros((2, 2), int), np.ones((2, 2), int), ACTIONS).labels.tolist() == [1, 1, 1, 1]

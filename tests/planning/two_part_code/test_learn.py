@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hf_mech.models.strips.strips_errors import DomainError
 from hf_mech.planning import find_distinguishing_trace, load_bundled, reachable_states
 from hf_mech.planning.traces import TraceSettings, generate_traces
 from hf_mech.planning.two_part_code import TwoPartCode, TwoPartCodeError, learn_domain
@@ -53,10 +54,22 @@ def test_a_few_wrong_labels_are_found():
     assert verdict.equivalent, str(verdict)
 
 
-@pytest.mark.parametrize("more", [{"restarts": 0}, {"jobs": 0}, {"num_propositions": 0}])
+@pytest.mark.parametrize(
+    "more", [{"restarts": 0}, {"jobs": 0}, {"num_propositions": 0}, {"restarts": 2.5}, {"seed": -1}, {"seed": 1.5}]
+)
 def test_numbers_out_of_range(more):
-    with pytest.raises(TwoPartCodeError, match="1 or more"):
-        learned_from("simple", 50, 0, **more)
+    with pytest.raises(TwoPartCodeError, match=r"whole number, [01] or more"):
+        learn_domain([[0]], [[0]], ["a"], **more)
+
+
+def test_other_settings_than_those_of_the_code():
+    with pytest.raises(TwoPartCodeError, match="TwoPartCode"):
+        learned_from("simple", 50, 0, code={"sweeps": 3})
+
+
+def test_an_empty_name_is_refused_before_the_search():
+    with pytest.raises(DomainError, match="empty action name"):
+        learn_domain([[0]], [[0]], ["a", ""], code=TwoPartCode(sweeps=10**9), progress=False)
 
 
 def test_the_same_name_twice():
