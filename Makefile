@@ -109,7 +109,8 @@ nested-table: $(STAMP) ## nested functions: the compiled program, and GPT-2 (pre
 
 dat-table: $(STAMP) ## compiled programs on every prompt of templatic generation (hours on one core)
 	$(BIN)/python -m training.run_pargen --task 1_shot_rlw 1_shot_eng 1_shot_rlw_10x --cards_dir model_cards
-	$(BIN)/python -m training.run_pargen --program pargen_k_shot --task all --num_train 20000 --cards_dir model_cards
+	$(BIN)/python -m training.run_pargen --program pargen_k_shot --num_train 20000 \
+	  --task 1_shot_rlw 1_shot_eng 1_shot_rlw_10x 2_shot_rlw 3_shot_rlw 5_shot_rlw 10_shot_rlw --cards_dir model_cards
 	$(BIN)/python -m training.render_readme
 
 machines-table: $(STAMP) ## every program and Turing machine on random prompts, in three machines

@@ -47,7 +47,7 @@ class _OneMessagePerError(TyperGroup):
 app = typer.Typer(
     name="hf-mech",
     cls=_OneMessagePerError,
-    help="Transformers that compute something exactly: train, show, push.",
+    help="Transformers that compute something exactly: compile, run, show, test and push them.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -70,7 +70,7 @@ def _options(
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
     ] = False,
 ) -> None:
-    """Transformers that compute something exactly: train, show, push."""
+    """Transformers that compute something exactly: compile, run, show, test and push them."""
 
 
 @app.command()

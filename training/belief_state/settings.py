@@ -12,6 +12,7 @@ from hf_mech.star_graphs.layouts import Layout
 
 from ..engine import Settings, SettingsError, axis, fixed, option
 from ..engine.paper import Paper
+from ..engine.settings import By
 
 PAPER = Paper(Path(__file__).with_name("paper.json"))
 GRAPHS = {"g-2-5": (2, 5), "g-5-5": (5, 5), "g-2-20": (2, 20)}
@@ -55,7 +56,7 @@ _CPU = _ONE_CORE | {"steps": 3_400, "eval_steps": 200}
 
 
 def _of_graph(values: Mapping[str, Any]) -> Any:
-    return lambda given: values[given["graph"]]
+    return By("graph", values)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +74,7 @@ class Run(Settings):
             "head_layers": 3,
             "initialization": "gpt2",
             "optimizer": "adamw",
-            "learning_rate": lambda given: 3e-4 if given["graph"] == "g-2-5" else 1e-4,
+            "learning_rate": By("graph", {"g-2-5": 3e-4}, other=1e-4),
             "beta2": 0.95,  # as in the authors' code
             "weight_decay": 0.1,
             "warmup_steps": 0,

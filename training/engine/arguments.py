@@ -13,7 +13,18 @@ from transformers import HfArgumentParser
 
 from hf_mech.redaction import redact, redact_command
 
-from .settings import AXIS, OPTION, Settings, SettingsError, check_names, check_range, names_of, parse_seeds, parts_of
+from .settings import (
+    AXIS,
+    OPTION,
+    By,
+    Settings,
+    SettingsError,
+    check_names,
+    check_range,
+    names_of,
+    parse_seeds,
+    parts_of,
+)
 from .trackers import TRACKERS
 
 
@@ -187,6 +198,7 @@ def _members(settings: type[Settings]) -> Iterator[tuple[str, Any, Any]]:
         if role == AXIS:
             known, default = entry.metadata["known"], entry.metadata["default"]
             text += f"; of {', '.join(map(str, known))}, or all" if known else ""
+            text += f" ({', '.join(map(str, stands))})" if (stands := entry.metadata["all"]) != known else ""
             usual: Any = MISSING if default is None else lambda values=default: [str(value) for value in values]
             yield _called(entry), list[str], field(default_factory=usual, metadata={"help": text}, kw_only=True)
         elif role == OPTION:
@@ -199,9 +211,10 @@ def _members(settings: type[Settings]) -> Iterator[tuple[str, Any, Any]]:
 def _preset_values(settings: type[Settings], entry: Field[Any]) -> str:
     """The presets' values of an option, for its help."""
     values: dict[str, Any] = {
-        name: preset.get(entry.name, entry.default)
+        name: value
         for name, preset in settings.PRESETS.items()
-        if not callable(preset.get(entry.name)) and preset.get(entry.name, entry.default) is not MISSING
+        if (value := preset.get(entry.name, entry.default)) is not MISSING
+        and (not callable(value) or type(value) is By)
     }
     if len(set(map(str, values.values()))) == 1 and len(values) == len(settings.PRESETS):
         return f" [{next(iter(values.values()))}]"

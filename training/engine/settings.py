@@ -2,7 +2,7 @@
 
     @dataclass(frozen=True, kw_only=True)
     class Run(Settings):
-        PRESETS = {"paper": {"steps": 100_000}, "cpu": {"steps": lambda axes: 500 if axes["task"] == "short" else 900}}
+        PRESETS = {"paper": {"steps": 100_000}, "cpu": {"steps": By("task", {"short": 500}, other=900)}}
         task: str = axis("the task", ("short", "long"))   # --task short long: a run each
         seed: int = fixed("of the weights")               # from --seeds
         steps: int = option("training steps", least=1)    # --steps 700 replaces the preset's value
@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from typing import Any, ClassVar, Self
 
@@ -155,9 +155,21 @@ def names_of(settings: Settings | type[Settings], *roles: str) -> list[str]:
     return [entry.name for entry in fields(settings) if entry.metadata.get("role") in roles]
 
 
-def by(axis: str, values: Mapping[str, Any], *, other: Any = None) -> Callable[[Mapping[str, Any]], Any]:
-    """A preset's value that depends on an axis: `by("task", {"long": 900}, other=500)`."""
-    return lambda given: values.get(given[axis], other)
+@dataclass(frozen=True)
+class By:
+    """A preset's value that depends on an axis: `By("task", {"long": 900}, other=500)`."""
+
+    axis: str
+    values: Mapping[str, Any]
+    other: Any = field(default=None, kw_only=True)
+
+    def __call__(self, given: Mapping[str, Any]) -> Any:
+        """The value of a run with these axes."""
+        return self.values.get(given[self.axis], self.other)
+
+    def __str__(self) -> str:
+        """For help texts."""
+        return f"by {self.axis}"
 
 
 def parse_seeds(asked: Iterable[str], option: str = "--seeds") -> list[int]:

@@ -9,10 +9,7 @@ from typing import Any
 from ..engine import Experiment, Request, SettingsError, StepOptions
 from . import report
 from .run import RunOutcome, train_run
-from .settings import TRANSFORMERS, Run
-
-_OF_STACKS = ("multi_pop", "stack_gate", "stack_actions_from", "balance", "least_push", "stack_texts")
-_OF_TRANSFORMERS = (*_OF_STACKS, "num_hidden_layers")
+from .settings import TRANSFORMERS, Run, without_effect
 
 
 class FormalLanguagesExperiment(Experiment[Run, RunOutcome]):
@@ -27,19 +24,23 @@ class FormalLanguagesExperiment(Experiment[Run, RunOutcome]):
 
     def stages(self, request: Request[StepOptions]) -> Iterable[Sequence[Run]]:
         runs = []
+        models = ", ".join(request.axes["model"])
         for given in request.combinations():
-            without: tuple[str, ...] = ()
-            if given["model"] == "vanilla":
-                without = _OF_STACKS
-            elif given["model"] not in TRANSFORMERS:
+            if given["model"] not in TRANSFORMERS:
                 if given["layout"] != "mlm" or given["encoding"] != request.axes["encoding"][0]:
-                    continue  # the recurrent models have one layout and no positional encodings
-                given["encoding"], without = "none", _OF_TRANSFORMERS
+                    continue  # the recurrent networks have one layout and no positional encodings
+                given["encoding"] = "none"
+            without = without_effect(given["model"])
             overrides = {name: value for name, value in given.pop("overrides").items() if name not in without}
             runs.append(Run.of(overrides=overrides, **given))
         if not runs:
-            models, layouts = (", ".join(request.axes[name]) for name in ("model", "layout"))
+            layouts = ", ".join(request.axes["layout"])
             raise SettingsError(f"--model {models} needs --layout mlm, the only layout that it has, got {layouts}.")
+        for name in request.overrides:
+            if all(name in without_effect(model) for model in request.axes["model"]):
+                raise SettingsError(f"--{name} has no effect on --model {models}: leave it out.")
+        if not any(model in TRANSFORMERS for model in request.axes["model"]) and request.axes["encoding"] != ["none"]:
+            raise SettingsError(f"--encoding has no effect on --model {models}, which has no positions: leave it out.")
         yield runs
 
     def shares_card(self, settings: Run) -> Hashable:

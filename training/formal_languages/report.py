@@ -21,15 +21,20 @@ from .groups import order as order
 from .models import load_model
 from .nesting import accuracy_of_levels
 from .run import RunOutcome
-from .settings import PAPERS_TASKS, STACKS, TEST_LENGTHS, TRANSFORMERS
+from .settings import PAPERS_TASKS, STACKS, TEST_LENGTHS, TRANSFORMERS, without_effect
 from .stack_picture import example_of
 
 DATASET = "hf_mech/formal_languages"
-_OF_TRANSFORMERS = ("dropout", "attention_dropout", "initializer_range")
 _SHOWN = (
-    *("steps", "batch_size", "learning_rate", "scheduler", "warmup_steps", *_OF_TRANSFORMERS),
+    *("steps", "batch_size", "learning_rate", "scheduler", "warmup_steps"),
+    *("dropout", "attention_dropout", "initializer_range"),
     *("learned_loss", "steps_after", "restart_after", "test_samples"),
 )
+_LESSONS = (
+    *("num_hidden_layers", "first_train_length", "grow_at", "partial_results"),
+    *("balance", "least_push", "stack_texts", "stack_actions_from"),
+)
+"""Shown besides where more is taught than the answer."""
 
 
 def choose(outcomes: Mapping[Path, RunOutcome]) -> Path | None:
@@ -65,6 +70,8 @@ def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
         {"setting": _setting(group, members), "accuracy": accuracy_by_length(members)}
         for group, members in groups.items()
     ]
+    runs = [outcome.settings for outcome in outcomes.values()]
+    trained = {run.max_train_length for run in runs}
     anew = [outcome for outcome in outcomes.values() if outcome.restarts]
     causal = chosen is not None and chosen.layout == "alm"
     return Card(
@@ -75,12 +82,19 @@ def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
         text={
             "task": task,
             "preset": preset,
-            "trained": max(outcome.settings.max_train_length for outcome in outcomes.values()),
+            "trained": max(trained),
+            "shorter": min(trained) if min(trained) < max(trained) else None,
             "shortest": TEST_LENGTHS[0],
             "longest": TEST_LENGTHS[1],
             "chosen": chosen,
-            "beside_vanilla": any(outcome.settings.model == "vanilla" for outcome in outcomes.values()),
+            "beside_vanilla": any(run.model == "vanilla" for run in runs),
             "papers_task": task in PAPERS_TASKS,
+            "bracketed": task in BRACKETED,
+            "growing": any(run.first_train_length for run in runs),
+            "stack_losses": any(run.balance or run.least_push for run in runs),
+            "actions_from_tokens": all(run.stack_actions_from == "layer_input" for run in runs if run.model in STACKS),
+            "five_layers": any(run.num_hidden_layers == 5 for run in runs if run.model in TRANSFORMERS),
+            "others": any(run.model != "recurrent_stack" for run in runs),
             "departures": "".join(f", {k} {v}" for k, v in chosen.departures.items()) if chosen else "",
             "table": task_table(measured).markdown(),
             "runs": len(outcomes),
@@ -122,10 +136,14 @@ def measurements(task: str, group: Group, members: list[RunOutcome]) -> list[Mea
 def _setting(group: Group, members: list[RunOutcome]) -> dict[str, Any]:
     layout, model, encoding, departures = group
     run = members[0].settings
-    shown = {name: getattr(run, name) for name in _SHOWN if name not in _OF_TRANSFORMERS or model in TRANSFORMERS}
+    shown, lessons = (
+        {name: getattr(run, name) for name in names if name not in without_effect(model)}
+        for names in (_SHOWN, _LESSONS)
+    )
     return {
         **{"layout": layout, "model": model, "encoding": encoding, "preset": run.preset},
         **(shown | json.loads(departures)),
+        **({"lessons": lessons} if run.is_taught else {}),
         "parameters": members[0].parameters,
         "seeds": [outcome.settings.seed for outcome in members],
         "steps_done": [outcome.steps for outcome in members],

@@ -11,7 +11,7 @@ from hf_mech.formal_languages.layouts import Layout
 
 from ..engine import Settings, axis, fixed, option
 from ..engine.paper import Paper
-from ..engine.settings import SCHEDULERS, by
+from ..engine.settings import SCHEDULERS, By, SettingsError
 
 MODELS = ("stack", "recurrent_stack", "vanilla", "rnn", "stack_rnn")
 TRANSFORMERS = ("stack", "recurrent_stack", "vanilla")
@@ -31,8 +31,19 @@ LONG_LENGTHS = (150, 200, 300, 400, 500)
 """Longer texts, which `max_test_length` may ask for."""
 
 
+_OF_STACKS = ("multi_pop", "stack_gate", "stack_actions_from", "balance", "least_push", "stack_texts")
+_OF_TRANSFORMERS = ("dropout", "attention_dropout", "initializer_range", "num_hidden_layers")
+
+
+def without_effect(model: str) -> tuple[str, ...]:
+    """The options that say nothing of a model: a vanilla one has no stack, a recurrent network no attention either."""
+    if model in STACKS:
+        return ()
+    return _OF_STACKS if model in TRANSFORMERS else (*_OF_STACKS, *_OF_TRANSFORMERS)
+
+
 def _by_task(*values: Any, other: Any) -> Any:
-    return by("task", dict(zip(PAPERS_TASKS, values, strict=True)), other=other)
+    return By("task", dict(zip(PAPERS_TASKS, values, strict=True)), other=other)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +99,7 @@ class Run(Settings):
             # With self-attention before them, one of two seeds beside the table's found no action in equations.
             "stack_actions_from": _by_task(*["hidden"] * 3, "layer_input", other="hidden"),
             "stack_texts": _by_task(16, 16, 16, 0, other=16),  # short texts are balanced in too many ways
-            "num_hidden_layers": by("model", {"recurrent_stack": 1}, other=5),
+            "num_hidden_layers": By("model", {"recurrent_stack": 1}, other=5),
             "max_test_length": 500,
         },
     }
@@ -167,6 +178,13 @@ class Run(Settings):
     )
     num_hidden_layers: int = option("layers of the transformers; 5: the paper", default=5, least=1)
     test_seed: int = option("seed of the test examples; another one to choose settings by", default=0, least=0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.restart_after and not self.learned_loss:
+            raise SettingsError(
+                f"--restart_after {self.restart_after} needs a --learned_loss above 0: a run that gets there goes on."
+            )
 
     @property
     def is_taught(self) -> bool:

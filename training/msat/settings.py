@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from ..engine import Settings, SettingsError, axis, fixed, option
-from ..engine.settings import SCHEDULERS, by
+from ..engine.settings import SCHEDULERS, By
 from .scenarios import SCENARIOS, Scenario
 
 Tokenization = Literal["single", "multi", "multi_state"]
@@ -18,7 +18,7 @@ POSITIONS = ("on", "off")
 
 def _of(my_way_home: Any, deadly_corridor: Any, **own: Any) -> Any:
     """A preset's value by scenario; those without an engine have My Way Home's, unless they have their own."""
-    return by("scenario", {"deadly_corridor": deadly_corridor, **own}, other=my_way_home)
+    return By("scenario", {"deadly_corridor": deadly_corridor, **own}, other=my_way_home)
 
 
 _LARGE: dict[str, Any] = {  # the paper's sizes

@@ -18,7 +18,7 @@ class Run(Settings):
     """A run: a model, a configuration, a seed, and how GPT-2 is built and trained."""
 
     PRESETS = {
-        "cpu": {  # minutes of one core
+        "cpu": {  # two to three hours of one core
             "steps": 8_000,
             "batch_size": 32,
             "layers": 4,

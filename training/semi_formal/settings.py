@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..engine import Settings, axis, fixed, option
-from ..engine.settings import SCHEDULERS
+from ..engine.settings import SCHEDULERS, By
 
 MODELS = ("semi_formal", "transformer")
 """Ours; and RoFormer, whose rotary positions know distances alone, so that longer rules have no untrained position."""
@@ -19,12 +19,12 @@ class Run(Settings):
         "cpu": {  # some minutes of one core a run
             "steps": 300,
             "batch_size": 16,
-            "layers": lambda given: 1 if given["model"] == "semi_formal" else 3,
-            "hidden": lambda given: 32 if given["model"] == "semi_formal" else 48,
-            "filter": lambda given: 64 if given["model"] == "semi_formal" else 192,
+            "layers": By("model", {"semi_formal": 1}, other=3),
+            "hidden": By("model", {"semi_formal": 32}, other=48),
+            "filter": By("model", {"semi_formal": 64}, other=192),
             "num_eval": 200,
             # At 3e-3 the transformer answers every text alike.
-            "learning_rate": lambda given: 3e-3 if given["model"] == "semi_formal" else 5e-4,
+            "learning_rate": By("model", {"semi_formal": 3e-3}, other=5e-4),
         },
     }
 

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from hf_mech.stories.tokens import HELD_OUT, MAX_TOKENS, PREFIX_TOKENS, SUFFIX_TOKENS, VOCABULARY
 
 from ..engine import Settings, SettingsError, axis, fixed, option
-from ..engine.settings import SCHEDULERS, by
+from ..engine.settings import SCHEDULERS, By
 
 MODELS = ("bst", "fim")
 CORPORA = ("grammar", "tinystories", "tinystories-gpt4")
 
 
 def _by_model(bst: int, fim: int) -> object:
-    return by("model", {"bst": bst, "fim": fim})
+    return By("model", {"bst": bst, "fim": fim})
 
 
 @dataclass(frozen=True, kw_only=True)

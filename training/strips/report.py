@@ -26,7 +26,11 @@ TRAIN, TEST = "train_trace_accuracy", "test_trace_accuracy"
 BEST = "test_trace_accuracy_of_best_training_seed"
 _PAPERS = PAPER.values("domain")
 _SHOWN = ("num_train", "head_factor", "data_seed", "preset")
-_PROOF = {True: "**proved it equal** to", False: "proved it different from", None: "could not decide it against"}
+_PROOF = {
+    True: "**proved it equal** to the hidden domain on all traces that its instances can show",
+    False: "proved that it differs from the hidden domain on at least one trace that its instances can show",
+    None: "could not decide whether it equals the hidden domain on all traces that its instances can show",
+}
 
 
 def order(outcome: CellOutcome) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ from hf_mech.templatic.tasks import TASKS
 
 from ..engine import Settings, SettingsError, axis, fixed, option
 from ..engine.paper import Paper
-from ..engine.settings import SCHEDULERS, by
+from ..engine.settings import SCHEDULERS, By
 
 PAPER = Paper(Path(__file__).with_name("paper.json"))
 PAPERS_TASK = "1_shot_rlw"
@@ -26,7 +26,7 @@ KINDS: dict[str, Kind] = {
 
 
 def _by_model(*values: int) -> Any:
-    return by("model", dict(zip(MODELS, values, strict=True)))
+    return By("model", dict(zip(MODELS, values, strict=True)))
 
 
 @dataclass(frozen=True, kw_only=True)

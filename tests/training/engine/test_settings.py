@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import pytest
 
 from training.engine import Settings, SettingsError, axis, fixed, option
-from training.engine.settings import by, parse_seeds, seeds_as_text
+from training.engine.settings import By, parse_seeds, seeds_as_text
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run(Settings):
-    PRESETS = {"paper": {"steps": 100}, "cpu": {"steps": by("task", {"long": 9}, other=5), "rate": 0.5}}
+    PRESETS = {"paper": {"steps": 100}, "cpu": {"steps": By("task", {"long": 9}, other=5), "rate": 0.5}}
     task: str = axis("the task", ("long", "short"))
     seed: int = fixed("of the weights")
     steps: int = option("steps", least=1)

@@ -60,6 +60,10 @@ def test_every_task_has_its_runs():
         ("--task all --model gpt", "--model must be of stack, recurrent_stack, vanilla, .* got gpt"),
         ("--task all --encoding sincos", "--encoding must be of none, sinusoidal, .* got sincos"),
         ("--task all --layout alm --model rnn", "--model rnn needs --layout mlm, .* got alm"),
+        ("--task all --model rnn --dropout 0.2", "--dropout has no effect on --model rnn"),
+        ("--task all --model rnn --encoding rotary", "--encoding has no effect on --model rnn"),
+        ("--task all --model vanilla,rnn --stack_gate", "--stack_gate has no effect on --model vanilla, rnn"),
+        ("--task all --preset paper --restart_after 5", "--restart_after 5 needs a --learned_loss above 0"),
     ],
 )
 def test_values_that_make_no_sense(arguments: str, says: str):
