@@ -1,12 +1,14 @@
-"""Trains the STRIPS Transformer on the action traces of a hidden domain, ten seeds at once.
+"""Learns the hidden domain of action traces with the STRIPS Transformer, ten seeds at once.
 
     python -m training.train_strips --domain simple --sizes 200
     python -m training.train_strips --domain all --sizes all                 # Table 1 of the paper, 28 cells
     python -m training.train_strips --domain all --head_factor_at_largest 2  # and with twice the heads needed
     python -m training.train_strips --domain blocksworld-2b --sizes 2000 --head_factor 2
+    python -m training.train_strips --domain ferry-2c --sizes 100 --preset two_part_code --data_seed 7 --num_seeds 5
     accelerate launch -m training.train_strips --domain ferry-1c --sizes 500 --push_to_hub --hub_user me
 
-Every cell (a domain and a size) leaves its model and outcome under --output_dir; a cell that is there is not trained
+The presets `paper` and `redraw` train by gradient descent; `two_part_code` searches for the domain that describes itself
+and the traces in the fewest bits, without gradients; `locm` is a peer. Every cell (a domain and a size) leaves its model and outcome under --output_dir; a cell that is there is not trained
 again, and one that was killed goes on from its last checkpoint, bit for bit. At the end the outcomes are written to
 --cards_dir as results.json, figures and a model card for each domain.
 """
