@@ -7,11 +7,11 @@
     python -m training.train_strips --domain ferry-2c --sizes 100 --preset two_part_code --data_seed 7 --num_seeds 5
     accelerate launch -m training.train_strips --domain ferry-1c --sizes 500 --push_to_hub --hub_user me
 
-The presets `paper` and `redraw` train by gradient descent; `two_part_code` searches without gradients for the domain that
-describes itself and the traces in the fewest bits; `locm` is a peer. Every cell (a domain and a size) leaves its model
-and outcome under --output_dir; a cell that is there is not trained again, and one that was killed goes on from its last
-checkpoint, bit for bit. At the end the outcomes are written to --cards_dir as results.json, figures and a model card for
-each domain.
+The presets `paper` and `redraw` train by gradient descent; `two_part_code` searches without gradients for the domain
+that describes itself and the traces in the fewest bits; `locm` is a peer. Every cell (a domain and a size) leaves its
+model and outcome under --output_dir; a cell that is there is not trained again, and one that was killed goes on from
+its last checkpoint, bit for bit. At the end the outcomes are written to --cards_dir as results.json, figures and a
+model card for each domain.
 """
 
 if not __package__:  # started as a file: `python training/train_strips.py`

@@ -139,7 +139,7 @@ def taught_table(cards: Path) -> Table:
     """What more lessons than the paper's make of the models: a row a task and layout, a column a model, in per cent."""
     controls = [model for model in MODELS if model != "recurrent_stack"]
     columns = ["recurrent_stack", f"recurrent_stack {LONGEST}", *controls]
-    heads = ["recurrent stack", ">seeds at 98 %", "at length 500", *controls]
+    heads = ["recurrent stack", ">seeds at 98 %", "recurrent stack, length 500", *controls]
     table = Table(["task", "layout", *heads, ">seeds", ">steps"])
     for (task, layout), models in _taught(cards).items():
         found = [models.get(column) for column in columns]
@@ -173,7 +173,7 @@ def summary(cards: Path) -> list[list[str]]:
         if {"stack", "vanilla"} <= models.keys() and models["stack"].setting["layout"] == "mlm":
             stack, vanilla = models["stack"], models["vanilla"]
             own, papers = stack.setting["steps"], Run.PRESETS["paper"]["steps"]({"task": stack.config})
-            steps = "no" if own == papers else f"{own:,} steps"
+            steps = "no" if own == papers else f"at most {own:,} steps"
             ours = f"{percent(stack)} ({percent(vanilla, spread=False)})"
             papers_own = f"{percent(stack.paper)} ({percent(vanilla.paper, spread=False)})"
             rows.append([f"{link}, `{stack.config}`", f"{measure} (without the stack)", ours, papers_own, steps])
