@@ -119,7 +119,8 @@ def test_the_table_of_taught_models(tmp_path: Path) -> None:
     save(tmp_path, "stack-modular-arithmetic", entry("modular_arithmetic", "rnn", [0.1], PaperFigure(0.7, 0.0, "1")))
     table = taught_table(tmp_path)
     assert [column.removeprefix(">") for column in table.columns] == [
-        *("task", "layout", "recurrent stack", "seeds at 98 %", "recurrent stack, length 500", "vanilla", "seeds", "steps"),
+        *("task", "layout", "recurrent stack", "seeds at 98 %", "recurrent stack, length 500", "vanilla"),
+        *("seeds", "steps"),
     ]
     assert table.rows == [
         ["modular_arithmetic", "mlm", "98.5 ± 1.5", "1 of 2", "85.0 ± 5.0", "25.0", "2/1", "900 to 1,000"],
