@@ -198,7 +198,8 @@ def _members(settings: type[Settings]) -> Iterator[tuple[str, Any, Any]]:
         if role == AXIS:
             known, default = entry.metadata["known"], entry.metadata["default"]
             text += f"; of {', '.join(map(str, known))}, or all" if known else ""
-            text += f" ({', '.join(map(str, stands))})" if (stands := entry.metadata["all"]) != known else ""
+            text += f" ({', '.join(map(str, stands))})" if known and (stands := entry.metadata["all"]) != known else ""
+            text += f" [{', '.join(map(str, default))}]" if default else ""
             usual: Any = MISSING if default is None else lambda values=default: [str(value) for value in values]
             yield _called(entry), list[str], field(default_factory=usual, metadata={"help": text}, kw_only=True)
         elif role == OPTION:
