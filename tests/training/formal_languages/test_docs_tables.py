@@ -101,6 +101,18 @@ def test_the_summary_calls_fewer_steps_than_the_papers_reduced(tmp_path: Path) -
     assert [summary(tmp_path / name)[0][-1] for name in ("100000", "1000000")] == ["at most 100,000 steps", "no"]
 
 
+def test_the_summary_shows_the_setting_of_most_steps(tmp_path: Path) -> None:
+    paper = PaperFigure(0.343, 0.014, "Table 1")
+    for preset, steps, accuracy in (("paper", 100_000, 0.3), ("cpu", 2_000, 0.2)):
+        trained = {"preset": preset, "steps": steps}
+        both = (entry("modular_arithmetic", model, [accuracy], paper, **trained) for model in ("stack", "vanilla"))
+        save(tmp_path, f"stack-modular-arithmetic-{preset}", *both)
+    save(tmp_path, "stack-solve-equation-paper", entry("solve_equation", "stack", [0.9], paper, steps=100_000))
+    assert [(name.split()[-1], ours) for name, _, ours, *_ in summary(tmp_path)] == [
+        ("`modular_arithmetic`", "30.0 ± 0.0 (30.0)")  # no row without a vanilla model beside the stack
+    ]
+
+
 def test_the_table_of_taught_models(tmp_path: Path) -> None:
     """A seed is counted as one that solves its task from 98 % on; tasks stand in the paper's order, others behind."""
     longest = "token_accuracy_at_longest"
