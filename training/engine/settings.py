@@ -157,7 +157,10 @@ def names_of(settings: Settings | type[Settings], *roles: str) -> list[str]:
 
 @dataclass(frozen=True)
 class By:
-    """A preset's value that depends on an axis: `By("task", {"long": 900}, other=500)`."""
+    """A preset's value that depends on an axis: `By("task", {"long": 900}, other=500)`.
+
+    A value may itself depend on another axis.
+    """
 
     axis: str
     values: Mapping[str, Any]
@@ -165,7 +168,8 @@ class By:
 
     def __call__(self, given: Mapping[str, Any]) -> Any:
         """The value of a run with these axes."""
-        return self.values.get(given[self.axis], self.other)
+        value = self.values.get(given[self.axis], self.other)
+        return value(given) if isinstance(value, By) else value
 
     def __str__(self) -> str:
         """For help texts."""

@@ -29,6 +29,12 @@ def test_a_preset_gives_the_values_that_nobody_overrides() -> None:
     assert Run.of("paper", task="short", seed=0).rate == 0.1
 
 
+def test_a_value_of_a_preset_may_depend_on_two_axes() -> None:
+    by_both = By("task", {"long": By("layout", {"alm": 9}, other=7)}, other=5)
+    assert [by_both({"task": t, "layout": y}) for t in ("long", "short") for y in ("alm", "mlm")] == [9, 7, 5, 5]
+    assert str(by_both) == "by task"
+
+
 def test_departures_are_in_the_name() -> None:
     run = Run.of("cpu", {"steps": 9, "kind": "b/c", "of_another_class": 1}, task="short", seed=0)
     assert run.departures == {"steps": 9, "kind": "b/c"}
