@@ -92,7 +92,9 @@ def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
             "bracketed": task in BRACKETED,
             "growing": any(run.first_train_length for run in runs),
             "stack_losses": any(run.balance or run.least_push for run in runs),
-            "actions_from_tokens": all(run.stack_actions_from == "layer_input" for run in runs if run.model in STACKS),
+            "actions_from_tokens": {
+                run.layout for run in runs if run.model in STACKS and run.stack_actions_from == "layer_input"
+            },
             "five_layers": any(run.num_hidden_layers == 5 for run in runs if run.model in TRANSFORMERS),
             "others": any(run.model != "recurrent_stack" for run in runs),
             "departures": "".join(f", {k} {v}" for k, v in chosen.departures.items()) if chosen else "",

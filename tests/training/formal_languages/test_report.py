@@ -114,6 +114,25 @@ def test_the_card_says_on_what_the_settings_of_taught_models_were_chosen(task: s
     assert ("nothing was chosen for this one" in said) == (task == "parity_check")
 
 
+@pytest.mark.parametrize(
+    ("task", "layouts", "says"),
+    [
+        ("solve_equation", "mlm,alm", "on the token alone (`stack_actions_from`);"),
+        ("modular_arithmetic", "mlm,alm", "on the token alone (`stack_actions_from`) where the layout is `alm`;"),
+        ("modular_arithmetic", "mlm", ""),
+    ],
+)
+def test_the_card_says_where_the_actions_depend_on_the_token(
+    task: str, layouts: str, says: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("training.formal_languages.report.choose", lambda outcomes: None)  # nothing is trained here
+    place = {"task": task, "model": "recurrent_stack", "encoding": "none", "seed": 0}
+    runs = [Run.of("taught", {"max_test_length": 100}, **place, layout=layout) for layout in layouts.split(",")]
+    said = _summary(*map(outcome_of, runs))
+    assert says in said
+    assert ("token alone" in said) == bool(says)
+
+
 def _summary(*outcomes: RunOutcome) -> str:
     made = card({Path(str(place)): own for place, own in enumerate(outcomes)})
     assert made.checkpoint is None  # of no vanilla transformer
