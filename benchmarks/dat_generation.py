@@ -26,15 +26,15 @@ from harness import arguments, peak_memory, peak_resident, ratios, report, take_
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from hf_mech.hub import Measurement, measurement
-from hf_mech.psl.compile import compile_program
-from hf_mech.psl.library import program_text, read_program
-from hf_mech.psl.lower import lower_program
-from hf_mech.psl.machines.dat import DAT
-from hf_mech.psl.machines.machine import Machine
-from hf_mech.psl.machines.psm import PSM
-from hf_mech.psl.machines.qkvm import QKVM
-from hf_mech.psl.turing import TuringMachine, run_turing
-from hf_mech.templatic.grammar import generate
+from hf_mech.programs.psl.compile import compile_program
+from hf_mech.programs.psl.library import program_text, read_program
+from hf_mech.programs.psl.lower import lower_program
+from hf_mech.programs.psl.machines.dat import DAT
+from hf_mech.programs.psl.machines.machine import Machine
+from hf_mech.programs.psl.machines.psm import PSM
+from hf_mech.programs.psl.machines.qkvm import QKVM
+from hf_mech.programs.psl.turing import TuringMachine, run_turing
+from hf_mech.programs.templatic.grammar import generate
 
 TASK, SPLIT = "1_shot_rlw", "test"
 PROMPTS, BATCH = 2000, 200

@@ -19,9 +19,9 @@ import torch
 from harness import arguments, peak_memory, ratios, report, take_turns
 
 from hf_mech.hub import Measurement, measurement
-from hf_mech.psl import PSM, compile_program, load_program, program_text
-from hf_mech.psl.machines.machine import Run
-from hf_mech.psl.turing import TuringMachine, run_turing
+from hf_mech.programs.psl import PSM, compile_program, load_program, program_text
+from hf_mech.programs.psl.machines.machine import Run
+from hf_mech.programs.psl.turing import TuringMachine, run_turing
 
 BEAVER = TuringMachine.parse(
     "blank: 0\nA 0 -> B 1 R\nA 1 -> B 1 L\nB 0 -> A 1 L\nB 1 -> C 0 L\n"

@@ -11,9 +11,9 @@ import datasets
 import pyarrow as pa
 from datasets.builder import Key
 
-from hf_mech.bibliography import bibtex
-from hf_mech.local_datasets import NAMESPACE, code_hash
-from hf_mech.shards import SHARDS
+from hf_mech.data.local_datasets import NAMESPACE, code_hash
+from hf_mech.data.shards import SHARDS
+from hf_mech.hub.bibliography import bibtex
 
 VERSION = datasets.Version("1.0.0")
 
@@ -47,7 +47,7 @@ class ShardedBuilder(datasets.ArrowBasedBuilder):
     A shard is a contiguous block of rows, so any number of processes, DataLoader workers or nodes keeps the order.
 
     Attributes:
-        PAPER: the key of the paper to cite, in `hf_mech.bibliography`.
+        PAPER: the key of the paper to cite, in `hf_mech.hub.bibliography`.
         SPLITS: the names of the splits.
     """
 

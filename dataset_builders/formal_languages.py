@@ -1,9 +1,9 @@
-"""The tasks of `hf_mech.formal_languages` as data sets: short strings for training, longer ones for testing.
+"""The tasks of `hf_mech.languages` as data sets: short strings for training, longer ones for testing.
 
     load_dataset("hf_mech/formal_languages", "reverse_string", seed=0, num_train=100_000)
     load_dataset("hf_mech/formal_languages", "solve_equation", max_train_length=20, max_test_length=60)
 
-The rows come from `hf_mech.formal_languages.rows`.
+The rows come from `hf_mech.languages.rows`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 import datasets
 import pyarrow as pa
 
-from hf_mech.formal_languages.rows import FormalLanguageSettings, Split, generate_rows
-from hf_mech.formal_languages.task import Task
-from hf_mech.formal_languages.tasks import TASKS, task_named
+from hf_mech.languages.rows import FormalLanguageSettings, Split, generate_rows
+from hf_mech.languages.task import Task
+from hf_mech.languages.tasks import TASKS, task_named
 
 from ._base import SeededConfig, ShardedBuilder
 
@@ -48,7 +48,7 @@ class FormalLanguages(ShardedBuilder):
     - `outputs`: the output, a list of ClassLabel over its output symbols;
     - `scored`: one for each output symbol, whether it counts; the others only fill the row.
 
-    `hf_mech.formal_languages.DataCollatorForFormalLanguages` makes batches of them.
+    `hf_mech.languages.DataCollatorForFormalLanguages` makes batches of them.
     """
 
     PAPER = "deletang2023neural"

@@ -4,7 +4,7 @@
     load_dataset("hf_mech/nested_functions", "small", split="ood_depth_4", seed=1)
     load_dataset("hf_mech/nested_functions", "small", num_train=50_000, num_eval=200)
 
-The rows come from `hf_mech.nested_functions.rows`.
+The rows come from `hf_mech.programs.nested_functions.rows`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 import datasets
 import pyarrow as pa
 
-from hf_mech.nested_functions.rows import COLUMNS, NestedFunctionSettings, generate_rows
-from hf_mech.nested_functions.splits import SPLITS, VOCABULARIES, vocabulary
+from hf_mech.programs.nested_functions.rows import COLUMNS, NestedFunctionSettings, generate_rows
+from hf_mech.programs.nested_functions.splits import SPLITS, VOCABULARIES, vocabulary
 
 from ._base import SeededConfig, ShardedBuilder
 
@@ -50,7 +50,7 @@ class NestedFunctions(ShardedBuilder):
 
     - `prompt`: definitions, an expression and an arrow, words with one space between them;
     - `completion`: the steps to the value of the expression;
-    - `info`: JSON, see `hf_mech.nested_functions.grammar.Example`.
+    - `info`: JSON, see `hf_mech.programs.nested_functions.grammar.Example`.
     """
 
     PAPER = "smolensky2024mechanisms"

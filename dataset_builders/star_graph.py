@@ -6,7 +6,7 @@
     load_dataset("hf_mech/star_graph", "parity", bits=12, num_train=1_000, num_test=100)
     load_dataset("hf_mech/star_graph", "theorem-3")
 
-The rows come from `hf_mech.star_graphs.rows` and `hf_mech.star_graphs.counterexamples`.
+The rows come from `hf_mech.lookahead.star_graphs.rows` and `hf_mech.lookahead.star_graphs.counterexamples`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from typing import Any, ClassVar
 import datasets
 import pyarrow as pa
 
-from hf_mech.star_graphs.columns import token_type
-from hf_mech.star_graphs.counterexamples import COUNTEREXAMPLES, CounterexampleSettings
-from hf_mech.star_graphs.errors import DatasetSettingsError
-from hf_mech.star_graphs.rows import StarGraphSettings
-from hf_mech.whole_numbers import check_whole
+from hf_mech.data.whole_numbers import check_whole
+from hf_mech.lookahead.star_graphs.columns import token_type
+from hf_mech.lookahead.star_graphs.counterexamples import COUNTEREXAMPLES, CounterexampleSettings
+from hf_mech.lookahead.star_graphs.errors import DatasetSettingsError
+from hf_mech.lookahead.star_graphs.rows import StarGraphSettings
 
 from ._base import SeededConfig, ShardedBuilder
 
@@ -108,7 +108,7 @@ class StarGraphs(ShardedBuilder):
     - `labels`: the same length, -100 for the prompt and the padding; models shift them;
     - `attention_mask`: only in the layout `fim`, whose rows are padded.
 
-    `hf_mech.star_graphs.star_graph_tokenizer` reads and writes them as texts.
+    `hf_mech.lookahead.star_graphs.star_graph_tokenizer` reads and writes them as texts.
     """
 
     PAPER = "hu2025belief"

@@ -2,7 +2,8 @@
 
     load_dataset("hf_mech/stories", "grammar", seed=0, num_train=100_000, num_test=1_000)
 
-The stories come from `hf_mech.stories.grammar`. TinyStories itself is `hf_mech.stories.tinystories.load_tinystories`.
+The stories come from `hf_mech.lookahead.stories.grammar`. TinyStories itself is
+`hf_mech.lookahead.stories.tinystories.load_tinystories`.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from typing import Any, ClassVar
 import datasets
 import pyarrow as pa
 
-from hf_mech.stories.grammar import SPLITS, Split
-from hf_mech.stories.rows import StorySettings, generate_rows
+from hf_mech.lookahead.stories.grammar import SPLITS, Split
+from hf_mech.lookahead.stories.rows import StorySettings, generate_rows
 
 from ._base import SeededConfig, ShardedBuilder
 

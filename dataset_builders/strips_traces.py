@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 import datasets
 import pyarrow as pa
 
+from hf_mech.data.shards import tables_of
 from hf_mech.planning.bundled import BUNDLED, load_bundled
 from hf_mech.planning.pddl import read_pddl
 from hf_mech.planning.problem import StripsProblem
@@ -28,7 +29,6 @@ from hf_mech.planning.traces import (
     TraceSplits,
     generate_traces,
 )
-from hf_mech.shards import tables_of
 
 from ._base import SeededConfig, ShardedBuilder
 

@@ -4,7 +4,7 @@
     load_dataset("hf_mech/templatic_generation", "5_shot_rlw", split="test", seed=1)
     load_dataset("hf_mech/templatic_generation", "1_shot_eng", num_train=2_000, num_eval=200)
 
-The rows come from `hf_mech.templatic.rows`.
+The rows come from `hf_mech.programs.templatic.rows`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 import datasets
 import pyarrow as pa
 
-from hf_mech.templatic.rows import COLUMNS, TemplaticSettings, generate_rows
-from hf_mech.templatic.tasks import SPLITS, TASKS, task_named
+from hf_mech.programs.templatic.rows import COLUMNS, TemplaticSettings, generate_rows
+from hf_mech.programs.templatic.tasks import SPLITS, TASKS, task_named
 
 from ._base import SeededConfig, ShardedBuilder
 
@@ -50,7 +50,7 @@ class TemplaticGeneration(ShardedBuilder):
 
     - `prompt`: k examples and a cue, symbols with one space between them;
     - `completion`: the answer to the cue, up to and with the full stop;
-    - `info`: JSON, see `hf_mech.templatic.grammar.Example`; echo prompts are those of the type `echo`.
+    - `info`: JSON, see `hf_mech.programs.templatic.grammar.Example`; echo prompts are those of the type `echo`.
     """
 
     PAPER = "smolensky2024mechanisms"

@@ -7,11 +7,13 @@ Importing the package registers its architectures with transformers' Auto classe
 import importlib
 import pkgutil
 
-from . import local_datasets, models
+from hf_mech import models
+from hf_mech.data import local_datasets
 
 __version__ = "0.1.0"
 
 for _family in pkgutil.iter_modules(models.__path__):
-    importlib.import_module(f"{models.__name__}.{_family.name}")
+    if _family.ispkg:
+        importlib.import_module(f"{models.__name__}.{_family.name}")
 
 local_datasets.install()

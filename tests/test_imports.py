@@ -57,7 +57,7 @@ def test_import_loads_nothing_heavy():
 def test_what_type_checkers_see_is_what_there_is():
     """The names under `if TYPE_CHECKING` are those that `lazy_loader` gives, from the same modules."""
     families = [f"hf_mech.models.{name}" for name in ("strips", "stack", "belief_state", "msat")]
-    for package in ("hf_mech.planning", "hf_mech.formal_languages", "hf_mech.psl", *families):
+    for package in ("hf_mech.planning", "hf_mech.languages", "hf_mech.programs.psl", *families):
         module = importlib.import_module(package)
         (block,) = (node for node in ast.parse(inspect.getsource(module)).body if isinstance(node, ast.If))
         seen = {a.asname: (node.module, a.name) for node in block.body for a in node.names}

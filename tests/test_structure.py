@@ -10,7 +10,7 @@ from pathlib import Path
 
 import networkx
 
-from hf_mech.loading.copies import copies
+from hf_mech.models.copies import copies
 
 ROOT = Path(__file__).parents[1]
 MODULES = {

@@ -17,11 +17,11 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from hf_mech.llm_test.chat_endpoint import OPENAI, ChatEndpoint, api_key_from_environment
-from hf_mech.llm_test.errors import LanguageModelError
-from hf_mech.stories.errors import StoryError
-from hf_mech.stories.judge import REPEATS, compare
-from hf_mech.stories.verdicts import CRITERIA, OVERALL, Comparison
+from hf_mech.lookahead.stories.errors import StoryError
+from hf_mech.lookahead.stories.judge import REPEATS, compare
+from hf_mech.lookahead.stories.verdicts import CRITERIA, OVERALL, Comparison
+from hf_mech.probing.chat_endpoint import OPENAI, ChatEndpoint, api_key_from_environment
+from hf_mech.probing.language_model_errors import LanguageModelError
 
 from .engine import SettingsError
 from .engine.run import OUTCOME_FILE

@@ -1,5 +1,5 @@
 """`python -m hf_mech.cli`, the same as `hf-mech`."""
 
-from .app import app
+from hf_mech.cli.app import app
 
 app()

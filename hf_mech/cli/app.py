@@ -10,10 +10,10 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from .explore import explore_source
-from .programs import compile_to_folder, run_prompts, trace_prompt
-from .test_llm import ask_llm
-from .turing import run_table
+from hf_mech.cli.explore import explore_source
+from hf_mech.cli.programs import compile_to_folder, run_prompts, trace_prompt
+from hf_mech.cli.test_llm import ask_llm
+from hf_mech.cli.turing import run_table
 
 _DEMO_NEEDS = ("matplotlib", "networkx", "up_pyperplan")  # modules of the extras `viz` and `plan`
 
@@ -29,7 +29,7 @@ class _OneMessagePerError(TyperGroup):
         try:
             return super().invoke(ctx)
         except Exception as error:
-            from ..redaction import redact, redacted_traceback
+            from hf_mech.hub.redaction import redact, redacted_traceback
 
             package = type(error).__module__.partition(".")[0]
             if package == "hf_mech":
@@ -58,7 +58,7 @@ _Folder = Annotated[Path, typer.Argument(exists=True, file_okay=False, show_defa
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from ..hub.environment import hf_mech_version
+        from hf_mech.hub.environment import hf_mech_version
 
         typer.echo(f"hf_mech {hf_mech_version()}")
         raise typer.Exit
@@ -76,7 +76,7 @@ def _options(
 @app.command()
 def env() -> None:
     """Print the versions and the machine, to be pasted into a bug report."""
-    from ..hub.environment import describe_environment
+    from hf_mech.hub.environment import describe_environment
 
     for name, value in describe_environment().items():
         typer.echo(f"- {name}: {value}")
@@ -90,7 +90,7 @@ def demo(
     missing = [module for module in _DEMO_NEEDS if find_spec(module) is None]
     if missing:
         raise MissingExtraError(f"The demo needs {', '.join(missing)}: pip install 'hf-mech[all]'")
-    from .demo import run_demo
+    from hf_mech.cli.demo import run_demo
 
     run_demo(out)
 
@@ -101,7 +101,7 @@ def card(
     check: Annotated[bool, typer.Option("--check", help="Write nothing; fail if README.md is out of date.")] = False,
 ) -> None:
     """Render README.md in FOLDER from its card.yaml, results.json and pictures."""
-    from ..hub.card import check_folder, render_folder
+    from hf_mech.hub.card import check_folder, render_folder
 
     if check:
         check_folder(folder)
@@ -126,9 +126,9 @@ def push(
     message: Annotated[str, typer.Option(help="The commit's title.")] = "Upload model",
 ) -> None:
     """Upload the checkpoint in FOLDER with its code and card, in one commit."""
-    from ..hub.checkpoint import load_checkpoint, load_processing_class
-    from ..hub.errors import PushRefusedError
-    from ..hub.push import push_checkpoint
+    from hf_mech.hub.checkpoint import load_checkpoint, load_processing_class
+    from hf_mech.hub.errors import PushRefusedError
+    from hf_mech.hub.push import push_checkpoint
 
     try:
         model, processing_class = load_checkpoint(folder), load_processing_class(folder)
@@ -156,7 +156,7 @@ def verify(
     revision: Annotated[str | None, typer.Option(help="The repository's branch, tag or commit.")] = None,
 ) -> None:
     """Check the weights of CHECKPOINT against its SHA256SUMS."""
-    from ..hub.checksums import verify_checksums
+    from hf_mech.hub.checksums import verify_checksums
 
     for name in verify_checksums(checkpoint, revision=revision):
         typer.echo(f"{name}: OK")

@@ -12,15 +12,14 @@ from rich.console import Console
 from transformers import AutoModel, DataCollatorForTokenClassification, Trainer, TrainingArguments
 from transformers.utils import logging
 
-from ..disk.files import replacing
-from ..disk.full_disk import check_writable, naming_the_path
-from ..hub.checkpoint import save_checkpoint
-from ..metrics.strips_trace_accuracy import traces_right
-from ..models.strips import StripsDomain, StripsTransformer, StripsTransformerConfig, strips_tokenizer
-from ..planning.equivalence import find_distinguishing_trace
-from ..planning.planner import plan
-from ..viz.strips_domains import domains_figure, domains_text
-from ..viz.strips_heads import attention_arrays, attention_figure
+from hf_mech.hub.checkpoint import save_checkpoint
+from hf_mech.hub.disk.files import replacing
+from hf_mech.hub.disk.full_disk import check_writable, naming_the_path
+from hf_mech.metrics.strips_trace_accuracy import traces_right
+from hf_mech.models.strips import StripsDomain, StripsTransformer, StripsTransformerConfig, strips_tokenizer
+from hf_mech.planning.equivalence import find_distinguishing_trace
+from hf_mech.planning.figures import attention_arrays, attention_figure, domains_figure, domains_text
+from hf_mech.planning.planner import plan
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerFast

@@ -42,10 +42,10 @@ def explore_source(
     share: Annotated[bool, typer.Option("--share", help="Let Gradio make a public address.")] = False,
 ) -> None:
     """Show a model's mechanism in the browser: the states of all cells, layer by layer."""
-    from ..viz.explorer.views import view_for
+    from hf_mech.cli.explorer.views import view_for
 
     if space is not None:
-        from ..viz.explorer.write_space import write_space
+        from hf_mech.cli.explorer.write_space import write_space
 
         for path in write_space(space):
             typer.echo(f"Wrote {path}")
@@ -54,11 +54,11 @@ def explore_source(
     example = view.example(source)
     given = "\n".join(settings or ()) or ("" if text else example.settings)
     if html_file is not None:
-        from ..disk.files import write_text_atomically
+        from hf_mech.hub.disk.files import write_text_atomically
 
         page = view.page(source, text or example.text, settings=given)
         typer.echo(f"Wrote {write_text_atomically(html_file, page)}")
         return
-    from ..viz.explorer.app import launch, make_app
+    from hf_mech.cli.explorer.app import launch, make_app
 
     launch(make_app(source, text, view), host, port, share)

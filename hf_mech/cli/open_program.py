@@ -7,20 +7,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from ..psl.checkpoint_folder import restore
-from ..psl.language.errors import ProgramError, PSLError
-from ..psl.language.functions import DEFAULT_LIMIT
-from ..psl.language.syntax import Program
-from ..psl.library import load_program, program_names, read_program
-from ..psl.lower import lower_program
-from ..psl.machines.machine import Run
-from ..psl.machines.psm import PSM
-from ..psl.machines.qkvm import QKVM
-from ..psl.qkvl import QKVLProgram
+from hf_mech.programs.psl.checkpoint_folder import restore
+from hf_mech.programs.psl.language.errors import ProgramError, PSLError
+from hf_mech.programs.psl.language.functions import DEFAULT_LIMIT
+from hf_mech.programs.psl.language.syntax import Program
+from hf_mech.programs.psl.library import load_program, program_names, read_program
+from hf_mech.programs.psl.lower import lower_program
+from hf_mech.programs.psl.machines.machine import Run
+from hf_mech.programs.psl.machines.psm import PSM
+from hf_mech.programs.psl.machines.qkvm import QKVM
+from hf_mech.programs.psl.qkvl import QKVLProgram
 
 if TYPE_CHECKING:
-    from ..models.dat.modeling_dat import DATForCausalLM
-    from ..models.dat.tokenization_dat import DATTokenizer
+    from hf_mech.models.dat.modeling_dat import DATForCausalLM
+    from hf_mech.models.dat.tokenization_dat import DATTokenizer
 
 MachineName = Literal["psm", "qkvm", "dat"]
 
@@ -73,7 +73,7 @@ class OpenedProgram:
             ProgramError: a checkpoint does not have it, or its program differs from its weights.
         """
         if self._program is None:
-            from ..psl.compile import PROGRAM_FILE
+            from hf_mech.programs.psl.compile import PROGRAM_FILE
 
             path = Path(self.source) / PROGRAM_FILE
             if not path.is_file():
@@ -93,7 +93,7 @@ class OpenedProgram:
         """
         if self.from_checkpoint:
             return _load(self.source)
-        from ..psl.compile import compile_program
+        from hf_mech.programs.psl.compile import compile_program
 
         return compile_program(self.qkvl, **self._config)
 
@@ -103,7 +103,7 @@ class OpenedProgram:
 
     def _machine(self, name: MachineName) -> Callable[[str, int], Run]:
         if name == "dat":
-            from ..psl.machines.dat import DAT
+            from hf_mech.programs.psl.machines.dat import DAT
 
             return DAT(*self.network).run
         symbolic = PSM(self.program) if name == "psm" else QKVM(self.qkvl)
@@ -113,10 +113,10 @@ class OpenedProgram:
 def _load(folder: str) -> tuple[DATForCausalLM, DATTokenizer]:
     from transformers import AutoConfig
 
-    from ..models.dat.configuration_dat import DATConfig
-    from ..models.dat.dat_errors import DATError
-    from ..models.dat.modeling_dat import DATForCausalLM
-    from ..models.dat.tokenization_dat import DATTokenizer
+    from hf_mech.models.dat.configuration_dat import DATConfig
+    from hf_mech.models.dat.dat_errors import DATError
+    from hf_mech.models.dat.modeling_dat import DATForCausalLM
+    from hf_mech.models.dat.tokenization_dat import DATTokenizer
 
     if not (Path(folder) / "config.json").is_file():
         raise ProgramError(f"{folder} is a folder without config.json; give a checkpoint, a file of PSL, or a name")

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from ..psl.language.errors import ProgramError, PromptError, PromptTooLongError, PSLError
-from ..psl.machines.machine import words_of
+from hf_mech.programs.psl.language.errors import ProgramError, PromptError, PromptTooLongError, PSLError
+from hf_mech.programs.psl.machines.machine import words_of
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ..psl.machines.machine import Run
-    from ..psl.qkvl import QKVLProgram
-    from .open_program import OpenedProgram
+    from hf_mech.cli.open_program import OpenedProgram
+    from hf_mech.programs.psl.machines.machine import Run
+    from hf_mech.programs.psl.qkvl import QKVLProgram
 
 _PACKAGED = (
     "balanced, binary_addition, count, induction, majority, nested_functions, pargen, pargen_k_shot, reverse, sort, "
@@ -81,7 +81,7 @@ def compile_to_folder(
     force: Annotated[bool, typer.Option("--force", help="Replace a checkpoint that is there.")] = False,
 ) -> None:
     """Compile a PSL program into a checkpoint that AutoModelForCausalLM loads."""
-    from ..psl.compile import compile_file
+    from hf_mech.programs.psl.compile import compile_file
 
     config = _given(
         max_position_embeddings=max_position_embeddings, num_open_values=num_open_values, filler_dim=filler_dim
@@ -123,7 +123,7 @@ def run_prompts(
     num_open_values: _OpenValues = None,
 ) -> None:
     """Run a program on prompts, and print the completion of each on a line."""
-    from .open_program import OpenedProgram
+    from hf_mech.cli.open_program import OpenedProgram
 
     config = _given(max_position_embeddings=max_position_embeddings, num_open_values=num_open_values)
     with _quiet():
@@ -173,9 +173,9 @@ def trace_prompt(
     """
     from rich.console import Console
 
-    from ..disk.files import write_text_atomically
-    from .open_program import OpenedProgram
-    from .trace_tables import TraceTables, shown_registers, wanted_layers
+    from hf_mech.cli.open_program import OpenedProgram
+    from hf_mech.cli.trace_tables import TraceTables, shown_registers, wanted_layers
+    from hf_mech.hub.disk.files import write_text_atomically
 
     for file in (json_file, html_file):
         if file is not None and (file.is_dir() or not file.parent.is_dir()):
@@ -255,7 +255,7 @@ def _completions(
 ) -> Iterator[Sequence[str]]:
     """The words of each completion."""
     if machine == "dat":
-        from ..psl.completions import complete_batch
+        from hf_mech.programs.psl.completions import complete_batch
 
         model, tokenizer = opened.network
         yield from (completion.words for completion in complete_batch(model, tokenizer, prompts, most))
@@ -266,7 +266,7 @@ def _completions(
 
 def _warn_of_grammar(qkvl: QKVLProgram, prompt: str) -> None:
     """Warns on stderr if a prompt that begins with Q is not valid templatic generation. It is run anyway."""
-    from ..templatic.template import QUESTION
+    from hf_mech.programs.templatic.template import QUESTION
 
     if prompt.split()[:1] == [QUESTION]:
         for text in _faults(qkvl, prompt):
@@ -275,7 +275,7 @@ def _warn_of_grammar(qkvl: QKVLProgram, prompt: str) -> None:
 
 def _warn_of_a_cut(qkvl: QKVLProgram, prompt: str, where: str = "") -> None:
     """Warns on stderr that the default bound ended a completion, and if the prompt has not the program's form."""
-    from ..templatic.template import QUESTION
+    from hf_mech.programs.templatic.template import QUESTION
 
     ends = " or ".join(["nil", *(repr(word) for word in qkvl.stop)])
     text = (
@@ -288,9 +288,9 @@ def _warn_of_a_cut(qkvl: QKVLProgram, prompt: str, where: str = "") -> None:
 
 def _faults(qkvl: QKVLProgram, prompt: str) -> list[str]:
     """Faults of a prompt by the grammar of templatic generation; none for a program that does not read it."""
-    from ..templatic.check import check_prompt
-    from ..templatic.errors import GrammarWarning, TemplaticError
-    from ..templatic.template import ANSWER, QUESTION
+    from hf_mech.programs.templatic.check import check_prompt
+    from hf_mech.programs.templatic.errors import GrammarWarning, TemplaticError
+    from hf_mech.programs.templatic.template import ANSWER, QUESTION
 
     if not {QUESTION, ANSWER} <= set(qkvl.constants_map.values()):
         return []
@@ -307,7 +307,7 @@ def _faults(qkvl: QKVLProgram, prompt: str) -> list[str]:
 @contextmanager
 def _errors_say_how_to_mend(opened: OpenedProgram, where: str = "") -> Iterator[None]:
     """Adds the prompt, and the option that helps, to an error."""
-    from ..models.dat.dat_errors import DATError, DATLengthError, DATVocabularyError
+    from hf_mech.models.dat.dat_errors import DATError, DATLengthError, DATVocabularyError
 
     try:
         yield

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from hf_mech.llm_test.language_models import LanguageModel
-    from hf_mech.llm_test.tables import Row
+    from hf_mech.probing.language_models import LanguageModel
+    from hf_mech.programs.llm_test.tables import Row
 
 _OF_ONE = "One variant"
 _ENDPOINT = "A model behind an endpoint (--base-url)"
@@ -84,10 +84,10 @@ def ask_llm(
     """Test a language model on templatic generation, as the paper tested GPT-4 (Tables 2 and 6 to 10)."""
     from rich.console import Console
 
-    from hf_mech.llm_test.evaluate import evaluate
-    from hf_mech.llm_test.report import save_results, score_tables
-    from hf_mech.llm_test.variants import Variant
-    from hf_mech.redaction import redact
+    from hf_mech.hub.redaction import redact
+    from hf_mech.programs.llm_test.evaluate import evaluate
+    from hf_mech.programs.llm_test.report import save_results, score_tables
+    from hf_mech.programs.llm_test.variants import Variant
 
     rows = _rows(table or [])
     one = Variant(task, split, con_count, con_length, grammar)
@@ -116,7 +116,7 @@ def ask_llm(
 
 
 def _rows(tables: list[str]) -> list[Row]:
-    from hf_mech.llm_test.tables import TABLES
+    from hf_mech.programs.llm_test.tables import TABLES
 
     names = list(dict.fromkeys(name for asked in tables for name in (TABLES if asked == "all" else [asked])))
     for name in names:
@@ -126,7 +126,7 @@ def _rows(tables: list[str]) -> list[Row]:
 
 
 def _fields(request: str | None) -> dict[str, Any]:
-    from hf_mech.redaction import redact
+    from hf_mech.hub.redaction import redact
 
     try:
         fields = json.loads(request or "{}")
@@ -141,7 +141,7 @@ def _fields(request: str | None) -> dict[str, Any]:
 
 @contextmanager
 def _endpoint(model: str, base_url: str, api_key_env: str, **options: Any) -> Iterator[LanguageModel]:
-    from hf_mech.llm_test.chat_endpoint import ChatEndpoint, api_key_from_environment
+    from hf_mech.probing.chat_endpoint import ChatEndpoint, api_key_from_environment
 
     with ChatEndpoint(model, base_url, api_key=api_key_from_environment(api_key_env), **options) as endpoint:
         yield endpoint
@@ -151,7 +151,7 @@ def _endpoint(model: str, base_url: str, api_key_env: str, **options: Any) -> It
 def _pipeline(model: str, **options: Any) -> Iterator[LanguageModel]:
     from transformers.utils import logging
 
-    from hf_mech.llm_test.text_pipeline import TextPipeline
+    from hf_mech.probing.text_pipeline import TextPipeline
 
     logging.set_verbosity_error()  # only the bar and the table are shown
     yield TextPipeline.from_pretrained(model, **options)

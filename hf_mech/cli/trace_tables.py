@@ -12,11 +12,11 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ..psl.language.errors import ProgramError
-from ..psl.language.suggestions import did_you_mean
-from ..psl.machines.machine import Path, Run, Step
-from ..psl.machines.readable import State
-from ..psl.qkvl import QKVLProgram
+from hf_mech.programs.psl.language.errors import ProgramError
+from hf_mech.programs.psl.language.suggestions import did_you_mean
+from hf_mech.programs.psl.machines.machine import Path, Run, Step
+from hf_mech.programs.psl.machines.readable import State
+from hf_mech.programs.psl.qkvl import QKVLProgram
 
 _NIL = "·"
 _CHANGED, _KEPT, _FAINT = "bold reverse green", "", "dim"

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .programs import MachineName
+from hf_mech.cli.programs import MachineName
 
 if TYPE_CHECKING:
-    from ..psl.language.syntax import Program
+    from hf_mech.programs.psl.language.syntax import Program
 
 
 def run_table(
@@ -30,7 +30,7 @@ def run_table(
     psl: Annotated[bool, typer.Option("--psl", help="Print the compiled program instead of running it.")] = False,
 ) -> None:
     """Run a Turing machine as a program: what it wrote, its last state, and its steps."""
-    from ..psl.turing import Tape, TuringMachine, run_turing
+    from hf_mech.programs.psl.turing import Tape, TuringMachine, run_turing
 
     made = TuringMachine.read(table)
     if psl:
@@ -54,11 +54,11 @@ def run_table(
 
 
 def _machine(name: str, program: Program, cells: int) -> Any:
-    from ..psl.compile import compile_program
-    from ..psl.lower import lower_program
-    from ..psl.machines.dat import DAT
-    from ..psl.machines.psm import PSM
-    from ..psl.machines.qkvm import QKVM
+    from hf_mech.programs.psl.compile import compile_program
+    from hf_mech.programs.psl.lower import lower_program
+    from hf_mech.programs.psl.machines.dat import DAT
+    from hf_mech.programs.psl.machines.psm import PSM
+    from hf_mech.programs.psl.machines.qkvm import QKVM
 
     if name == "psm":
         return PSM(program)

@@ -4,16 +4,16 @@ Importing this package registers the environments of hf_mech with gymnasium. Non
 `hf_mech.control.vizdoom`.
 """
 
-from .errors import ControlError, MissingExtraError
+from hf_mech.control.errors import ControlError, MissingExtraError
 
 try:
     import gymnasium as _gymnasium  # noqa: F401  (only whether it is there)
 except ModuleNotFoundError as _error:
     raise MissingExtraError("gymnasium", "control") from _error
 
-from .environments import make_environment, register_environments
-from .policies import ExpertPolicy, NoisyPolicy, Policy, RandomPolicy, make_policy
-from .seeds import episode_seed
+from hf_mech.control.environments import make_environment, register_environments
+from hf_mech.control.policies import ExpertPolicy, NoisyPolicy, Policy, RandomPolicy, make_policy
+from hf_mech.control.seeds import episode_seed
 
 register_environments()
 

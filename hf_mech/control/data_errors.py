@@ -43,17 +43,3 @@ class MinariError(TrajectoryError):
 
 class ShardError(TrajectoryError):
     """A shard that no machine could generate."""
-
-
-__all__ = [
-    "ActionSizesError",
-    "ContextLengthError",
-    "EpisodeWithoutEndError",
-    "MinariError",
-    "MissingColumnsError",
-    "ObservationError",
-    "RowOrderError",
-    "ShardError",
-    "TrajectoryError",
-    "TrajectorySettingsError",
-]

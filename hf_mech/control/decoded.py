@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from hf_mech.control.data_errors import ObservationError
 from hf_mech.control.rows import actions_of, check_columns, observations_of, tables_of
 from hf_mech.control.windows import ContextWindows, Window, check_actions, check_dataset
-from hf_mech.disk.files import replacing
-from hf_mech.disk.locks import held
+from hf_mech.hub.disk.files import replacing
+from hf_mech.hub.disk.locks import held
 
 if TYPE_CHECKING:
     import datasets
@@ -105,6 +105,3 @@ def _parts(dataset: datasets.Dataset) -> Any:
             "returns_to_go": table.column("return_to_go").to_numpy().astype(np.float32, copy=False),
             "timesteps": table.column("timestep").to_numpy().astype(np.int64, copy=False),
         }
-
-
-__all__ = ["DecodedWindows"]

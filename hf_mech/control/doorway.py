@@ -81,6 +81,3 @@ class DoorwayExpert:
         goes, wing = divmod(int(self._generator.integers(4)), 2)
         action[goes] = 1 + wing
         return action
-
-
-__all__ = ["DoorwayEnvironment", "DoorwayExpert"]

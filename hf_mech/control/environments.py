@@ -177,6 +177,3 @@ def _observations(space: gymnasium.Space[Any], name: str) -> tuple[bool, Box]:
         "gymnasium.wrappers, such as FlattenObservation or AddRenderObservation, or TransformObservation where only "
         "the order of the axes is another."
     )
-
-
-__all__ = ["Environment", "MultiDiscreteEnvironment", "make_environment", "register_environments"]

@@ -91,6 +91,3 @@ class Episode:
     def returns_to_go(self) -> NDArray[np.float32]:
         """R_t = r_t + ... + r_T, undiscounted, [steps]; summed in float64."""
         return np.cumsum(self.rewards[::-1], dtype=np.float64)[::-1].astype(np.float32)
-
-
-__all__ = ["Episode"]

@@ -71,19 +71,3 @@ def check_frame_size(frame_size: Any, least: tuple[int, int], most: tuple[int, i
         raise EnvironmentOptionError(
             f"frame_size must be (height, width), whole numbers from {least} to {most}, got {frame_size!r}."
         )
-
-
-__all__ = [
-    "ActionError",
-    "ControlError",
-    "EngineError",
-    "EnvironmentIdError",
-    "EnvironmentOptionError",
-    "EpisodeError",
-    "MissingExtraError",
-    "PolicyError",
-    "SeedError",
-    "SpaceError",
-    "check_frame_size",
-    "check_whole",
-]

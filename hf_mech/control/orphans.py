@@ -43,6 +43,3 @@ def _end_with(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(SECONDS_BETWEEN_LOOKS)
     os._exit(1)
-
-
-__all__ = ["children_end_with_us"]

@@ -162,16 +162,3 @@ def component_sizes(environment: gymnasium.Env[Any, Any]) -> NDArray[np.int64]:
             "hf_mech.control.make_environment."
         )
     return environment.action_space.nvec.astype(np.int64)
-
-
-__all__ = [
-    "ExpertPolicy",
-    "HasExpert",
-    "NoisyPolicy",
-    "Policy",
-    "PolicyName",
-    "RandomPolicy",
-    "check_policy",
-    "component_sizes",
-    "make_policy",
-]

@@ -224,6 +224,3 @@ class _Builder(datasets.ArrowBasedBuilder):
 
 class _Failed(datasets.exceptions.DatasetGenerationError):
     """Brings an error of ours out of `datasets`, which replaces all errors but its own, and out of a process."""
-
-
-__all__ = ["MAX_STEPS", "Recording", "built", "environment_features", "record", "record_episode"]

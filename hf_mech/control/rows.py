@@ -306,20 +306,3 @@ def _matrix(column: pa.ChunkedArray | pa.Array, what: str, error: type[Trajector
     if len(lengths) != 1 or 0 in lengths:
         raise error(f"{what} must have the same number of numbers in all rows, at least one, has {sorted(lengths)}.")
     return np.concatenate([part.to_numpy(zero_copy_only=False) for part in values]).reshape(-1, *lengths)
-
-
-__all__ = [
-    "COLUMNS",
-    "actions_of",
-    "check_columns",
-    "decode_frame",
-    "encode_frame",
-    "episode_of",
-    "episodes_of",
-    "features_of",
-    "observations_of",
-    "piece_starts",
-    "pieces_of",
-    "table_of",
-    "tables_of",
-]

@@ -6,7 +6,7 @@ import zlib
 from typing import Literal, get_args
 
 from hf_mech.control.errors import SeedError, check_whole
-from hf_mech.random_numbers import Dice
+from hf_mech.data.random_numbers import Dice
 
 Split = Literal["train", "test", "play"]
 SPLITS: tuple[Split, ...] = get_args(Split)
@@ -55,6 +55,3 @@ def _permuted(index: int, seed: int) -> int:
         index = (index + first) * (second | 1) & mask
         index ^= index >> 15
     return index
-
-
-__all__ = ["MOST_EPISODES", "SPLITS", "Split", "episode_seed"]

@@ -310,6 +310,3 @@ def _padded(tensors: Sequence[Tensor], length: int) -> Tensor:
     for row, tensor in zip(batch, tensors, strict=True):
         row[: len(tensor)] = tensor
     return batch
-
-
-__all__ = ["IGNORED", "ContextWindowStream", "ContextWindows", "Window", "WindowCollator"]

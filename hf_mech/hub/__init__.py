@@ -1,10 +1,11 @@
 """From a run to the Hub: results, model cards, pushes. No code here depends on a particular model."""
 
-from ..disk.errors import OutputError
-from .card import CardText, check_folder, render_card, render_folder
-from .checkpoint import save_checkpoint
-from .checksums import verify_checksums
-from .errors import (
+from hf_mech.hub.card import CardText, check_folder, render_card, render_folder
+from hf_mech.hub.checkpoint import save_checkpoint
+from hf_mech.hub.checksums import verify_checksums
+from hf_mech.hub.dataset_export import export_dataset, push_dataset
+from hf_mech.hub.disk.errors import OutputError
+from hf_mech.hub.errors import (
     CardError,
     ChecksumDiffersError,
     ChecksumError,
@@ -16,9 +17,9 @@ from .errors import (
     UnbackedNumberError,
     UnlistedWeightsError,
 )
-from .measurements import Measurement, PaperFigure, measurement
-from .push import export_dataset, push_checkpoint, push_dataset
-from .results import Results, validate
+from hf_mech.hub.measurements import Measurement, PaperFigure, measurement
+from hf_mech.hub.push import push_checkpoint
+from hf_mech.hub.results import Results, validate
 
 __all__ = [
     "CardError",

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..disk.files import remove, sweep
-from ..disk.full_disk import naming_the_path
-from .checksums import CHECKSUMS_FILE, write_checksums
-from .errors import PushRefusedError
+from hf_mech.hub.checksums import CHECKSUMS_FILE, write_checksums
+from hf_mech.hub.disk.files import remove, sweep
+from hf_mech.hub.disk.full_disk import naming_the_path
+from hf_mech.hub.errors import PushRefusedError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel

@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from ..disk.files import write_text_atomically
-from .errors import (
+from hf_mech.hub.disk.files import write_text_atomically
+from hf_mech.hub.errors import (
     ChecksumDiffersError,
     ChecksumError,
     ChecksumsMissingError,

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from huggingface_hub import CommitInfo, DatasetCard, DatasetCardData, HfApi
 from huggingface_hub.errors import EntryNotFoundError, RepositoryNotFoundError
 
-from ..disk.files import write_text_atomically
-from ..redaction import redact, redact_known
-from .errors import PushError, PushRefusedError
-from .push_folder import push_folder
-from .upload import check_repo_id, upload_in_one_commit
+from hf_mech.hub.disk.files import write_text_atomically
+from hf_mech.hub.errors import PushError, PushRefusedError
+from hf_mech.hub.push_folder import push_folder
+from hf_mech.hub.redaction import redact, redact_known
+from hf_mech.hub.upload import check_repo_id, upload_in_one_commit
 
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetBuilder, DatasetInfo

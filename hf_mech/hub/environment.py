@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ..redaction import redact_command
+from hf_mech.hub.redaction import redact_command
 
 RECORDED_PACKAGES = ("torch", "transformers", "datasets")
 """The packages whose versions are recorded with every figure, besides Python and hf_mech."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .errors import ResultsError
+from hf_mech.hub.errors import ResultsError
 
 
 @dataclass(frozen=True)

@@ -16,19 +16,16 @@ from typing import TYPE_CHECKING, Any
 
 from huggingface_hub import CommitInfo, HfApi
 
-from ..redaction import redact
-from .card import CARD_FILE, RESULTS_FILE, check_folder, figures_of
-from .checkpoint import save_checkpoint
-from .dataset_export import export_dataset, push_dataset
-from .errors import PushRefusedError
-from .push_folder import push_folder
-from .results import Results
-from .upload import check_repo_id, upload_in_one_commit
+from hf_mech.hub.card import CARD_FILE, RESULTS_FILE, check_folder, figures_of
+from hf_mech.hub.checkpoint import save_checkpoint
+from hf_mech.hub.errors import PushRefusedError
+from hf_mech.hub.push_folder import push_folder
+from hf_mech.hub.redaction import redact
+from hf_mech.hub.results import Results
+from hf_mech.hub.upload import check_repo_id, upload_in_one_commit
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
-
-__all__ = ["export_dataset", "prepare_checkpoint", "push_checkpoint", "push_dataset"]
 
 
 def push_checkpoint(

@@ -18,12 +18,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..disk.files import write_text_atomically
-from ..redaction import redact
-from .environment import code_version, describe_machine, package_versions, running_command, without_folders
-from .errors import ResultsError
-from .measurements import Measurement, PaperFigure
-from .validation import check_measurements, check_origin
+from hf_mech.hub.disk.files import write_text_atomically
+from hf_mech.hub.environment import code_version, describe_machine, package_versions, running_command, without_folders
+from hf_mech.hub.errors import ResultsError
+from hf_mech.hub.measurements import Measurement, PaperFigure
+from hf_mech.hub.redaction import redact
+from hf_mech.hub.validation import check_measurements, check_origin
 
 
 @dataclass

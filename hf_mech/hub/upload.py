@@ -6,8 +6,8 @@ from huggingface_hub import CommitInfo, HfApi
 from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import validate_repo_id  # type: ignore[attr-defined]
 
-from ..redaction import redact
-from .errors import PushError, PushRefusedError
+from hf_mech.hub.errors import PushError, PushRefusedError
+from hf_mech.hub.redaction import redact
 
 
 def check_repo_id(repo_id: str) -> None:

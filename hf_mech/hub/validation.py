@@ -6,8 +6,8 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from .errors import ResultsError, UnbackedNumberError
-from .measurements import Measurement, PaperFigure
+from hf_mech.hub.errors import ResultsError, UnbackedNumberError
+from hf_mech.hub.measurements import Measurement, PaperFigure
 
 _REQUIRED_VERSIONS = ("python", "torch", "transformers")
 _REQUIRED_MACHINE = ("cpu", "gpu", "cores")

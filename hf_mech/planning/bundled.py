@@ -8,9 +8,9 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from ..models.strips.strips_errors import StripsError
-from .pddl import read_pddl
-from .problem import StripsProblem
+from hf_mech.models.strips.strips_errors import StripsError
+from hf_mech.planning.pddl import read_pddl
+from hf_mech.planning.problem import StripsProblem
 
 _FILES = {
     folder.parent.name if file.stem == "problem" else f"{folder.parent.name}-{file.stem}": file

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ..models.strips.strips_domain import StripsDomain
-from ..models.strips.strips_errors import DomainError
+from hf_mech.models.strips.strips_domain import StripsDomain
+from hf_mech.models.strips.strips_errors import DomainError
 
 
 @dataclass(frozen=True)

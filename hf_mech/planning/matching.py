@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from ..models.strips.strips_domain import StripsAction, StripsDomain
-from ..models.strips.strips_errors import DomainError
-from .equivalence import NO_STATES, check_same_actions
-from .reduce import SearchBoundError
+from hf_mech.models.strips.strips_domain import StripsAction, StripsDomain
+from hf_mech.models.strips.strips_errors import DomainError
+from hf_mech.planning.equivalence import NO_STATES, check_same_actions
+from hf_mech.planning.reduce import SearchBoundError
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from ..models.strips.strips_domain import StripsDomain
-from ..models.strips.strips_errors import DomainError, StripsError
-from .problem import StripsProblem, refuse_text, state_after
+from hf_mech.models.strips.strips_domain import StripsDomain
+from hf_mech.models.strips.strips_errors import DomainError, StripsError
+from hf_mech.planning.problem import StripsProblem, refuse_text, state_after
 
 _COMPLETE = ("pyperplan", "pyperplan-opt")
 """Planners with a complete search, although unified-planning's adapter never reports a proof."""
@@ -75,7 +75,7 @@ def plan(
         from unified_planning.engines import PlanGenerationResultStatus as Status
         from unified_planning.exceptions import UPNoRequestedEngineAvailableException
 
-        from .pddl.unified import to_unified_planning
+        from hf_mech.planning.pddl.unified import to_unified_planning
     except ImportError as error:
         raise PlannerError(f"Planning needs unified-planning: pip install hf_mech[plan] ({error}).") from error
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..models.strips.strips_domain import StripsDomain
-from ..models.strips.strips_errors import TraceError
+from hf_mech.models.strips.strips_domain import StripsDomain
+from hf_mech.models.strips.strips_errors import TraceError
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..models.strips.strips_domain import StripsAction, StripsDomain
-from ..models.strips.strips_errors import StripsError
+from hf_mech.models.strips.strips_domain import StripsAction, StripsDomain
+from hf_mech.models.strips.strips_errors import StripsError
 
 
 class SearchBoundError(StripsError):

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ..models.strips.strips_domain import StripsDomain
-from ..models.strips.strips_errors import StripsError
-from ..random_numbers import Die
-from .problem import StripsProblem
-from .walks import NEGATIVES, Trace, Walks
+from hf_mech.data.random_numbers import Die
+from hf_mech.models.strips.strips_domain import StripsDomain
+from hf_mech.models.strips.strips_errors import StripsError
+from hf_mech.planning.problem import StripsProblem
+from hf_mech.planning.walks import NEGATIVES, Trace, Walks
 
 MOST_STATES = 10_000  # initial states are drawn among this many first states of a breadth-first search
 STATE_CHOICES = 16  # choices of initial states that a seed may try

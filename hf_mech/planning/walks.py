@@ -8,8 +8,8 @@ from functools import reduce
 from operator import or_
 from typing import NamedTuple
 
-from ..models.strips.strips_domain import StripsDomain
-from ..random_numbers import Die
+from hf_mech.data.random_numbers import Die
+from hf_mech.models.strips.strips_domain import StripsDomain
 
 
 class Trace(NamedTuple):

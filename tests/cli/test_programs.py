@@ -19,8 +19,8 @@ from typer.testing import CliRunner
 
 from hf_mech.cli import app
 from hf_mech.cli.open_program import OpenedProgram
-from hf_mech.psl.library import program_text, read_program
-from hf_mech.psl.machines.psm import PSM
+from hf_mech.programs.psl.library import program_text, read_program
+from hf_mech.programs.psl.machines.psm import PSM
 
 ROOT = Path(__file__).parents[2]
 SWAP = "Q B V D E A D E V B . Q F G H V K L A"
@@ -406,7 +406,7 @@ def test_trace_writes_json_and_html(pargen: Path, tmp_path: Path) -> None:
 
 
 def test_the_commands_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    section = (ROOT / "hf_mech/psl/README.md").read_text("utf-8").split("\n## Commands\n")[1]
+    section = (ROOT / "hf_mech/programs/psl/README.md").read_text("utf-8").split("\n## Commands\n")[1]
     program, commands = re.search(r"<<'END'\n(.*?)END\n(.*?)```", section, re.DOTALL).groups()
     monkeypatch.chdir(tmp_path)
     Path("induction.psl").write_text(program)

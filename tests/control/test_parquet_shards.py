@@ -18,7 +18,7 @@ from hf_mech.control.generation.parquet_shards import shard_bytes, shard_path, s
 from hf_mech.control.generation.trajectories import TrajectorySettings
 from hf_mech.control.recording import Recording, record
 from hf_mech.control.rows import episodes_of
-from hf_mech.disk.errors import OutputError
+from hf_mech.hub.disk.errors import OutputError
 from tests.control.squares import ID
 from tests.control.test_episodes import same
 

@@ -12,8 +12,8 @@ from hf_mech.planning.bundled import load_bundled
 from hf_mech.planning.equivalence import find_distinguishing_trace
 from hf_mech.planning.problem import StripsProblem, reachable_states
 from hf_mech.planning.traces import PAPER_MAX_TRAIN_LENGTH
-from tests.strips.definition_1 import f_m
-from tests.strips.strategies import domains
+from tests.models.strips.definition_1 import f_m
+from tests.models.strips.strategies import domains
 
 small = domains(most_propositions=2, actions=2)
 

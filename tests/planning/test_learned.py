@@ -19,7 +19,7 @@ from hf_mech.planning.planner import GoalError, plan
 from hf_mech.planning.problem import reachable_states, state_after
 from hf_mech.planning.reduce import SearchBoundError
 from hf_mech.planning.traces import PAPER_MAX_TRAIN_LENGTH
-from tests.strips.strategies import domains, traces
+from tests.models.strips.strategies import domains, traces
 
 SIMPLE = load_bundled("simple").domain
 

@@ -22,7 +22,7 @@ from hf_mech.planning.pddl import (
 )
 from hf_mech.planning.problem import StripsProblem, reachable_states
 from hf_mech.planning.traces import PAPER_MAX_TRAIN_LENGTH
-from tests.strips.strategies import domains
+from tests.models.strips.strategies import domains
 
 DOMAIN = """(define (domain d)
   (:requirements :adl)

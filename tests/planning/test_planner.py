@@ -10,7 +10,7 @@ from hf_mech.planning.bundled import load_bundled
 from hf_mech.planning.planner import PlannerError, plan
 from hf_mech.planning.problem import StripsProblem, reachable_states
 from hf_mech.planning.traces import PAPER_MAX_TRAIN_LENGTH
-from tests.strips.strategies import domains
+from tests.models.strips.strategies import domains
 
 
 def reaches(domain, trace, initial, goal):

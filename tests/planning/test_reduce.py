@@ -10,7 +10,7 @@ from hf_mech.planning.bundled import load_bundled
 from hf_mech.planning.equivalence import find_distinguishing_trace
 from hf_mech.planning.reduce import SearchBoundError, known_false_states, reduce_propositions
 from hf_mech.planning.traces import PAPER_MAX_TRAIN_LENGTH
-from tests.strips.strategies import domains
+from tests.models.strips.strategies import domains
 
 
 def without(domain, proposition):

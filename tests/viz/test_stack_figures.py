@@ -10,8 +10,7 @@ import pytest
 from matplotlib.colors import to_rgba
 from matplotlib.figure import Figure
 
-from hf_mech.viz.stack_curves import LengthCurve, length_curves_figure
-from hf_mech.viz.stack_layers import LayerStack, stack_attention_figure
+from hf_mech.languages.figures import LayerStack, LengthCurve, length_curves_figure, stack_attention_figure
 
 
 def drawn(figure: Figure) -> int:

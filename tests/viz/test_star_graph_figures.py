@@ -8,8 +8,8 @@ import warnings
 import pytest
 from matplotlib.figure import Figure
 
-from hf_mech.viz.path_accuracy import accuracy_bars, accuracy_curves
-from hf_mech.viz.state_probes import probes_figure
+from hf_mech.lookahead.figures import accuracy_bars, accuracy_curves
+from hf_mech.probing.state_probe_figures import probes_figure
 
 CHANCE = {"G(2,5)": 0.5, "G(5,5)": 0.2}
 

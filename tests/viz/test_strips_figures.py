@@ -16,11 +16,18 @@ from rich.console import Console
 from hf_mech.models.strips.strips_attention import strips_attention_reference
 from hf_mech.models.strips.strips_domain import StripsAction, StripsDomain
 from hf_mech.planning.bundled import load_bundled
+from hf_mech.planning.figures import (
+    Point,
+    attention_arrays,
+    attention_figure,
+    compare,
+    curves_figure,
+    domains_figure,
+    domains_text,
+    rename_like,
+)
 from hf_mech.planning.traces import PAPER_MAX_TRAIN_LENGTH
-from hf_mech.viz.strips_curves import Point, curves_figure
-from hf_mech.viz.strips_domains import compare, domains_figure, domains_text, rename_like
-from hf_mech.viz.strips_heads import attention_arrays, attention_figure
-from tests.strips.strategies import domains
+from tests.models.strips.strategies import domains
 
 NOTHING = StripsDomain((), (StripsAction("wait"),), "nothing")
 ODD = StripsDomain(

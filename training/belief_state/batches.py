@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset
 
-from hf_mech.random_numbers import Dice
-from hf_mech.star_graphs import StarGraph
-from hf_mech.star_graphs.layouts import lay_out, width_of
+from hf_mech.data.random_numbers import Dice
+from hf_mech.lookahead.star_graphs import StarGraph
+from hf_mech.lookahead.star_graphs.layouts import lay_out, width_of
 
 from .settings import BELIEF_STATES, Run
 

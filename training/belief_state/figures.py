@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from matplotlib.figure import Figure
 
-from hf_mech.viz.path_accuracy import accuracy_bars, accuracy_curves
-from hf_mech.viz.state_probes import probes_figure
+from hf_mech.lookahead.figures import accuracy_bars, accuracy_curves
+from hf_mech.probing.state_probe_figures import probes_figure
 
 from .run import RunOutcome
 from .settings import BASELINES, GRAPHS

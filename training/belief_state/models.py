@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedModel
 
+from hf_mech.lookahead.star_graphs.layouts import width_of
 from hf_mech.models.belief_state.configuration_belief_state import BeliefStateConfig
 from hf_mech.models.belief_state.modeling_belief_state import BeliefStateForCausalLM
-from hf_mech.star_graphs.layouts import width_of
 
 from .settings import BELIEF_STATES, Run
 

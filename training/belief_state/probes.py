@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional
 from transformers import PreTrainedModel
 
-from hf_mech.state_probes import StateProbes
+from hf_mech.probing.state_probes import StateProbes
 
 from .batches import PROBES, held_out
 from .models import prompt_states

@@ -10,9 +10,9 @@ from typing import Any
 from transformers import GPT2LMHeadModel, PreTrainedModel
 
 from hf_mech.hub import Measurement, PaperFigure, Results, measurement
+from hf_mech.lookahead.star_graphs.tokenizer import star_graph_tokenizer
 from hf_mech.models.belief_state.modeling_belief_state import BeliefStateForCausalLM
-from hf_mech.star_graphs.tokenizer import star_graph_tokenizer
-from hf_mech.state_probes import PROBES_FILE
+from hf_mech.probing.state_probes import PROBES_FILE
 
 from ..engine.card import Card, Checkpoint
 from ..engine.run import by_setting

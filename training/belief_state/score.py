@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
+from hf_mech.lookahead.star_graphs.layouts import inference_prompts, lay_out, read_paths
 from hf_mech.metrics.path_accuracy import paths_right
-from hf_mech.star_graphs.layouts import inference_prompts, lay_out, read_paths
 
 from .settings import Run
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hf_mech.star_graphs import StarGraph
-from hf_mech.star_graphs.layouts import Layout
+from hf_mech.lookahead.star_graphs import StarGraph
+from hf_mech.lookahead.star_graphs.layouts import Layout
 
 from ..engine import Settings, SettingsError, axis, fixed, option
 from ..engine.paper import Paper

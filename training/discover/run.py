@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import torch
 
-from hf_mech.templatic.grammar import generate
-from hf_mech.tensor_products import Hypothesis, discover
+from hf_mech.programs.templatic.grammar import generate
+from hf_mech.programs.tensor_products import Hypothesis, discover
 
 from ..engine import Job, Outcome
 from .settings import ROLES, Run

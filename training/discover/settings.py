@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hf_mech.templatic.tasks import TASKS
+from hf_mech.programs.templatic.tasks import TASKS
 
 from ..engine import Settings, axis, fixed, option
 

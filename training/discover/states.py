@@ -10,10 +10,10 @@ from accelerate.utils import set_seed
 from torch import Tensor
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
-from hf_mech.psl.compile import compile_program
-from hf_mech.psl.library import load_program, program_text
-from hf_mech.psl.machines.psm import PSM
-from hf_mech.templatic.batches import Layout
+from hf_mech.programs.psl.compile import compile_program
+from hf_mech.programs.psl.library import load_program, program_text
+from hf_mech.programs.psl.machines.psm import PSM
+from hf_mech.programs.templatic.batches import Layout
 
 from .settings import Run
 

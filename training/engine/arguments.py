@@ -11,7 +11,7 @@ from typing import Any, Generic, NoReturn, Protocol, TypeVar, get_type_hints
 
 from transformers import HfArgumentParser
 
-from hf_mech.redaction import redact, redact_command
+from hf_mech.hub.redaction import redact, redact_command
 
 from .settings import (
     AXIS,

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from hf_mech.bibliography import bibtex
-from hf_mech.disk.files import replacing, write_text_atomically
 from hf_mech.hub import CardError, Measurement, Results, push_checkpoint, render_folder
+from hf_mech.hub.bibliography import bibtex
 from hf_mech.hub.card import figures_of
 from hf_mech.hub.checkpoint import save_checkpoint
-from hf_mech.redaction import redact
+from hf_mech.hub.disk.files import replacing, write_text_atomically
+from hf_mech.hub.redaction import redact
 
 from .run import Outcome
 from .settings import SettingsError

@@ -15,8 +15,8 @@ from typing import Any, Generic, Self, TypeVar
 from accelerate import Accelerator
 from tqdm.auto import tqdm
 
-from hf_mech.disk.files import write_text_atomically
-from hf_mech.redaction import redact
+from hf_mech.hub.disk.files import write_text_atomically
+from hf_mech.hub.redaction import redact
 
 from .settings import Settings
 from .trackers import Tracker

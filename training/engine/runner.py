@@ -28,11 +28,11 @@ from accelerate import PartialState
 from accelerate.utils import broadcast_object_list, parse_flag_from_env
 from tqdm.auto import tqdm
 
-from hf_mech.disk.files import write_text_atomically
-from hf_mech.disk.full_disk import naming_the_path
-from hf_mech.disk.locks import held
+from hf_mech.hub.disk.files import write_text_atomically
+from hf_mech.hub.disk.full_disk import naming_the_path
+from hf_mech.hub.disk.locks import held
 from hf_mech.hub.environment import code_version, describe_machine, package_versions, running_command
-from hf_mech.redaction import known_secrets, redact, remember
+from hf_mech.hub.redaction import known_secrets, redact, remember
 
 from .arguments import Options
 from .experiment import Experiment

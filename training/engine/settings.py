@@ -19,7 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from typing import Any, ClassVar, Self
 
-from hf_mech.redaction import redact
+from hf_mech.hub.redaction import redact
 
 AXIS, OPTION, FIXED = "axis", "option", "fixed"
 _LONGEST_NAME = 200  # of a folder; file systems allow 255 bytes

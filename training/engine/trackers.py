@@ -9,7 +9,7 @@ from typing import Any
 
 from accelerate.tracking import LOGGER_TYPE_TO_CLASS, GeneralTracker
 
-from hf_mech.redaction import redact, redact_command
+from hf_mech.hub.redaction import redact, redact_command
 
 from .settings import SettingsError, check_names
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hf_mech.formal_languages import TASKS
 from hf_mech.hub import Measurement, Results
+from hf_mech.languages import TASKS
 
 from ..engine.tables import Table, percent, steps_in_words
 from .groups import LONGEST, SCORE

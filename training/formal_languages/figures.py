@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from matplotlib.figure import Figure
 from transformers import PreTrainedModel
 
-from hf_mech.viz.stack_curves import LengthCurve, length_curves_figure
+from hf_mech.languages.figures import LengthCurve, length_curves_figure
 
 from .groups import Group, accuracy_by_length, paper_figure_beside
 from .run import RunOutcome

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.utils.data import Dataset
 
-from hf_mech.formal_languages import fresh_batch
-from hf_mech.formal_languages.tokenizer import BOS, MASK, PAD, SEP, SPECIAL_TOKENS
+from hf_mech.languages import fresh_batch
+from hf_mech.languages.tokenizer import BOS, MASK, PAD, SEP, SPECIAL_TOKENS
 from hf_mech.models.stack.stack_losses import balance_loss, push_loss
 
 from .settings import STACKS, Run

@@ -12,7 +12,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_mech.formal_languages import TASKS, Dice
+from hf_mech.data.random_numbers import Dice
+from hf_mech.languages import TASKS
 
 from .settings import TEST_LENGTHS
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from hf_mech.formal_languages import BRACKETED, formal_language_tokenizer
 from hf_mech.hub import Measurement, PaperFigure, measurement
+from hf_mech.languages import BRACKETED, formal_language_tokenizer
 
 from ..engine.card import Card, Checkpoint
 from ..engine.tables import Table, percent, steps_in_words

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from transformers import get_scheduler
 from transformers.utils.logging import disable_progress_bar
 
-from hf_mech.formal_languages import BRACKETED, TASKS, formal_language_tokenizer, test_batch
+from hf_mech.languages import BRACKETED, TASKS, formal_language_tokenizer, test_batch
 
 from ..engine import Job, SettingsError
 from ..engine.loop import Progress, Training

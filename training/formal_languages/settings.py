@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hf_mech.formal_languages import TASKS
-from hf_mech.formal_languages.layouts import Layout
+from hf_mech.languages import TASKS
+from hf_mech.languages.layouts import Layout
 
 from ..engine import Settings, axis, fixed, option
 from ..engine.paper import Paper

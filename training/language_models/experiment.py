@@ -11,9 +11,9 @@ from typing import Any
 
 from transformers import AutoTokenizer
 
-from hf_mech.disk.locks import held
-from hf_mech.text.blocks import prepare, train_tokenizer
-from hf_mech.text.corpora import Corpus, file_corpus, hub_corpus, stdlib_corpus
+from hf_mech.hub.disk.locks import held
+from hf_mech.languages.blocks import prepare, train_tokenizer
+from hf_mech.languages.corpora import Corpus, file_corpus, hub_corpus, stdlib_corpus
 
 from ..engine import Experiment, Options, Request, SettingsError
 from ..engine.runner import RUN_FILE, processes

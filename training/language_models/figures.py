@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from hf_mech.viz.perplexity_curves import perplexity_figure
+from hf_mech.languages.figures import perplexity_figure
 
 from .run import RunOutcome
 from .settings import OBJECTIVES, STARTS

@@ -16,13 +16,13 @@ from transformers import (
     RobertaForMaskedLM,
 )
 
+from hf_mech.languages.blocks import BLOCK
 from hf_mech.models.stack import (
     StackGPT2Config,
     StackGPT2ForCausalLM,
     StackRobertaConfig,
     StackRobertaForMaskedLM,
 )
-from hf_mech.text.blocks import BLOCK
 
 from ..engine import SettingsError
 

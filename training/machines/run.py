@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice, zip_longest
 
-from hf_mech.psl.compile import compile_program
-from hf_mech.psl.lower import lower_program
-from hf_mech.psl.machines.dat import DAT
-from hf_mech.psl.machines.machine import Run
-from hf_mech.psl.machines.psm import PSM
-from hf_mech.psl.machines.qkvm import QKVM
+from hf_mech.programs.psl.compile import compile_program
+from hf_mech.programs.psl.lower import lower_program
+from hf_mech.programs.psl.machines.dat import DAT
+from hf_mech.programs.psl.machines.machine import Run
+from hf_mech.programs.psl.machines.psm import PSM
+from hf_mech.programs.psl.machines.qkvm import QKVM
 
 from ..engine import Job, Outcome, Settings, axis, fixed, option
 from .trials import Machine, task_named, task_names

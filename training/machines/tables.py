@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hf_mech.psl.turing import Tape, TuringMachine
+from hf_mech.programs.psl.turing import Tape, TuringMachine
 
 INCREMENT = """
 # binary increment

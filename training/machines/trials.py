@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
-from hf_mech.nested_functions import grammar as nested_functions
-from hf_mech.psl.language.syntax import Program
-from hf_mech.psl.library import program_names, read_program
-from hf_mech.psl.machines.machine import Registers, Run
-from hf_mech.psl.turing import run_turing
-from hf_mech.templatic import grammar as templatic
+from hf_mech.programs.nested_functions import grammar as nested_functions
+from hf_mech.programs.psl.language.syntax import Program
+from hf_mech.programs.psl.library import program_names, read_program
+from hf_mech.programs.psl.machines.machine import Registers, Run
+from hf_mech.programs.psl.turing import run_turing
+from hf_mech.programs.templatic import grammar as templatic
 
 from .tables import TABLES, Start
 from .words import FORMS, INDUCTION_WORDS

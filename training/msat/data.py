@@ -18,7 +18,7 @@ from hf_mech.control.decoded import DecodedWindows
 from hf_mech.control.policies import make_policy
 from hf_mech.control.recording import Recording, environment_features
 from hf_mech.control.windows import WindowCollator
-from hf_mech.local_datasets import code_hash
+from hf_mech.data.local_datasets import code_hash
 
 from .settings import Run
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from hf_mech.viz.control.returns import intervals_figure, return_curves
-from hf_mech.viz.split_scores import losses_figure
+from hf_mech.control.figures.returns import intervals_figure, return_curves
+from hf_mech.programs.templatic.figures import losses_figure
 
 from ..engine.loop import POINTS
 from .intervals import interval

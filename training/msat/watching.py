@@ -8,11 +8,11 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
+from hf_mech.control.figures.attention_heads import heads_figure, key_states
+from hf_mech.control.figures.attention_page import attention_page
+from hf_mech.control.figures.film import film
 from hf_mech.control.play import watch
 from hf_mech.models.msat.modeling_msat import MSATDecisionTransformer
-from hf_mech.viz.control.attention_heads import heads_figure, key_states
-from hf_mech.viz.control.attention_page import attention_page
-from hf_mech.viz.control.film import film
 
 from .figures import NAMES
 from .settings import Run

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from hf_mech.hub import Measurement, Results, measurement
-from hf_mech.nested_functions.splits import SPLITS, VOCABULARIES
-from hf_mech.viz.split_scores import losses_figure
+from hf_mech.programs.nested_functions.splits import SPLITS, VOCABULARIES
+from hf_mech.programs.templatic.figures import losses_figure
 
 from ..engine.card import Card, Checkpoint
 from ..engine.loop import POINTS

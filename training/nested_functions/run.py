@@ -15,12 +15,12 @@ from transformers import GPT2Config, GPT2LMHeadModel, get_scheduler
 from transformers.utils.logging import disable_progress_bar
 
 import hf_mech  # noqa: F401  load_dataset learns our names
-from hf_mech.nested_functions.splits import SPLITS
-from hf_mech.psl.compile import compile_program
-from hf_mech.psl.completions import complete_batch
-from hf_mech.psl.library import program_text
-from hf_mech.templatic.batches import Layout, TrainingBatches
-from hf_mech.templatic.tokenization import word_tokenizer, words_of
+from hf_mech.programs.nested_functions.splits import SPLITS
+from hf_mech.programs.psl.compile import compile_program
+from hf_mech.programs.psl.completions import complete_batch
+from hf_mech.programs.psl.library import program_text
+from hf_mech.programs.templatic.batches import Layout, TrainingBatches
+from hf_mech.programs.templatic.tokenization import word_tokenizer, words_of
 
 from ..engine import Job
 from ..engine.loop import Training

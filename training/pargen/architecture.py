@@ -14,16 +14,16 @@ from typing import Any
 from hf_mech.hub import Measurement, Results, measurement
 from hf_mech.models.dat.configuration_dat import DATConfig
 from hf_mech.models.dat.dat_vectors import MARGIN, narrowest, weakest_match
-from hf_mech.psl.compile import compile_program
-from hf_mech.psl.heads import merge_heads
-from hf_mech.psl.library import program_names, read_program
-from hf_mech.psl.lower import lower_program
-from hf_mech.psl.machines.dat import DAT
-from hf_mech.psl.machines.machine import Run, Step
-from hf_mech.psl.machines.psm import PSM
-from hf_mech.psl.qkvl import QKVLBlock, QKVLProgram, QKVLRepeat
-from hf_mech.psl.turing import TuringMachine, run_turing
-from hf_mech.templatic.grammar import generate
+from hf_mech.programs.psl.compile import compile_program
+from hf_mech.programs.psl.heads import merge_heads
+from hf_mech.programs.psl.library import program_names, read_program
+from hf_mech.programs.psl.lower import lower_program
+from hf_mech.programs.psl.machines.dat import DAT
+from hf_mech.programs.psl.machines.machine import Run, Step
+from hf_mech.programs.psl.machines.psm import PSM
+from hf_mech.programs.psl.qkvl import QKVLBlock, QKVLProgram, QKVLRepeat
+from hf_mech.programs.psl.turing import TuringMachine, run_turing
+from hf_mech.programs.templatic.grammar import generate
 
 from ..engine.tables import Table
 

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from hf_mech.hub.environment import usable_cores
-from hf_mech.templatic.tasks import task_named
+from hf_mech.programs.templatic.tasks import task_named
 
 from ..engine import Experiment, Options, Request, SettingsError
 from . import report

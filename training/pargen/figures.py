@@ -2,7 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from hf_mech.psl.trace_picture import trace_figure
+from hf_mech.programs.psl.trace_picture import trace_figure
 
 from .run import compiled
 

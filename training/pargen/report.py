@@ -7,8 +7,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from hf_mech.hub import Measurement, PaperFigure, Results, measurement
-from hf_mech.psl.library import read_program
-from hf_mech.templatic.tasks import SPLITS, TASKS
+from hf_mech.programs.psl.library import read_program
+from hf_mech.programs.templatic.tasks import SPLITS, TASKS
 
 from ..engine import SettingsError
 from ..engine.card import Card, Checkpoint

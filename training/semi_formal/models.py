@@ -5,7 +5,7 @@ from __future__ import annotations
 from transformers import PreTrainedModel, PreTrainedTokenizerFast, RoFormerConfig, RoFormerForSequenceClassification
 
 from hf_mech.models.dat import SemiFormalForSequenceClassification
-from hf_mech.rules.program import POSITIONS, rule_config, rule_tokenizer
+from hf_mech.programs.rules.program import POSITIONS, rule_config, rule_tokenizer
 
 from .settings import Run
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hf_mech.stories.tokens import HELD_OUT, MAX_TOKENS, PREFIX_TOKENS, SUFFIX_TOKENS, VOCABULARY
+from hf_mech.lookahead.stories.tokens import HELD_OUT, MAX_TOKENS, PREFIX_TOKENS, SUFFIX_TOKENS, VOCABULARY
 
 from ..engine import Settings, SettingsError, axis, fixed, option
 from ..engine.settings import SCHEDULERS, By

@@ -11,10 +11,8 @@ from matplotlib.figure import Figure
 from hf_mech.hub import Measurement
 from hf_mech.models.strips import StripsDomain, StripsTransformer
 from hf_mech.planning.equivalence import Equivalence
+from hf_mech.planning.figures import Point, attention_arrays, attention_figure, curves_figure, domains_figure
 from hf_mech.planning.problem import StripsProblem
-from hf_mech.viz.strips_curves import Point, curves_figure
-from hf_mech.viz.strips_domains import domains_figure
-from hf_mech.viz.strips_heads import attention_arrays, attention_figure
 
 from .run import CellOutcome
 from .settings import DATASET

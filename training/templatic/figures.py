@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from hf_mech.hub import Measurement
-from hf_mech.viz.split_scores import losses_figure, splits_figure
+from hf_mech.programs.templatic.figures import losses_figure, splits_figure
 
 from ..engine.loop import POINTS
 from .run import RunOutcome

@@ -19,8 +19,8 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from hf_mech.baselines.convolution import ConvolutionalSeq2Seq
-from hf_mech.baselines.recurrent import LSTMWithAttention
+from hf_mech.probing.baselines.convolution import ConvolutionalSeq2Seq
+from hf_mech.probing.baselines.recurrent import LSTMWithAttention
 
 from .settings import Run
 

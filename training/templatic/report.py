@@ -10,7 +10,7 @@ from typing import Any
 from transformers import AutoTokenizer, BartForConditionalGeneration, GPT2LMHeadModel, MambaForCausalLM
 
 from hf_mech.hub import Measurement, PaperFigure, Results, measurement
-from hf_mech.templatic.tasks import SPLITS, task_named
+from hf_mech.programs.templatic.tasks import SPLITS, task_named
 
 from ..engine.card import Card, Checkpoint
 from ..engine.run import by_setting

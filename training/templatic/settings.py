@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hf_mech.templatic.batches import Kind
-from hf_mech.templatic.tasks import TASKS
+from hf_mech.programs.templatic.batches import Kind
+from hf_mech.programs.templatic.tasks import TASKS
 
 from ..engine import Settings, SettingsError, axis, fixed, option
 from ..engine.paper import Paper

@@ -14,9 +14,9 @@ import pyarrow.parquet
 
 from hf_mech.control.generation.trajectories import TrajectorySettings
 from hf_mech.control.seeds import Split
-from hf_mech.disk.files import replacing
-from hf_mech.disk.full_disk import check_writable
-from hf_mech.shards import SHARDS
+from hf_mech.data.shards import SHARDS
+from hf_mech.hub.disk.files import replacing
+from hf_mech.hub.disk.full_disk import check_writable
 
 ROWS_OF_A_GROUP = 1_000  # at least, but for the last: what a reader has in memory at once
 
@@ -79,6 +79,3 @@ def _groups(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
             waiting = []
     if waiting:
         yield pa.concat_tables(waiting)
-
-
-__all__ = ["prepare", "shard_bytes", "shard_path", "shards_of", "write_shard", "write_shards"]

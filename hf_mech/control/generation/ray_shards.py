@@ -83,6 +83,3 @@ def _ray() -> Any:
     except ModuleNotFoundError as error:
         raise MissingExtraError("ray", "ray") from error
     return ray
-
-
-__all__ = ["generate_with_ray"]

@@ -14,7 +14,7 @@ from hf_mech.control.errors import check_whole
 from hf_mech.control.policies import PolicyName, make_policy
 from hf_mech.control.recording import Recording, environment_features
 from hf_mech.control.seeds import MOST_EPISODES, Split
-from hf_mech.shards import SHARDS
+from hf_mech.data.shards import SHARDS
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,3 @@ class TrajectorySettings:
             schema = self.features().arrow_schema
             recording = Recording(self.environment, dict(self.options), policy, self.seed, split, schema)
             yield from recording.tables(numbers)
-
-
-__all__ = ["TrajectorySettings"]

@@ -105,6 +105,3 @@ def steer(off: float, aimed_within: float, walk_within: float) -> tuple[int, int
     """
     turn = 0 if abs(off) < aimed_within else 1 if off > 0 else 2
     return turn, int(abs(off) < walk_within)
-
-
-__all__ = ["Navigator", "steer"]

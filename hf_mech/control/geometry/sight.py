@@ -107,6 +107,3 @@ def _border(points: int) -> NDArray[np.float64]:
 
 def _cross(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
     return first[..., 0] * second[..., 1] - first[..., 1] * second[..., 0]
-
-
-__all__ = ["clear", "distances_to_walls", "exposed", "hits"]

@@ -4,7 +4,7 @@ Minari keeps one observation more than there are steps. Rows do not have it: a d
 observation twice, and an `Episode` with its own `final_observation`.
 """
 
-from .reading import minari_episodes, read_minari
-from .writing import write_minari
+from hf_mech.control.minari_format.reading import minari_episodes, read_minari
+from hf_mech.control.minari_format.writing import write_minari
 
 __all__ = ["minari_episodes", "read_minari", "write_minari"]

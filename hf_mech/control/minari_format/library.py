@@ -19,6 +19,3 @@ def import_minari() -> Any:
     except ModuleNotFoundError as error:
         raise MissingExtraError("minari[hdf5]", "minari") from error
     return minari
-
-
-__all__ = ["SUCCESS", "UNKNOWN_SEED", "import_minari"]

@@ -15,10 +15,9 @@ from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete
 
 from hf_mech.control.data_errors import EpisodeWithoutEndError, MinariError
 from hf_mech.control.episodes import Episode
+from hf_mech.control.minari_format.library import SUCCESS, UNKNOWN_SEED, import_minari
 from hf_mech.control.recording import built
 from hf_mech.control.rows import features_of, table_of
-
-from .library import SUCCESS, UNKNOWN_SEED, import_minari
 
 if TYPE_CHECKING:
     import minari
@@ -159,6 +158,3 @@ def _opened(dataset: str | Path | minari.MinariDataset) -> minari.MinariDataset:
         f"There is no Minari data set {str(dataset)!r}: none of {', '.join(map(str, folders))} has a metadata.json. "
         "minari.load_dataset(id, download=True) downloads one."
     )
-
-
-__all__ = ["Unfinished", "minari_episodes", "read_minari"]

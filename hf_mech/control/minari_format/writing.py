@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 from hf_mech.control.data_errors import MinariError
 from hf_mech.control.environments import make_environment
 from hf_mech.control.episodes import Episode
+from hf_mech.control.minari_format.library import SUCCESS, UNKNOWN_SEED, import_minari
 from hf_mech.control.rows import episodes_of
-from hf_mech.disk.files import replacing
-
-from .library import SUCCESS, UNKNOWN_SEED, import_minari
+from hf_mech.hub.disk.files import replacing
 
 if TYPE_CHECKING:
     import minari
@@ -140,6 +139,3 @@ def _new_folder(dataset_id: str) -> Path:
     if match["namespace"] and match["namespace"] not in list_local_namespaces():
         create_namespace(match["namespace"])
     return folder
-
-
-__all__ = ["write_minari"]

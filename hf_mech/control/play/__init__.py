@@ -7,8 +7,8 @@ Episode i has the seed `episode_seed(seed, "play", i)`, which no training or tes
 return that is still wanted: the target less the rewards so far, a real number in the environment's units.
 """
 
-from .parallel import Score, play
-from .player import Player, as_states
-from .watching import Watched, watch
+from hf_mech.control.play.parallel import Score, play
+from hf_mech.control.play.player import Player, as_states
+from hf_mech.control.play.watching import Watched, watch
 
 __all__ = ["Player", "Score", "Watched", "as_states", "play", "watch"]

@@ -14,10 +14,9 @@ from tqdm.auto import tqdm
 from hf_mech.control.data_errors import TrajectorySettingsError
 from hf_mech.control.environments import Environment, make_environment
 from hf_mech.control.errors import check_whole
+from hf_mech.control.play.player import Player, Running, check_play, decide, endless, generator_of
 from hf_mech.control.recording import MAX_STEPS
 from hf_mech.control.seeds import episode_seed
-
-from .player import Player, Running, check_play, decide, endless, generator_of
 
 
 @dataclass(frozen=True)
@@ -139,6 +138,3 @@ def _together(opened: list[Environment]) -> SyncVectorEnv:
         return lambda: one
 
     return SyncVectorEnv([give(one) for one in opened], autoreset_mode=AutoresetMode.DISABLED)
-
-
-__all__ = ["Score", "play"]

@@ -121,6 +121,3 @@ def endless(seed: int, max_steps: int) -> EpisodeWithoutEndError:
         f"The episode of seed {seed} has no end after {max_steps} steps. Give the environment a limit of time: "
         "max_episode_steps=..., or max_steps more."
     )
-
-
-__all__ = ["Player", "Running", "as_states", "check_play", "decide", "endless", "generator_of"]

@@ -13,11 +13,10 @@ from torch import Tensor
 
 from hf_mech.control.environments import Environment, make_environment
 from hf_mech.control.episodes import Episode
+from hf_mech.control.play.parallel import Score
+from hf_mech.control.play.player import Player, Running, as_states, check_play, decide, endless, generator_of
 from hf_mech.control.recording import MAX_STEPS
 from hf_mech.control.seeds import episode_seed
-
-from .parallel import Score
-from .player import Player, Running, as_states, check_play, decide, endless, generator_of
 
 if TYPE_CHECKING:
     from hf_mech.models.msat.modeling_msat import MSATDecisionTransformer
@@ -125,6 +124,3 @@ def watch(
     )
     end = Score(own, float(sum(map(float, rewards))), bool(success[-1]), running.length)
     return Watched(whole, np.array(wanted, np.float32), np.array(pictures, np.uint8), end)
-
-
-__all__ = ["Watched", "watch"]

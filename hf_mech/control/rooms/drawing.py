@@ -59,6 +59,3 @@ def _to_goal(goal: NDArray[np.float64], rays: NDArray[np.float64]) -> NDArray[np
     inside = along * along - square * (goal @ goal - GOAL_RADIUS**2)
     with np.errstate(invalid="ignore"):
         return np.where((inside > 0) & (along > 0), (along - np.sqrt(inside)) / square, np.inf)
-
-
-__all__ = ["Painter"]

@@ -111,6 +111,3 @@ class RoomsExpert:
 @cache
 def _navigator() -> Navigator:
     return Navigator(walls(), GOAL, clearance=1.5 * BODY, cell=0.1)
-
-
-__all__ = ["RoomsEnvironment", "RoomsExpert"]

@@ -28,6 +28,3 @@ def room(points: NDArray[np.float64]) -> NDArray[np.int64]:
     """The number of the room, 0 to 3, of each point [..., 2]."""
     east, north = (points > SIZE / 2).astype(np.int64).swapaxes(0, -1)
     return np.asarray(east + 2 * north)
-
-
-__all__ = ["BODY", "GOAL", "GOAL_RADIUS", "SIZE", "room", "walls"]

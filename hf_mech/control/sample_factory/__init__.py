@@ -4,6 +4,6 @@ Sample Factory needs older versions of numpy, gymnasium and huggingface_hub than
 environment of its own: `train` sets that up and trains there, and `SampleFactoryPolicy` asks a checkpoint there.
 """
 
-from .policy import SampleFactoryPolicy
+from hf_mech.control.sample_factory.policy import SampleFactoryPolicy
 
 __all__ = ["SampleFactoryPolicy"]

@@ -129,6 +129,3 @@ def _end(server: subprocess.Popen[bytes], log: IO[bytes]) -> None:
     with contextlib.suppress(BrokenPipeError):  # a message that it did not read
         server.communicate()
     log.close()
-
-
-__all__ = ["SampleFactoryPolicy"]

@@ -85,6 +85,3 @@ class DeadlyCorridorExpert:
 def _along_corridor(me: Player) -> tuple[int, int]:
     """The turn and the walk towards the end of the corridor, in its middle."""
     return steer(me.angle_to((me.x + 100, 0.0)), AIMED_WITHIN, WALK_WITHIN)
-
-
-__all__ = ["DeadlyCorridorExpert"]

@@ -79,6 +79,3 @@ def _guarded(folder: str) -> str:
             "programs can."
         )
     return str(program)
-
-
-__all__ = ["FAILURES", "SCENARIO_FOLDER", "start_engine"]

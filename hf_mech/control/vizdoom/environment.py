@@ -160,6 +160,3 @@ def _checked(scenario: str, frame_size: tuple[int, int], frame_skip: int, skill:
     check_whole("frame_skip", frame_skip, 1, None, EnvironmentOptionError)
     check_whole("skill", skill, 1, 5, EnvironmentOptionError)
     return SCENARIOS[scenario]
-
-
-__all__ = ["RENDERED", "ViZDoomEnvironment"]

@@ -23,6 +23,3 @@ class NearestNeighbour:
         # A pixel as one item is copied at once.
         pixels = np.ascontiguousarray(frame).reshape(-1, 3).view("V3").reshape(-1)
         return pixels[self._pixels].view(np.uint8).reshape(*self._pixels.shape, 3)
-
-
-__all__ = ["NearestNeighbour"]

@@ -46,6 +46,3 @@ def _lump(wad: bytes, wanted: bytes, scenario: str) -> bytes:
         if name.rstrip(b"\0") == wanted:
             return wad[offset : offset + size]
     raise EngineError(f"The map of {scenario} in the vizdoom package is not in the UDMF format; install vizdoom again.")
-
-
-__all__ = ["walls"]

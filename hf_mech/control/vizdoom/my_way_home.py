@@ -45,6 +45,3 @@ class MyWayHomeExpert:
 def _navigator() -> Navigator:
     """One for all episodes of the process: what it finds out holds for all of them."""
     return Navigator(walls("my_way_home"), VEST, CLEARANCE, CELL)
-
-
-__all__ = ["MyWayHomeExpert"]

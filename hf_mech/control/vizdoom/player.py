@@ -55,6 +55,3 @@ def player(game: vizdoom.DoomGame) -> Player:
         angle=read(names.ANGLE),
         ready=bool(read(names.ATTACK_READY)),
     )
-
-
-__all__ = ["Player", "player"]

@@ -64,5 +64,3 @@ SCENARIOS = {
         ),
     )
 }
-
-__all__ = ["SCENARIOS", "Scenario"]

@@ -62,6 +62,3 @@ def _plans_from(held: int) -> dict[int, tuple[int, int]]:
             plans.setdefault(after[0], (first if length else turn, length + 1))
             queue.append((*after, first if length else turn, length + 1))
     return plans
-
-
-__all__ = ["LEFT", "RIGHT", "STILL", "UNIT", "next_turn"]

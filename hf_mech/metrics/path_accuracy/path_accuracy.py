@@ -95,6 +95,3 @@ def _check(reference: list[int], number: int) -> None:
             f"Reference {number} must be the tokens of a path, 0 or more, got {list(reference)}; "
             "cut the prompt's -100 off."
         )
-
-
-__all__ = ["PathAccuracy", "paths_right"]

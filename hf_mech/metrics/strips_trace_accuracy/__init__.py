@@ -1,5 +1,5 @@
 """The metric's function over arrays, for code that does not need an `evaluate` module."""
 
-from .strips_trace_accuracy import traces_right
+from hf_mech.metrics.strips_trace_accuracy.strips_trace_accuracy import traces_right
 
 __all__ = ["traces_right"]

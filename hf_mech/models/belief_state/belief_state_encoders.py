@@ -86,6 +86,3 @@ def learned_positions(encoder: nn.Module, config: Any) -> int | None:
     count = getattr(config, "max_position_embeddings", None)
     tables = [part for part in encoder.modules() if isinstance(part, nn.Embedding)]
     return count if count is not None and any(part.num_embeddings >= count for part in tables) else None
-
-
-__all__ = ["made_encoder"]

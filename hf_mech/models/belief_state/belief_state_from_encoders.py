@@ -89,6 +89,3 @@ def _loaded(checkpoint: str | os.PathLike[str], name: str, options: dict[str, An
             "give a checkpoint of the whole model."
         )
     return encoder
-
-
-__all__ = ["LoadsEncoders"]

@@ -48,6 +48,3 @@ class BeliefStateCausalLMOutput(ModelOutput):
     past_key_values: Cache | None = None
     hidden_states: tuple[Tensor, ...] | None = None
     attentions: tuple[Tensor, ...] | None = None
-
-
-__all__ = ["BeliefStateCausalLMOutput", "BeliefStateModelOutput"]

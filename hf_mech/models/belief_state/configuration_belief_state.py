@@ -232,6 +232,3 @@ def _made(name: str, given: Any) -> PreTrainedConfig:
 
 def _kind(model_type: Any) -> type[PreTrainedConfig] | None:
     return CONFIG_MAPPING[model_type] if isinstance(model_type, str) and model_type in CONFIG_MAPPING else None
-
-
-__all__ = ["BeliefStateConfig"]

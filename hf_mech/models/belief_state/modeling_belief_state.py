@@ -417,12 +417,3 @@ class BeliefStateForCausalLM(BeliefStatePreTrainedModel, BeliefStateGeneration, 
             self.config.weights_of_pairs,
         )
         return total / (tokens if items is None else items)
-
-
-__all__ = [
-    "BeliefStateCausalLMOutput",
-    "BeliefStateForCausalLM",
-    "BeliefStateModel",
-    "BeliefStateModelOutput",
-    "BeliefStatePreTrainedModel",
-]

@@ -1,4 +1,4 @@
-# Copied from hf_mech/loading/configs.py by `make format`; edit it there.
+# Copied from hf_mech/models/configs.py by `make format`; edit it there.
 """Configurations that refuse wrong types and values by the family's own error, however they are given."""
 
 from __future__ import annotations
@@ -166,6 +166,3 @@ def _text(kind: Any) -> str:
     if get_origin(kind) is Literal:
         return f"one of {', '.join(map(repr, get_args(kind)))}"
     return kind.__name__ if isinstance(kind, type) else str(kind).replace("typing.", "")
-
-
-__all__ = ["strict_config"]

@@ -51,8 +51,8 @@ class DATConfig(PreTrainedConfig):
 
     Args:
         qkvl (`dict`, *optional*): the program as the JSON of App. J: registers, constants, system registers, and the
-            layers with their query, key and value instructions. `hf_mech.psl.compile_program` makes it. Without one,
-            the program is a single layer that copies the symbol.
+            layers with their query, key and value instructions. `hf_mech.programs.psl.compile_program` makes it.
+            Without one, the program is a single layer that copies the symbol.
         max_position_embeddings (`int`, *optional*, defaults to 512): T, the largest position and the largest number, at
             most 1,000,000.
         num_open_values (`int`, *optional*, defaults to 4096): places for words that the program does not name, at most
@@ -121,7 +121,7 @@ class DATConfig(PreTrainedConfig):
                 self.num_attention_heads = most_heads(self.qkvl["weights"])
         except MALFORMED as error:
             raise DATConfigError(
-                f"qkvl is no QKVL program ({type(error).__name__}: {error}); compile one with hf_mech.psl."
+                f"qkvl is no QKVL program ({type(error).__name__}: {error}); compile one with hf_mech.programs.psl."
             ) from error
         if self.eos_token_id is None:
             self.eos_token_id = NIL  # the model says nil at the end of a completion, also for a stop word
@@ -210,6 +210,3 @@ class DATConfig(PreTrainedConfig):
     def num_hidden_layers(self) -> int:
         """One layer for each production, counted once where a block repeats it."""
         return len(self.program.layers)
-
-
-__all__ = ["DATConfig"]

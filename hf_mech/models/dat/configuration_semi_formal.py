@@ -164,6 +164,3 @@ class SemiFormalConfig(PreTrainedConfig):
                 f"{self.max_position_embeddings}, got {value!r}."
             )
         return index
-
-
-__all__ = ["SemiFormalConfig"]

@@ -100,6 +100,3 @@ def allowed_pairs(cells: Cells, readable: Readable, causal: bool) -> Tensor:
         columns = torch.arange(size, device=allowed.device)
         allowed = allowed & (columns <= columns[size - readable.own :, None])
     return allowed
-
-
-__all__ = ["VectorBackend", "allowed_pairs"]

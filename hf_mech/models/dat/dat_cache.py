@@ -102,6 +102,3 @@ def as_dat_cache(cache: object) -> DATCache:
             f"past_key_values must be a DATCache, got {type(cache).__name__}; leave it out, and generate() makes one."
         )
     return cache
-
-
-__all__ = ["DATCache"]

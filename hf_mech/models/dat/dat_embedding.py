@@ -99,6 +99,3 @@ def make_embedding(
     if form == "semi_local":
         return Embedding(fillers, number)
     return Embedding(fillers, number, orthonormal(number, seed + 1).to(device, dtype))
-
-
-__all__ = ["Embedding", "make_embedding"]

@@ -180,6 +180,3 @@ class DenseFillers:
 def _holds(vectors: Tensor) -> Tensor:
     """Whether a vector is not zero, [..., 1]."""
     return vectors.abs().amax(-1, keepdim=True) > _NOTHING
-
-
-__all__ = ["DenseFillers", "Fillers", "LocalFillers", "in_one_hot"]

@@ -51,6 +51,3 @@ class FirstCells:
             if all(map(ne, differing, others)):
                 return cells[differing]
         return None
-
-
-__all__ = ["FirstCells"]

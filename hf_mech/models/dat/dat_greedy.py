@@ -128,6 +128,3 @@ def _ends_with_nil(criterion: Any) -> bool:
     if type(criterion) is EosTokenCriteria:
         return criterion.eos_token_id.tolist() == [NIL]
     return type(criterion) is MaxLengthCriteria
-
-
-__all__ = ["GreedyWords"]

@@ -69,6 +69,3 @@ def check_heads(program: DATProgram) -> None:
                     f"Layer {layer.index} ({layer.comment!r}): the heads {one.comment!r} and {other.comment!r} both "
                     f"write {names}, and no test of constants keeps them apart; put them into different layers."
                 )
-
-
-__all__ = ["check_heads", "conflicting", "reads", "writes"]

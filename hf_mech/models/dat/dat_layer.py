@@ -102,6 +102,3 @@ class DATHeads(nn.Module):
             made = head.act(made, weights, values, embedding, temperature)
             reads.append(weights)
         return made, torch.stack(reads, 1)
-
-
-__all__ = ["DATHeads", "DATLayer"]

@@ -15,6 +15,3 @@ def declare_targets(constants: Any, model_type: str) -> None:
         model_type: of the model.
     """
     constants.TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING[model_type] = list(TARGETS)
-
-
-__all__ = ["declare_targets"]

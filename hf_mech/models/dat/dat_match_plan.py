@@ -73,6 +73,3 @@ def _constants_match(match: Match) -> bool:
     """Whether two sides that are constants match."""
     among = bool(set(match.query.values) & set(match.key.values))
     return among != (match.query.negated or match.key.negated)
-
-
-__all__ = ["MatchPlan", "Pair", "Source"]

@@ -130,6 +130,3 @@ class OpenWords:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["first"], state["size"], state["words"])  # type: ignore[misc]
         self._ids = state["ids"]
-
-
-__all__ = ["OpenWords"]

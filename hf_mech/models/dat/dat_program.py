@@ -188,7 +188,7 @@ def read_program(qkvl: Mapping[str, Any], space: ValueSpace) -> DATProgram:
         return _Reader(qkvl, space).program()
     except MALFORMED as error:
         raise DATConfigError(
-            f"config.qkvl is no QKVL program ({type(error).__name__}: {error}); compile one with hf_mech.psl."
+            f"config.qkvl is no QKVL program ({type(error).__name__}: {error}); compile one with hf_mech.programs.psl."
         ) from error
 
 
@@ -196,7 +196,7 @@ class _Reader:
     def __init__(self, qkvl: Mapping[str, Any], space: ValueSpace):
         missing = [key for key in REQUIRED if key not in qkvl]
         if missing:
-            raise DATConfigError(f"config.qkvl lacks {missing}; compile a program with hf_mech.psl.")
+            raise DATConfigError(f"config.qkvl lacks {missing}; compile a program with hf_mech.programs.psl.")
         self.qkvl, self.space = qkvl, space
         self.registers: tuple[str, ...] = tuple(qkvl["register_map"].values())
         self.indices = {name: i for i, name in enumerate(self.registers)}

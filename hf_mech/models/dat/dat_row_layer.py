@@ -233,6 +233,3 @@ class _Sides:
                 strict=True,
             )
         ]
-
-
-__all__ = ["Functions", "RowLayer", "View"]

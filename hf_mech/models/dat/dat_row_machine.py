@@ -162,6 +162,3 @@ def _layer(heads: _Heads, view: View) -> Columns:
     if made is None or all(new is old for new, old in zip(made, view.registers, strict=True)):
         return view.registers
     return tuple(made)
-
-
-__all__ = ["RowMachine"]

@@ -169,6 +169,3 @@ class RowGroup:
             ],
             dtype=torch.int32,
         )
-
-
-__all__ = ["Columns", "Line", "Path", "RowCells", "RowGroup"]

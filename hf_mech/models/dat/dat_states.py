@@ -136,6 +136,3 @@ class States:
         rows = reads.gather(2, columns) * self._real[:, None]
         keys = self.keys[:, None, None].expand(-1, heads, length, -1)
         return rows.gather(3, keys.clamp(min=0)) * (keys >= 0)
-
-
-__all__ = ["Record", "States"]

@@ -112,6 +112,3 @@ def _primes() -> Iterator[int]:
 
 def _is_prime(p: int) -> bool:
     return p > 1 and all(p % q for q in range(2, isqrt(p) + 1))
-
-
-__all__ = ["MARGIN", "coherence", "fillers", "narrowest", "orthonormal", "weakest_match"]

@@ -516,6 +516,3 @@ class DATForCausalLM(DATPreTrainedModel, GreedyWords, GenerationMixin):
 
 
 DATForCausalLM.forward.__signature__ = signature(DATForCausalLM.forward)  # `generate()` asks for it with every word
-
-
-__all__ = ["DATForCausalLM", "DATModel", "DATModelOutput", "DATPreTrainedModel"]

@@ -320,6 +320,3 @@ class SemiFormalForSequenceClassification(SemiFormalPreTrainedModel):
         if labels is not None:
             loss = nll_loss(logits, labels) + self.config.attention_entropy_weight * state.attention_entropy.mean()
         return SequenceClassifierOutput(loss=loss, logits=logits)
-
-
-__all__ = ["SemiFormalForSequenceClassification", "SemiFormalModel", "SemiFormalModelOutput"]

@@ -295,6 +295,3 @@ class UnbiasedLayer(nn.Module):
         shares = softmax(scores.masked_fill(~exists[:, None, None], torch.finfo(scores.dtype).min), -1)
         stream = stream + self.out((shares @ value).transpose(1, 2).flatten(2))
         return stream + self.down(nn.functional.gelu(self.up(self.mlp_norm(stream))))
-
-
-__all__ = ["BiasedHead", "UnbiasedLayer", "attention_entropy", "biased_head_reference", "biased_update"]

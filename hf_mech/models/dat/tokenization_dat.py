@@ -264,6 +264,3 @@ def _take_marks(options: dict[str, Any]) -> None:
         raise DATVocabularyError(
             f"A DAT has two special tokens, {NIL_TOKEN} (padding and end) and {END_TOKEN}, got {wrong}; leave them out."
         )
-
-
-__all__ = ["DATTokenizer"]

@@ -279,6 +279,3 @@ def convolved(size: int) -> int:
 def _shortened(numbers: Sequence[int]) -> str:
     said = ", ".join(map(str, numbers[:8]))
     return f"[{said}{', ...' if len(numbers) > 8 else ''}]"
-
-
-__all__ = ["MSATDecisionTransformerConfig"]

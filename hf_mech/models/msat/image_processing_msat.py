@@ -152,6 +152,3 @@ def _rgb(image: Any, number: int) -> np.ndarray:
             )
         frame = frame.astype(np.uint8)
     return np.repeat(frame, CHANNELS, -1) if frame.shape[-1] == 1 else frame[..., :CHANNELS]
-
-
-__all__ = ["MSATImageProcessor"]

@@ -219,6 +219,3 @@ class MSATDecisionTransformer(Acts, SafeCheckpoints, PreTrainedModel):
         if is_main_process and wanted and not folder.is_file() and not (folder / IMAGE_PROCESSOR_NAME).exists():
             MSATImageProcessor.of_config(config).save_pretrained(folder)
         super().save_pretrained(save_directory, is_main_process, *args, **kwargs)
-
-
-__all__ = ["MSATDecisionTransformer", "MSATOutput"]

@@ -219,6 +219,3 @@ def _choose(logits: Tensor, do_sample: bool, temperature: float, generator: torc
         return logits.argmax(-1)
     odds = (logits.float() / temperature).softmax(-1)
     return torch.multinomial(odds, 1, generator=generator).squeeze(-1)
-
-
-__all__ = ["Acts"]

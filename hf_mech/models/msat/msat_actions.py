@@ -82,6 +82,3 @@ def _mlp(width: int, config: MSATDecisionTransformerConfig) -> nn.Sequential:
     for index in range(config.action_layers):
         layers += [nn.Linear(config.n_embd if index else width, config.n_embd), ACT2FN[config.action_activation]]
     return nn.Sequential(*layers)
-
-
-__all__ = ["ActionTokenizer", "component_vectors"]

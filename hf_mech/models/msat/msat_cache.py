@@ -93,6 +93,3 @@ class RowsCache(Cache):
     def __init__(self, batch: int, capacity: int, layers: int, device: torch.device) -> None:
         self.places = Places(batch, capacity, device)
         super().__init__(layers=[RowsLayer(self.places) for _ in range(layers)])
-
-
-__all__ = ["RowsCache"]

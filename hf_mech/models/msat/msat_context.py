@@ -139,6 +139,3 @@ def sizes_of(config: MSATDecisionTransformerConfig) -> tuple[int, ...]:
 
 def _is_whole(number: object) -> bool:
     return hasattr(number, "__index__") and not isinstance(number, bool)
-
-
-__all__ = ["ActingContext", "sizes_of"]

@@ -194,6 +194,3 @@ def real_timesteps(
                 "has no last timestep."
             )
     return timesteps
-
-
-__all__ = ["check_mask", "check_states", "real_actions", "real_labels", "real_returns", "real_states", "real_timesteps"]

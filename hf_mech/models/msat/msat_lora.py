@@ -15,6 +15,3 @@ def declare_targets(constants: Any, model_type: str) -> None:
     for name, targets in vars(constants).copy().items():
         if name.startswith("TRANSFORMERS_MODELS_TO_") and isinstance(targets, dict) and "gpt2" in targets:
             targets[model_type] = targets["gpt2"]
-
-
-__all__ = ["declare_targets"]

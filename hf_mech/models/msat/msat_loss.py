@@ -38,6 +38,3 @@ def component_loss(
     total = functional.cross_entropy(exact.flatten(0, 2), labels.flatten(), ignore_index=-100, reduction="sum")
     items = (labels != -100).sum() if num_items is None else num_items
     return total / items * (logits.shape[-2] if reduction == "sum" else 1)
-
-
-__all__ = ["component_loss", "padded_logits"]

@@ -56,6 +56,3 @@ class StateEncoder(nn.Module):
         dtype = next(self.network.parameters()).dtype
         rows = states.flatten(0, -self.state_dims - 1)
         return self.network(rows.to(dtype) * self.scale).unflatten(0, states.shape[: -self.state_dims])
-
-
-__all__ = ["FrameEncoder", "StateEncoder", "VectorEncoder"]

@@ -57,6 +57,3 @@ class StepTokenizer(nn.Module):
         if self.embed_timestep is None or timesteps is None:
             return tokens
         return tokens + self.embed_timestep(timesteps).unsqueeze(-2)
-
-
-__all__ = ["StepTokenizer"]

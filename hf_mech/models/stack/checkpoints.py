@@ -1,4 +1,4 @@
-# Copied from hf_mech/loading/checkpoints.py by `make format`; edit it there.
+# Copied from hf_mech/models/checkpoints.py by `make format`; edit it there.
 """Checkpoints: refused before they allocate or compute anything wrong, saved with the code of every head."""
 
 from __future__ import annotations
@@ -292,6 +292,3 @@ def _files(module: str, folders: Iterable[Path]) -> list[Path]:
             if all(needed.is_file() for needed in files):
                 return files
     return []
-
-
-__all__ = ["SafeCheckpoints"]

@@ -86,6 +86,3 @@ class StackGPT2Config(GPT2Config):
     def validate_architecture(self):
         """Refuses invalid options before any work starts."""
         check_options(self)
-
-
-__all__ = ["StackGPT2Config"]

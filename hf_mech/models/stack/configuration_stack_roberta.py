@@ -89,6 +89,3 @@ class StackRobertaConfig(RobertaConfig):
         check_options(self)
         if self.pad_token_id is not None and not 0 <= self.pad_token_id < self.vocab_size:
             raise StackError(f"pad_token_id must be one of the {self.vocab_size} tokens, got {self.pad_token_id}.")
-
-
-__all__ = ["StackRobertaConfig"]

@@ -275,13 +275,3 @@ class StackGPT2ForQuestionAnswering(StackGPT2PreTrainedModel, GPT2ForQuestionAns
         self.post_init()
 
     forward = returns_stacks(StackQuestionAnsweringOutput)(ignores_padding(GPT2ForQuestionAnswering.forward))
-
-
-__all__ = [
-    "StackGPT2ForCausalLM",
-    "StackGPT2ForQuestionAnswering",
-    "StackGPT2ForSequenceClassification",
-    "StackGPT2ForTokenClassification",
-    "StackGPT2Model",
-    "StackGPT2PreTrainedModel",
-]

@@ -403,15 +403,3 @@ class StackRobertaForMultipleChoice(StackRobertaPreTrainedModel, RobertaForMulti
         if stack_operations is not None:
             kwargs["stack_operations"] = stack_operations.flatten(0, 1)
         return RobertaForMultipleChoice.forward(self, *args, **kwargs)
-
-
-__all__ = [
-    "StackRobertaForCausalLM",
-    "StackRobertaForMaskedLM",
-    "StackRobertaForMultipleChoice",
-    "StackRobertaForQuestionAnswering",
-    "StackRobertaForSequenceClassification",
-    "StackRobertaForTokenClassification",
-    "StackRobertaModel",
-    "StackRobertaPreTrainedModel",
-]

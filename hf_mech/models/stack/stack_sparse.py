@@ -19,7 +19,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from .stack_sparse_cpu import Scratch, available
+from .stack_kernel_cpu import available
+from .stack_sparse_cpu import Scratch
 
 _FEWEST = 4
 """Entries of a row at first."""

@@ -8,9 +8,7 @@ from __future__ import annotations
 import numpy as np
 from torch import Tensor
 
-from .stack_kernel_cpu import available, compiled
-
-__all__ = ["Scratch", "available"]
+from .stack_kernel_cpu import compiled
 
 
 @compiled

@@ -105,6 +105,3 @@ def _sized(kind: str, size: int | None, names: list[str] | None) -> tuple[int, l
     if not names or len(set(names)) != len(names):
         raise DomainError(f"{kind} names must be unique and at least one, got {names}.")
     return len(names), list(names)
-
-
-__all__ = ["StripsTransformerConfig"]

@@ -329,6 +329,3 @@ def _finite(theta: Tensor) -> Tensor:
             "Go back to the last good checkpoint, or lower the learning rate."
         )
     return theta.detach()
-
-
-__all__ = ["StripsTransformer", "StripsTransformerForTokenClassification", "StripsTransformerOutput"]

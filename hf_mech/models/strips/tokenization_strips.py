@@ -40,6 +40,3 @@ def strips_tokenizer(actions: Sequence[str]) -> PreTrainedTokenizerFast:
     tokenizer = Tokenizer(WordLevel(vocabulary, unk_token=UNKNOWN))
     tokenizer.pre_tokenizer = WhitespaceSplit()
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token=PADDING, unk_token=UNKNOWN)
-
-
-__all__ = ["strips_tokenizer"]

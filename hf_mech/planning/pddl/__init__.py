@@ -1,10 +1,16 @@
 """PDDL: reader and grounder, compilation to STRIPS, writer, names, and conversion to unified-planning's problems."""
 
-from .errors import GroundingError, MismatchedPddlError, PddlError, PddlFileError, UnsupportedPddlError
-from .names import decode_name, encode_name
-from .read import read_pddl
-from .unified import to_unified_planning
-from .write import write_pddl
+from hf_mech.planning.pddl.errors import (
+    GroundingError,
+    MismatchedPddlError,
+    PddlError,
+    PddlFileError,
+    UnsupportedPddlError,
+)
+from hf_mech.planning.pddl.names import decode_name, encode_name
+from hf_mech.planning.pddl.read import read_pddl
+from hf_mech.planning.pddl.unified import to_unified_planning
+from hf_mech.planning.pddl.write import write_pddl
 
 __all__ = [
     "GroundingError",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from itertools import product
 from typing import Any, NamedTuple
 
-from .errors import UnsupportedPddlError
+from hf_mech.planning.pddl.errors import UnsupportedPddlError
 
 _MOST_COMPARED = 500
 

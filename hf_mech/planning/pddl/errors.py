@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...models.strips.strips_errors import StripsError
+from hf_mech.models.strips.strips_errors import StripsError
 
 
 class PddlError(StripsError):

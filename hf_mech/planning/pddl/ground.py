@@ -11,12 +11,12 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from ...models.strips.strips_domain import StripsAction, StripsDomain
-from ..problem import CompilationNote, StripsProblem
-from .conditions import Alternative, TooManyAlternativesError, alternatives, conjunction
-from .errors import GroundingError, UnsupportedPddlError
-from .lifted import in_order
-from .names import decode_name
+from hf_mech.models.strips.strips_domain import StripsAction, StripsDomain
+from hf_mech.planning.pddl.conditions import Alternative, TooManyAlternativesError, alternatives, conjunction
+from hf_mech.planning.pddl.errors import GroundingError, UnsupportedPddlError
+from hf_mech.planning.pddl.lifted import in_order
+from hf_mech.planning.pddl.names import decode_name
+from hf_mech.planning.problem import CompilationNote, StripsProblem
 
 
 class _Rule(NamedTuple):

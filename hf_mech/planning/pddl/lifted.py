@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from ..problem import CompilationNote
-from .errors import GroundingError, UnsupportedPddlError
+from hf_mech.planning.pddl.errors import GroundingError, UnsupportedPddlError
+from hf_mech.planning.problem import CompilationNote
 
 
 def refuse_unsupported(lifted: Any) -> None:

@@ -10,11 +10,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from ..problem import StripsProblem
-from .errors import PddlError, UnsupportedPddlError
-from .ground import Grounding
-from .lifted import refuse_too_large, refuse_unsupported, without_numbers, without_quantifiers
-from .sources import Source, check_pair, nested_effect
+from hf_mech.planning.pddl.errors import PddlError, UnsupportedPddlError
+from hf_mech.planning.pddl.ground import Grounding
+from hf_mech.planning.pddl.lifted import refuse_too_large, refuse_unsupported, without_numbers, without_quantifiers
+from hf_mech.planning.pddl.sources import Source, check_pair, nested_effect
+from hf_mech.planning.problem import StripsProblem
 
 _LOCATION = re.compile(r"line:? ?(\d+), col:? ?(\d+)")
 _LOCK = threading.Lock()  # unified-planning's global environment is not made for threads

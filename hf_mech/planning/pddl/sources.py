@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from .errors import MismatchedPddlError, PddlFileError
+from hf_mech.planning.pddl.errors import MismatchedPddlError, PddlFileError
 
 _HEADER = re.compile(r"^\s*\(\s*define\s*\(\s*([^\s()]+)\s+([^\s()]+)\s*\)", re.IGNORECASE)
 _DOMAIN_OF_PROBLEM = re.compile(r"\(\s*:domain\s+([^\s()]+)\s*\)", re.IGNORECASE)

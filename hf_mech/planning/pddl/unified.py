@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..problem import StripsProblem
-from .names import encode_name
+from hf_mech.planning.pddl.names import encode_name
+from hf_mech.planning.problem import StripsProblem
 
 
 def to_unified_planning(problem: StripsProblem) -> tuple[Any, dict[str, str]]:

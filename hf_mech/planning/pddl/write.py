@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ...models.strips.strips_domain import StripsDomain
-from ..problem import StripsProblem
-from .unified import to_unified_planning
+from hf_mech.models.strips.strips_domain import StripsDomain
+from hf_mech.planning.pddl.unified import to_unified_planning
+from hf_mech.planning.problem import StripsProblem
 
 
 def write_pddl(problem: StripsProblem | StripsDomain) -> tuple[str, str]:

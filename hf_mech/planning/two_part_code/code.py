@@ -27,8 +27,8 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
 
-from ...models.strips.strips_domain import StripsDomain
-from ...models.strips.strips_errors import StripsError
+from hf_mech.models.strips.strips_domain import StripsDomain
+from hf_mech.models.strips.strips_errors import StripsError
 
 
 class TwoPartCodeError(StripsError):

@@ -24,9 +24,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from .code import TwoPartCode
-from .guesses import inapplicable, speaking
-from .kernel import DELETE, NOTHING, TRUE, Chain, Guess, Positions, chain_of
+from hf_mech.planning.two_part_code.code import TwoPartCode
+from hf_mech.planning.two_part_code.guesses import inapplicable, speaking
+from hf_mech.planning.two_part_code.kernel import DELETE, NOTHING, TRUE, Chain, Guess, Positions, chain_of
 
 
 def complete(guess: Guess, data: Positions, code: TwoPartCode) -> Guess:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from ...models.strips.strips_domain import StripsAction, StripsDomain
-from .kernel import ADD, DELETE, NOTHING, Guess, Positions, chain_of
+from hf_mech.models.strips.strips_domain import StripsAction, StripsDomain
+from hf_mech.planning.two_part_code.kernel import ADD, DELETE, NOTHING, Guess, Positions, chain_of
 
 
 def inapplicable(guess: Guess, data: Positions) -> NDArray[np.bool_]:

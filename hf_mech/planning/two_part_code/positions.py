@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .code import TwoPartCodeError
-from .kernel import Positions
+from hf_mech.planning.two_part_code.code import TwoPartCodeError
+from hf_mech.planning.two_part_code.kernel import Positions
 
 
 def positions_of(

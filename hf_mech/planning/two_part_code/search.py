@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ...random_numbers import Dice
-from .code import TwoPartCode, TwoPartCodeError
-from .guesses import inapplicable
-from .kernel import Guess, Positions, anneal
-from .positions import some_of
+from hf_mech.data.random_numbers import Dice
+from hf_mech.planning.two_part_code.code import TwoPartCode, TwoPartCodeError
+from hf_mech.planning.two_part_code.guesses import inapplicable
+from hf_mech.planning.two_part_code.kernel import Guess, Positions, anneal
+from hf_mech.planning.two_part_code.positions import some_of
 
 _COLD = 1e-9
 _GROWTH = 3

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedModel
 
-from hf_mech.star_graphs.layouts import inference_prompts, read_paths
+from hf_mech.lookahead.star_graphs.layouts import inference_prompts, read_paths
 from tests.training.belief_state.small import small
 from training.belief_state.batches import held_out
 from training.belief_state.models import make_model

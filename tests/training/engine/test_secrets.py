@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from hf_mech.hub import Results
-from hf_mech.redaction import redact
+from hf_mech.hub.redaction import redact
 from tests.training.jobs import refusal_of
 from tests.training.toy.experiment import EXPERIMENT, Count
 from training.engine import main, runner

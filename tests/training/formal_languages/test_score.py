@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from hf_mech.formal_languages import test_batch
+from hf_mech.languages import test_batch
 from tests.training.formal_languages.small import outcome_of, run_of
 from training.formal_languages.run import accuracy_at
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from hf_mech.formal_languages import TASKS
+from hf_mech.languages import TASKS
 from tests.training.jobs import refusal_of, runs_of
 from training.formal_languages.experiment import EXPERIMENT
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.text.programs import prepare_programs
+from tests.languages.text.programs import prepare_programs
 from training.engine import Job
 from training.language_models.experiment import LanguageModelOptions
 from training.language_models.run import data_folder

@@ -15,7 +15,7 @@ from transformers import AutoTokenizer
 
 from hf_mech.hub import Results, check_folder
 from tests.hub.local_hub import Blob, LocalHub, Repository
-from tests.text.programs import SPLITS, program
+from tests.languages.text.programs import SPLITS, program
 from tests.training.commands import printed_by
 from tests.training.language_models.sizes import TINY
 from training.language_models.experiment import EXPERIMENT

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from hf_mech.hub import Results, check_folder
-from hf_mech.psl import PSM, load_program, program_names, program_text
-from hf_mech.psl.machines.machine import Run
+from hf_mech.programs.psl import PSM, load_program, program_names, program_text
+from hf_mech.programs.psl.machines.machine import Run
 from tests.training.commands import printed_by
 from training.machines import run as trials_run
 from training.machines.experiment import EXPERIMENT

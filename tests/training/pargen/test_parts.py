@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hf_mech.templatic.grammar import generate
+from hf_mech.programs.templatic.grammar import generate
 from tests.training.commands import stages_of
 from training.engine import Job
 from training.engine.runner import run_one

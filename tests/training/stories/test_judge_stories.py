@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hf_mech.stories.reading import read
-from tests.llm_test.chat_server import ChatServer
+from hf_mech.lookahead.stories.reading import read
+from tests.programs.llm_test.chat_server import ChatServer
 from tests.training.cases import CASES
 from training.engine.runner import run_one
 from training.judge_stories import main

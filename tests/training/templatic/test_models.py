@@ -10,7 +10,7 @@ import pytest
 import torch
 from transformers import GPT2LMHeadModel, PreTrainedTokenizerFast
 
-from hf_mech.templatic.batches import Layout
+from hf_mech.programs.templatic.batches import Layout
 from tests.training.templatic.small import ENCODER_DECODERS, MODELS, made, small
 from training.templatic.models import AttentionOnlyGPT2LMHeadModel, answers, make_model, save_model
 from training.templatic.run import exact_matches

@@ -16,7 +16,7 @@ from transformers import AutoModel, AutoModelForCausalLM, AutoTokenizer, PreTrai
 
 from hf_mech.hub import Measurement, PaperFigure, Results, check_folder, measurement
 from hf_mech.hub.push import prepare_checkpoint
-from hf_mech.templatic.tasks import SPLITS
+from hf_mech.programs.templatic.tasks import SPLITS
 from tests.training.commands import printed_by
 from tests.training.templatic.small import made, run_of, small
 from training.templatic.experiment import EXPERIMENT

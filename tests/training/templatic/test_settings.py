@@ -11,7 +11,7 @@ import pytest
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from hf_mech.templatic.tasks import SPLITS
+from hf_mech.programs.templatic.tasks import SPLITS
 from tests.training.jobs import refusal_of, runs_of
 from tests.training.templatic.small import ENCODER_DECODERS, MODELS, run_of
 from training.templatic import settings

@@ -1,0 +1,1 @@
+"""The explorer as an app in the browser, and as a Space."""

@@ -1,0 +1,55 @@
+"""Finds the views of the explorer: a subject's room has one if it holds a module `explorer_view`, with `VIEW`."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import pkgutil
+
+import hf_mech
+from hf_mech.viz.view import ExplorerError, View
+
+
+def all_views() -> list[View]:
+    """Every view; those that can show something without a checkpoint come first."""
+    rooms = [room.name for room in pkgutil.iter_modules(hf_mech.__path__) if room.ispkg]
+    names = sorted(f"hf_mech.{room}.explorer_view" for room in rooms)
+    views: list[View] = [importlib.import_module(name).VIEW for name in names if importlib.util.find_spec(name)]
+    return sorted(views, key=lambda view: not view.sources)
+
+
+def view_of(model_type: str) -> View:
+    """The view of a checkpoint.
+
+    Raises:
+        ExplorerError: no view reads such models.
+    """
+    for view in all_views():
+        if model_type in view.model_types:
+            return view
+    known = sorted(known for view in all_views() for known in view.model_types)
+    raise ExplorerError(
+        f"the explorer has no view of models of type {model_type!r}; it has views of {', '.join(known)}"
+    )
+
+
+def view_for(source: str) -> View:
+    """The view that reads a source: one that knows its name, or the one of the checkpoint's model type.
+
+    Raises:
+        ExplorerError: there is no such source, or no view of it.
+    """
+    for view in all_views():
+        if source in view.sources or view.written(source):
+            return view
+    from transformers import AutoConfig
+
+    try:
+        model_type = AutoConfig.from_pretrained(source).model_type
+    except (OSError, ValueError) as error:
+        names = ", ".join(name for view in all_views() for name in view.sources)
+        raise ExplorerError(
+            f"{source!r} is no checkpoint's folder, no repository on the Hub, no file of PSL, and none of {names}: "
+            f"{error}"
+        ) from error
+    return view_of(model_type)

@@ -1,0 +1,1 @@
+"""What all data sets share: `load_dataset`'s hook, shards, random streams."""

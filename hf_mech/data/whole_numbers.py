@@ -1,0 +1,20 @@
+"""The check of a whole number that a user gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def check_whole(name: str, value: Any, least: int, error: type[ValueError], optional: bool = False) -> None:
+    """Raises the error if the value is no whole number of at least `least`.
+
+    Args:
+        name: of the value in the message.
+        optional: whether None is one, too.
+    """
+    if value is None and optional:
+        return
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise error(f"{name} must be a whole number, {least} or more{', or None' if optional else ''}, got {value!r}.")

@@ -1,0 +1,110 @@
+"""The definition of a task: its symbols, its lengths, and a function that draws examples of one length."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_mech.data.random_numbers import Dice
+from hf_mech.data.whole_numbers import check_whole
+from hf_mech.languages.errors import TaskError
+
+_STREAMS = {"fresh": 0, "evaluation": 1, "train": 2, "test": 3}
+
+Level = Literal["regular", "deterministic context-free", "context-sensitive"]
+
+
+class Examples(NamedTuple):
+    """Examples of one length.
+
+    Attributes:
+        inputs: [count, length] int64, indices into the task's `inputs`.
+        outputs: [count, out] int64, indices into the task's `outputs`.
+        scored: [count, out] bool, True where an output counts; the others only fill the row.
+    """
+
+    inputs: NDArray[np.int64]
+    outputs: NDArray[np.int64]
+    scored: NDArray[np.bool_]
+
+
+def all_scored(inputs: NDArray[np.int64], outputs: NDArray[np.int64]) -> Examples:
+    """Examples in which every output counts."""
+    return Examples(inputs, outputs, np.ones(outputs.shape, bool))
+
+
+@dataclass(frozen=True)
+class Task:
+    """A function from strings to strings, with the distribution of its examples (Delétang et al., 2023).
+
+    Args:
+        name: as in `TASKS`.
+        level: its level in the Chomsky hierarchy.
+        inputs: the input symbols.
+        outputs: the output symbols; a symbol that is also an input symbol is the same token.
+        draw: (dice, length, count) -> examples. Use `sample`, which checks its arguments.
+        shortest: the shortest length with examples.
+        step: lengths are `shortest`, `shortest + step`, and so on.
+    """
+
+    name: str
+    level: Level
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    draw: Callable[[Dice, int, int], Examples] = field(repr=False)
+    shortest: int = 1
+    step: int = 1
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """All symbols, each once: the inputs, then the outputs that are not among them."""
+        return tuple(dict.fromkeys((*self.inputs, *self.outputs)))
+
+    def lengths(self, low: int, high: int) -> Sequence[int]:
+        """The lengths from `low` to `high`, both included, for which the task has examples.
+
+        Raises:
+            TaskError: there is no such length, or `low` or `high` is not a whole number from 1 on.
+        """
+        check_whole("length", low, 1, TaskError)
+        check_whole("length", high, 1, TaskError)
+        first = self.shortest + max(0, -(-(low - self.shortest) // self.step)) * self.step
+        found = range(first, high + 1, self.step)
+        if not found:
+            every = f" in steps of {self.step}" if self.step > 1 else ""
+            raise TaskError(
+                f"Task {self.name!r} has no examples of length {low} to {high}: its lengths begin at {self.shortest}"
+                f"{every}. Choose a range with one of them."
+            )
+        return found
+
+    def sample(self, dice: Dice, length: int, count: int) -> Examples:
+        """Draw examples of one length.
+
+        Args:
+            dice: the random numbers; the same dice draw the same examples.
+            length: of the inputs, in symbols.
+            count: the number of examples, 1 or more.
+
+        Raises:
+            TaskError: the task has no examples of that length, or a count below 1.
+        """
+        self.lengths(length, length)
+        check_whole("count", count, 1, TaskError)
+        return self.draw(dice, length, count)
+
+
+def dice_for(task_name: str, stream: Literal["fresh", "evaluation", "train", "test"], seed: int, index: int) -> Dice:
+    """The random numbers of one batch or shard; they differ for every task, stream, seed and index.
+
+    Raises:
+        TaskError: a seed or a step (the index) that is not a whole number, or is negative.
+    """
+    check_whole("seed", seed, 0, TaskError)
+    check_whole("step", index, 0, TaskError)
+    return Dice(seed, (zlib.crc32(task_name.encode()), _STREAMS[stream], index))

@@ -1,0 +1,126 @@
+"""Path accuracy on star graphs: bars by graph and model, and curves over the training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from hf_mech.viz.palette import CELL_EDGE, DARK, INK, LONG_CYCLE, OURS, PAPER, SHADED, style
+
+
+def accuracy_bars(accuracy: Mapping[str, Mapping[str, Sequence[float]]], chance: Mapping[str, float]) -> Figure:
+    """A panel a graph, a bar a model: the mean over the seeds, with a point for each seed.
+
+    Args:
+        accuracy: by graph, then by model, the shares of right paths, from 0 to 1, one a seed.
+        chance: by graph, the share that a random arm gets right.
+    """
+    models = _models(accuracy)
+    figure = Figure(figsize=(1.6 + (0.5 + 0.42 * len(models)) * len(accuracy), 3.2), layout="constrained")
+    panels = figure.subplots(1, len(accuracy), sharey=True, squeeze=False)[0]
+    for axes, (graph, own) in zip(panels, accuracy.items(), strict=True):
+        for place, model in enumerate(models):
+            if values := own.get(model):
+                mean = sum(values) / len(values)
+                axes.bar(place, mean, color=_colour(place), width=0.75, label=model)
+                axes.plot([place] * len(values), values, ".", color=INK, markersize=3)
+                axes.text(place, min(mean + 0.02, 1.02), f"{100 * mean:.0f}", ha="center", size=7.5, color=INK)
+        _panel(axes, graph, chance[graph])
+        axes.set_xticks([])
+    panels[0].set_ylabel("path accuracy", size=8)
+    _legend(figure, panels)
+    return figure
+
+
+def accuracy_curves(
+    curves: Mapping[str, Mapping[str, Sequence[Sequence[Sequence[float]]]]], chance: Mapping[str, float]
+) -> Figure:
+    """A panel a graph, a line a seed: the path accuracy against the training step.
+
+    Args:
+        curves: by graph, then by model, for each seed the pairs of step and share.
+        chance: by graph, the share that a random arm gets right.
+    """
+    models = _models(curves)
+    figure = Figure(figsize=(1.8 + 3.6 * len(curves), 3.2), layout="constrained")
+    panels = figure.subplots(1, len(curves), sharey=True, squeeze=False)[0]
+    for axes, (graph, own) in zip(panels, curves.items(), strict=True):
+        for model, seeds in own.items():
+            for number, points in enumerate(seeds):
+                steps, shares = zip(*points, strict=True) if points else ((), ())
+                label = model if number == 0 else None
+                axes.plot(steps, shares, color=_colour(models.index(model)), linewidth=1.3, label=label)
+        _panel(axes, graph, chance[graph])
+        axes.set_xlabel("training step", size=8)
+    panels[0].set_ylabel("path accuracy", size=8)
+    _legend(figure, panels)
+    return figure
+
+
+def _models(by_graph: Mapping[str, Mapping[str, object]]) -> list[str]:
+    return list(dict.fromkeys(model for own in by_graph.values() for model in own))
+
+
+def _colour(place: int) -> str:
+    return LONG_CYCLE[place % len(LONG_CYCLE)]
+
+
+def _panel(axes: Axes, graph: str, chance: float) -> None:
+    axes.axhline(chance, color=PAPER, linewidth=0.9, linestyle="--")
+    axes.set_title(graph, size=9)
+    axes.set_ylim(0, 1.1)
+    style(axes)
+
+
+def _legend(figure: Figure, panels: Sequence[Axes]) -> None:
+    found: dict[str, Artist] = {}
+    for axes in panels:
+        handles, labels = axes.get_legend_handles_labels()
+        found |= {label: handle for handle, label in zip(handles, labels, strict=True) if label not in found}
+    figure.legend(list(found.values()), list(found), loc="outside right upper", frameon=False, fontsize=8)
+
+
+# What a Belief State Transformer gives the right token in every pair of a prefix and a suffix of a text (Eq. 1).
+
+
+Floats = NDArray[np.floating]
+
+_COLOURS = LinearSegmentedColormap.from_list("probability", ["white", OURS, DARK]).with_extremes(bad=SHADED)
+_CELL = 0.24  # inches
+_MARGINS = 1.1
+_SIDE_BY_SIDE = 18  # suffixes at most; wider panels stand one above the other
+
+
+def pairs_figure(prefixes: Sequence[str], suffixes: Sequence[str], panels: Mapping[str, Floats]) -> Figure:
+    """A panel for each kind of token, a row a prefix, a column a suffix: white is 0, dark is 1, grey is no pair.
+
+    Args:
+        prefixes: the last token of each prefix.
+        suffixes: the first token of each suffix.
+        panels: title to probabilities [prefixes, suffixes], NaN where there is no pair.
+    """
+    columns = len(panels) if len(suffixes) <= _SIDE_BY_SIDE else 1
+    rows = len(panels) // columns
+    width, height = columns * (_CELL * len(suffixes) + _MARGINS) + 0.5, rows * (_CELL * len(prefixes) + _MARGINS)
+    figure = Figure(figsize=(width, height), layout="constrained")
+    for axes, (title, values) in zip(figure.subplots(rows, columns, squeeze=False).flat, panels.items(), strict=True):
+        axes.imshow(np.ma.masked_invalid(values), cmap=_COLOURS, vmin=0, vmax=1, interpolation="nearest")
+        axes.set_title(title, size=9, color=INK)
+        _named(axes, prefixes, suffixes)
+    return figure
+
+
+def _named(axes: Axes, prefixes: Sequence[str], suffixes: Sequence[str]) -> None:
+    axes.set_xticks(range(len(suffixes)), suffixes, size=7.5, rotation=90, parse_math=False)
+    axes.set_yticks(range(len(prefixes)), prefixes, size=7.5, parse_math=False)
+    axes.set_xlabel("the suffix begins with", size=8)
+    axes.set_ylabel("the prefix ends with", size=8)
+    axes.tick_params(length=0)
+    for spine in axes.spines.values():
+        spine.set_color(CELL_EDGE)

@@ -1,0 +1,35 @@
+from .configuration_strips import StripsTransformerConfig as StripsTransformerConfig
+from .modeling_strips import (
+    StripsTransformer as StripsTransformer,
+)
+from .modeling_strips import (
+    StripsTransformerForTokenClassification as StripsTransformerForTokenClassification,
+)
+from .modeling_strips import (
+    StripsTransformerOutput as StripsTransformerOutput,
+)
+from .strips_attention import (
+    strips_attention as strips_attention,
+)
+from .strips_attention import (
+    strips_attention_linear as strips_attention_linear,
+)
+from .strips_attention import (
+    strips_attention_reference as strips_attention_reference,
+)
+from .strips_domain import StripsAction as StripsAction
+from .strips_domain import StripsDomain as StripsDomain
+from .strips_errors import (
+    CheckpointError as CheckpointError,
+)
+from .strips_errors import (
+    DomainError as DomainError,
+)
+from .strips_errors import (
+    StripsError as StripsError,
+)
+from .strips_errors import (
+    TraceError as TraceError,
+)
+from .strips_loss import strips_focal_loss as strips_focal_loss
+from .tokenization_strips import strips_tokenizer as strips_tokenizer

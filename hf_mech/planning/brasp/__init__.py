@@ -1,0 +1,34 @@
+"""B-RASP: a language, its interpreter, the program of a STRIPS domain, and its compilation into a transformer."""
+
+from hf_mech.planning.brasp.compile import compile_strips_transformer, compile_theta
+from hf_mech.planning.brasp.interpret import run
+from hf_mech.planning.brasp.language import (
+    FALSE,
+    TRUE,
+    Attention,
+    BraspError,
+    Expression,
+    Initial,
+    PositionWise,
+    Program,
+    all_of,
+    any_of,
+)
+from hf_mech.planning.brasp.strips_program import strips_program
+
+__all__ = [
+    "FALSE",
+    "TRUE",
+    "Attention",
+    "BraspError",
+    "Expression",
+    "Initial",
+    "PositionWise",
+    "Program",
+    "all_of",
+    "any_of",
+    "compile_strips_transformer",
+    "compile_theta",
+    "run",
+    "strips_program",
+]

@@ -1,0 +1,144 @@
+"""From a B-RASP program of the form of Eq. 2 to 7 to the parameters of a STRIPS Transformer (Eq. 8 to 10)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_mech.planning.brasp.interpret import run
+from hf_mech.planning.brasp.language import (
+    And,
+    At,
+    Attention,
+    BraspError,
+    Constant,
+    Expression,
+    Operation,
+    Or,
+    PositionWise,
+    Program,
+    Vector,
+)
+
+if TYPE_CHECKING:
+    from hf_mech.models.strips.modeling_strips import StripsTransformer
+
+_FORM = (
+    "A program that compiles has heads Y_p(i) := ▶_j [j < i, (Q_p(i) ∧ K_p(j))] V_p(j) : 0 with Q_p, K_p and V_p "
+    "position-wise in the initial vectors, then Y, the disjunction of the heads, and last Z(i) := ▶_j [1, Y(j)] 1 : 0."
+)
+
+
+def compile_strips_transformer(program: Program) -> StripsTransformer:
+    """The STRIPS Transformer that computes the same function as the program (Theorem 4): theta by Eq. 8-10.
+
+    Its actions are named after the alphabet, its propositions after the heads: `Y_p` is the head of p. If the heads
+    have other names, the propositions get default names.
+
+    >>> from hf_mech.planning.brasp import compile_strips_transformer, strips_program
+    >>> from hf_mech.planning import load_bundled
+    >>> model = compile_strips_transformer(strips_program(load_bundled("simple").domain))
+    >>> model.config.propositions, model.next_actions(["a"])
+    (['p', 'q', 'r'], ['c'])
+
+    Raises:
+        BraspError: the program is not of the form of Eq. 2 to 7; the message names the wrong vector.
+        DomainError: the program has no heads or no symbols; a model needs one of each.
+    """
+    import torch
+
+    from hf_mech.models.strips.configuration_strips import StripsTransformerConfig
+    from hf_mech.models.strips.modeling_strips import StripsTransformer
+
+    theta = compile_theta(program)
+    config = StripsTransformerConfig(
+        actions=list(program.alphabet), num_propositions=len(theta), propositions=_propositions(program)
+    )
+    model = StripsTransformer(config)
+    model.theta.data.copy_(torch.from_numpy(theta))
+    return model.eval()
+
+
+def compile_theta(program: Program) -> NDArray[np.float32]:
+    """theta, [heads, |alphabet|, 3]: the values of Q_p, K_p and V_p at each symbol, heads in the order of Y.
+
+    Exactly one initial vector is 1 at each position, so a position-wise vector is a table over the alphabet, and
+    running the program once on the word of all symbols reads every table off.
+
+    Raises:
+        BraspError: the program is not of the form of Eq. 2 to 7; the message names the wrong vector.
+    """
+    if not program.operations:
+        raise BraspError(f"The program is empty. {_FORM}")
+    operations = {operation.name: operation for operation in program.operations}
+    tables = run(program, program.alphabet)
+    theta = []
+    for head in _heads(program.operations[-1], operations):
+        names = _query_key_value(head)
+        for name in names:
+            _check_table(name, operations)
+        theta.append(np.stack([tables[name] for name in names], axis=-1))
+    return np.array(theta, dtype=np.float32).reshape(len(theta), len(program.alphabet), 3)
+
+
+def _heads(last: Operation, operations: dict[str, Operation]) -> list[Operation]:
+    """The heads Y_p, found from Z (Eq. 7) through Y (Eq. 6)."""
+    match last:
+        case Attention(mask="all", score=At(name, "j"), value=Constant(True), default=Constant(False)):
+            any_head = operations.get(name)
+        case _:
+            raise _unlike(last)
+    if not isinstance(any_head, PositionWise):
+        raise _unlike(last)
+    names = _disjuncts(any_head.value)
+    if names is None or not operations.keys() >= set(names):
+        raise _unlike(any_head)
+    return [operations[name] for name in names]
+
+
+def _disjuncts(formula: Expression) -> list[str] | None:
+    """The names of the vectors if the formula is their disjunction, else None."""
+    match formula:
+        case Vector(name=name) | At(name, "i"):
+            return [name]
+        case Constant(False):
+            return []
+        case Or(parts):
+            names = [_disjuncts(part) for part in parts]
+            return None if None in names else [name for some in names for name in some or ()]
+    return None
+
+
+def _propositions(program: Program) -> list[str] | None:
+    """p for every head `Y_p`; None if a head has another name or occurs twice."""
+    operations = {operation.name: operation for operation in program.operations}
+    heads = [head.name for head in _heads(program.operations[-1], operations)]
+    names = [name.removeprefix("Y_") for name in heads]
+    named = all(name and name != head for name, head in zip(names, heads, strict=True))
+    return names if named and len(set(names)) == len(names) else None
+
+
+def _query_key_value(head: Operation) -> tuple[str, str, str]:
+    """The names of Q_p, K_p and V_p in Eq. 5."""
+    match head:
+        case Attention(direction="rightmost", mask="before", value=At(v, "j"), default=Constant(False)):
+            match head.score:
+                case And((At(q, "i"), At(k, "j"))) | And((At(k, "j"), At(q, "i"))):
+                    return q, k, v
+    raise _unlike(head)
+
+
+def _check_table(name: str, operations: dict[str, Operation]) -> None:
+    """Refuse a vector that depends on attention; initial vectors are not operations and are accepted."""
+    operation = operations.get(name)
+    if isinstance(operation, Attention):
+        raise _unlike(operation)
+    if operation is not None:
+        for atom in operation.value.atoms():
+            _check_table(atom.name, operations)
+
+
+def _unlike(operation: Operation) -> BraspError:
+    return BraspError(f"This vector has no place in the form of Eq. 2 to 7: {operation}. {_FORM}")

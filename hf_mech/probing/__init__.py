@@ -1,0 +1,1 @@
+"""What models are compared with and looked into: baselines and probes."""

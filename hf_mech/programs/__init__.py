@@ -1,0 +1,1 @@
+"""Programs on symbols: the Production System Language, its tasks, and tests of language models on them."""

@@ -1,0 +1,145 @@
+"""Programs of the Production System Language: every cell after every layer, and the cell that each one read."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+
+from hf_mech.models.dat.modeling_dat import DATForCausalLM
+from hf_mech.models.dat.tokenization_dat import DATTokenizer
+from hf_mech.programs.psl.compile import PROGRAM_FILE, compile_program
+from hf_mech.programs.psl.language.errors import PromptError
+from hf_mech.programs.psl.library import load_program, program_names, program_text
+from hf_mech.programs.psl.machines.machine import Registers
+from hf_mech.programs.psl.program_run import program_page
+from hf_mech.programs.psl.run_record import RunRecorder
+from hf_mech.viz.view import Example, ExplorerError, View
+
+_UNSET = "-"
+_MOST = "max_new_tokens"
+_MOST_WORDS = 64
+_KEPT = 16  # compiled programs at a time
+
+_EXAMPLES = {
+    "balanced": Example("( a [ b ] )"),
+    "binary_addition": Example("1 0 1 + 1 1"),
+    "count": Example("a b a c ? a"),
+    "induction": Example("red green blue red", f"{_MOST}: 8"),
+    "majority": Example("a b c b"),
+    "nested_functions": Example(
+        "swap ( x , y ) -> y x ; twice ( x ) -> x x ; swap ( twice ( a b ) , swap ( c , d ) ) ->"
+    ),
+    "pargen": Example("Q B V D E A D E V B . Q F G H V K L A"),
+    "pargen_k_shot": Example("Q a b V c A c V a b . Q d V e f A e f V d . Q g h V i A"),
+    "reverse": Example("a b c"),
+    "sort": Example("a b c | c a b a"),
+    "universal": Example(
+        "# # # # # # _ 1 0 1 1 _",
+        "from_state: right right right carry carry carry - - - - - -\n"
+        "from_symbol: 0 1 _ 1 0 _ - - - - - -\n"
+        "to_state: right right carry carry done done - - - - - -\n"
+        "to_symbol: 0 1 _ 0 1 1 - - - - - -\n"
+        "move: R R L L L L - - - - - -\n"
+        "head: - - - - - - - 1 - - - -\n"
+        "state: right right right right right right right right right right right right\n"
+        f"{_MOST}: 0",
+    ),
+}
+"""Of the package's programs; (4) in letters, two examples, and the increment of a binary number, (82)-(84)."""
+
+
+class ProgramView(View):
+    """See `View`. A source is a program of the package, a file of PSL, or a checkpoint; its text can be edited."""
+
+    name = "Programs"
+    about = "Every cell after every layer, the registers that changed, and the cell that was read."
+    model_types = ("dat",)
+    sources = program_names()
+    source_label, text_label = "Program", "Prompt"
+    settings_label = (
+        f"Registers that the prompt sets: a line for each, a value for each word, {_UNSET} for none. "
+        f"{_MOST}: at most so many words."
+    )
+
+    def example(self, source: str) -> Example:
+        return _EXAMPLES.get(source, Example())
+
+    def written(self, source: str) -> str:
+        if source in self.sources:
+            return program_text(source)
+        path = Path(source)
+        if path.suffix == ".psl" and path.is_file():
+            return path.read_text(encoding="utf-8")
+        return ""
+
+    def page(self, source: str, text: str, *, settings: str = "", written: str | None = None) -> str:
+        """As in `View`.
+
+        Raises:
+            PSLError, DATError: the program or the prompt is refused.
+        """
+        recorder = self.recorder(source, self.written(source) if written is None else written)
+        registers, most = read_settings(settings)
+        return program_page(recorder.run(text, most, registers=registers))
+
+    def recorder(self, source: str, written: str = "") -> RunRecorder:
+        """The compiled program, from its text or from a checkpoint. It is kept for the next call."""
+        if not written.strip():
+            return _loaded(source)
+        name = Path(source).stem or "program"
+        own = written.strip() == self.written(source).strip()  # an editor may drop the last newline
+        return _compiled(name if own else f"{name}, edited", written)
+
+
+def read_settings(settings: str) -> tuple[Registers, int]:
+    """The first values of registers, and the most words of a completion.
+
+    Args:
+        settings: lines `register: value value ...`, where `-` leaves a cell's register as it is, and
+            `max_new_tokens: number`.
+
+    Raises:
+        PromptError: a line has another form, or a name has two lines.
+
+    >>> read_settings("head: - 1 -")
+    ({'head': [None, '1', None]}, 64)
+    """
+    lines: dict[str, list[str]] = {}
+    for number, line in enumerate(settings.splitlines(), 1):
+        name, colon, values = (part.strip() for part in line.partition(":"))
+        if not line.strip():
+            continue
+        if not colon or not name or name in lines:
+            raise PromptError(
+                f"line {number} of the registers must be `register: value value ...`, once for each register, got "
+                f"{line!r}"
+            )
+        lines[name] = values.split()
+    most = lines.pop(_MOST, [str(_MOST_WORDS)])
+    if len(most) != 1 or not most[0].isascii() or not most[0].isdigit():
+        raise PromptError(f"{_MOST} is one number, 0 or more, got {' '.join(most)!r}")
+    registers = {name: [None if value == _UNSET else value for value in own] for name, own in lines.items()}
+    return registers, int(most[0])
+
+
+@lru_cache(_KEPT)
+def _compiled(name: str, written: str) -> RunRecorder:
+    program = load_program(written, name)
+    return RunRecorder(*compile_program(program), program, name)
+
+
+@lru_cache(_KEPT)
+def _loaded(source: str) -> RunRecorder:
+    from transformers.utils import cached_file
+
+    try:
+        model = DATForCausalLM.from_pretrained(source).eval()
+        tokenizer = DATTokenizer.from_pretrained(source)
+        path = cached_file(source, PROGRAM_FILE, _raise_exceptions_for_missing_entries=False)
+    except OSError as error:
+        raise ExplorerError(f"{source!r} is no program and no checkpoint that can be loaded: {error}") from error
+    program = None if path is None else load_program(Path(path).read_text(encoding="utf-8"), PROGRAM_FILE)
+    return RunRecorder(model, tokenizer, program, Path(source).name)
+
+
+VIEW = ProgramView()

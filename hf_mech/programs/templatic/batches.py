@@ -1,0 +1,151 @@
+"""Templatic prompts as batches: which prompts stand in which step, and how a batch is laid out for a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import datasets
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
+from torch.utils.data import Dataset
+from transformers import PreTrainedTokenizerFast
+
+from hf_mech.programs.templatic.errors import TaskError
+
+Kind = Literal["encoder_decoder", "decoder", "decoder_unpadded"]
+IGNORED = -100
+_POOL = 50  # batches whose prompts are sorted by length together
+
+
+def _texts(rows: datasets.Dataset, column: str) -> list[str]:
+    return rows.data.column(column).to_pylist()
+
+
+def lengths_of(rows: datasets.Dataset) -> NDArray[np.int64]:
+    """Words of prompt and completion together, a row each."""
+    pairs = zip(_texts(rows, "prompt"), _texts(rows, "completion"), strict=True)
+    return np.fromiter((prompt.count(" ") + completion.count(" ") + 2 for prompt, completion in pairs), np.int64)
+
+
+def batches_of_epoch(lengths: NDArray[np.int64], batch_size: int, seed: int, epoch: int) -> NDArray[np.int64]:
+    """Which rows stand in which batch, [batches, batch_size]: a pure function of its arguments.
+
+    Rows are drawn without return; those of a pool of some batches are sorted by length, so that there is little
+    padding, and the batches are shuffled again. What does not fill a last batch is left out of the epoch.
+
+    Raises:
+        TaskError: there are fewer rows than one batch holds.
+    """
+    if len(lengths) < batch_size:
+        raise TaskError(f"A batch of {batch_size} needs as many training prompts, got {len(lengths)}.")
+    dice = np.random.default_rng((seed, epoch))
+    drawn = dice.permutation(len(lengths))
+    batches = []
+    for start in range(0, len(drawn), _POOL * batch_size):
+        pool = drawn[start : start + _POOL * batch_size]
+        pool = pool[: len(pool) // batch_size * batch_size]
+        batches.append(pool[np.argsort(lengths[pool], kind="stable")].reshape(-1, batch_size))
+    return dice.permutation(np.concatenate(batches))
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Lays rows out for a model, as tensors.
+
+    - `encoder_decoder`: prompts padded on the right, and answers as labels.
+    - `decoder`: both in one text. Prompts are padded on the left, as for generation, so that all answers begin in the
+      same column. Logits are computed from there on, and the labels are those columns'.
+    - `decoder_unpadded`: both in one text that begins in the first column, for models whose training kernels take no
+      padding before it (Mamba's).
+
+    Args:
+        tokenizer: a tokenizer of words, see [`~hf_mech.programs.templatic.tokenization.word_tokenizer`].
+        kind: of the model.
+    """
+
+    tokenizer: PreTrainedTokenizerFast
+    kind: Kind
+
+    def prompts(self, rows: Mapping[str, list[str]]) -> dict[str, Tensor]:
+        """`input_ids` and `attention_mask` [batch, length] of the prompts alone, for generation."""
+        return self._padded(self._ids(rows["prompt"]), "right" if self.kind == "encoder_decoder" else "left")
+
+    def answers(self, rows: Mapping[str, list[str]]) -> Tensor:
+        """The completions, each with `<eos>` behind it, [batch, length], padded with `<pad>` behind that."""
+        return self._padded([[*ids, self.tokenizer.eos_token_id] for ids in self._ids(rows["completion"])])["input_ids"]
+
+    def training(self, rows: Mapping[str, list[str]]) -> dict[str, Any]:
+        """What the model's forward takes in training; only the completion and its `<eos>` are learned."""
+        prompts, answers = self.prompts(rows), self.answers(rows)
+        real = answers != self.tokenizer.pad_token_id
+        labels = answers.masked_fill(~real, IGNORED)
+        if self.kind == "encoder_decoder":
+            return {**prompts, "labels": labels}
+        if self.kind == "decoder_unpadded":
+            return self._without_left_padding(rows)
+        mask = torch.cat([prompts["attention_mask"], real.long()], 1)
+        return {
+            "input_ids": torch.cat([prompts["input_ids"], answers], 1),
+            "attention_mask": mask,
+            "position_ids": (mask.cumsum(1) - 1).clamp(min=0),
+            # Decoders shift the labels by one themselves: the first column is the prompt's last token.
+            "labels": torch.cat([labels.new_full((len(labels), 1), IGNORED), labels], 1),
+            "logits_to_keep": labels.shape[1] + 1,
+        }
+
+    def _without_left_padding(self, rows: Mapping[str, list[str]]) -> dict[str, Tensor]:
+        """Prompt and answer from the first column on: Mamba's fused kernels, in training, know no padding before it."""
+        prompts, answers = (self._ids(rows[name]) for name in ("prompt", "completion"))
+        texts = [
+            [*prompt, *answer, self.tokenizer.eos_token_id] for prompt, answer in zip(prompts, answers, strict=True)
+        ]
+        batch = self._padded(texts)
+        columns = torch.arange(batch["input_ids"].shape[1])
+        learned = (columns >= torch.tensor([[len(prompt)] for prompt in prompts])) & batch["attention_mask"].bool()
+        return batch | {"labels": batch["input_ids"].masked_fill(~learned, IGNORED)}
+
+    def _ids(self, texts: list[str]) -> list[list[int]]:
+        return self.tokenizer(texts, add_special_tokens=False, return_attention_mask=False)["input_ids"]
+
+    def _padded(self, rows: list[list[int]], side: str = "right") -> dict[str, Tensor]:
+        def pad(rows: list[Tensor], value: int) -> Tensor:
+            return pad_sequence(rows, batch_first=True, padding_value=value, padding_side=side)
+
+        ids = [torch.tensor(row) for row in rows]
+        return {
+            "input_ids": pad(ids, self.tokenizer.pad_token_id),
+            "attention_mask": pad([torch.ones_like(row) for row in ids], 0),
+        }
+
+
+class TrainingBatches(Dataset[dict[str, Any]]):
+    """The training batches by step: each a pure function of the rows, the seed and the step.
+
+    Args:
+        rows: the training split.
+        layout: of the model.
+        batch_size, seed: see [`batches_of_epoch`].
+
+    Raises:
+        TaskError: there are fewer rows than one batch holds.
+    """
+
+    def __init__(self, rows: datasets.Dataset, layout: Layout, batch_size: int, seed: int) -> None:
+        self.rows, self.layout, self.batch_size, self.seed = rows, layout, batch_size, seed
+        self.lengths = lengths_of(rows)
+        self._epoch = 0, batches_of_epoch(self.lengths, batch_size, seed, 0)  # the last one asked for
+
+    def indices(self, step: int) -> NDArray[np.int64]:
+        """The rows of a step, [batch_size]."""
+        epoch, batch = divmod(step, len(self.lengths) // self.batch_size)
+        if self._epoch[0] != epoch:
+            self._epoch = epoch, batches_of_epoch(self.lengths, self.batch_size, self.seed, epoch)
+        return self._epoch[1][batch]
+
+    def __getitem__(self, step: int) -> dict[str, Any]:
+        return self.layout.training(self.rows[self.indices(step)])

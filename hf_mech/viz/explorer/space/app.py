@@ -1,6 +1,0 @@
-"""The explorer as a Space."""
-
-from hf_mech.viz.explorer.app import launch, make_app
-
-if __name__ == "__main__":
-    launch(make_app(), host="0.0.0.0", port=7860)

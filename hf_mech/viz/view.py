@@ -1,0 +1,109 @@
+"""A model's mechanism as a page of the explorer: the base of all views, and texts as tokens."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, NamedTuple
+
+from torch import Tensor
+
+
+class ExplorerError(ValueError):
+    """A source or a text that the explorer cannot show; the message says what to give instead."""
+
+
+class Example(NamedTuple):
+    """What a run of a source may read: its text, and its settings."""
+
+    text: str = ""
+    settings: str = ""
+
+
+class View(ABC):
+    """A model's mechanism as a page.
+
+    Attributes:
+        name: of the view's tab.
+        about: a sentence on what the page shows.
+        model_types: the checkpoints that it reads.
+        sources: names of sources besides checkpoints; the first is open at the start.
+        source_label, text_label, settings_label: of the three fields; no settings if the last is empty.
+    """
+
+    name: ClassVar[str]
+    about: ClassVar[str]
+    model_types: ClassVar[Sequence[str]]
+    sources: ClassVar[Sequence[str]] = ()
+    source_label: ClassVar[str] = "Checkpoint"
+    text_label: ClassVar[str]
+    settings_label: ClassVar[str] = ""
+
+    def example(self, source: str) -> Example:
+        """A run of this source; an empty text if there is none."""
+        return Example()
+
+    def written(self, source: str) -> str:
+        """The source's own text for an editor, such as a program; empty if it has none."""
+        return ""
+
+    @abstractmethod
+    def page(self, source: str, text: str, *, settings: str = "", written: str | None = None) -> str:
+        """The page of a run, as HTML.
+
+        Args:
+            source: one of `sources`, a checkpoint's folder, or a repository on the Hub.
+            text: what the run reads.
+            settings: further input, in the view's own form.
+            written: replaces the source's own text.
+
+        Raises:
+            ValueError: no such source, or a text that the model cannot read; the message is for the reader.
+        """
+
+
+# Texts as tokens of a checkpoint, for the views of language models.
+
+
+MOST_TOKENS = 40
+"""More do not fit a page."""
+
+
+def load_with_tokenizer(auto_class: Any, source: str) -> tuple[Any, Any]:
+    """A model in evaluation mode, and its tokenizer.
+
+    Raises:
+        ExplorerError: there is no such checkpoint, or it has no tokenizer.
+    """
+    from transformers import AutoTokenizer
+
+    try:
+        return auto_class.from_pretrained(source).eval(), AutoTokenizer.from_pretrained(source)
+    except OSError as error:
+        raise ExplorerError(f"{source!r} is no checkpoint with a tokenizer that can be loaded: {error}") from error
+
+
+def token_ids(tokenizer: Any, text: str, least: int = 1, **options: Any) -> Tensor:
+    """A text as token ids, [1, tokens].
+
+    Args:
+        tokenizer: of the checkpoint.
+        text: as a person writes it.
+        least: number of tokens.
+        options: of the tokenizer.
+
+    Raises:
+        ExplorerError: a text of fewer tokens, or of more than `MOST_TOKENS`, or with unknown symbols.
+    """
+    try:
+        ids = tokenizer(text, return_tensors="pt", **options)["input_ids"]
+    except Exception as error:  # tokenizers raises plain ones
+        raise ExplorerError(f"the tokenizer cannot read {text!r}: {error}") from error
+    if not least <= ids.shape[1] <= MOST_TOKENS:
+        raise ExplorerError(f"give a text of {least} to {MOST_TOKENS} tokens, got {ids.shape[1]}")
+    return ids.long()
+
+
+def token_texts(tokenizer: Any, ids: Sequence[int]) -> list[str]:
+    """Tokens as a page shows them; spaces and line breaks are visible."""
+    return [token.replace("Ġ", "␣").replace("Ċ", "⏎") for token in tokenizer.convert_ids_to_tokens(ids)]

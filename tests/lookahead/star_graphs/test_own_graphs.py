@@ -1,0 +1,74 @@
+"""The prompt of a graph of one's own, and every way in which it can be none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hf_mech.data.random_numbers import Dice
+from hf_mech.lookahead.star_graphs import GraphError, StarGraph, StarGraphError
+
+GRAPH = StarGraph(2, 3, 9)
+EDGES = [(1, 5), (3, 1), (3, 0), (0, 7)]  # 3 -> 1 -> 5 and 3 -> 0 -> 7
+
+
+def test_it_is_the_prompt_of_a_drawn_row():
+    graph = StarGraph(3, 4)
+    for row in graph.draw(20, np.random.default_rng(0)):
+        edges = [tuple(map(int, row[i : i + 2])) for i in range(0, 3 * graph.edges, 3)]
+        start, goal = map(int, row[graph.prompt_length - 3 : graph.prompt_length - 1])
+        assert graph.encode(edges, start, goal).tolist() == row[: graph.prompt_length].tolist()
+        assert graph.encode(np.array(edges), np.int64(start), np.int64(goal)).dtype == np.int64
+
+
+def test_the_goal_may_be_a_subgoal():
+    assert GRAPH.encode(EDGES, 3, 1)[-2] == 1
+
+
+@pytest.mark.parametrize(
+    ("edges", "start", "goal", "says"),
+    [
+        ([(1, 9), *EDGES[1:]], 3, 5, r"0 to 8 \(num_nodes=9\), got 9"),
+        ([(1, -1), *EDGES[1:]], 3, 5, "got -1"),
+        ([(1, 5.0), *EDGES[1:]], 3, 5, r"got 5\.0"),
+        (EDGES, 3, 50, "got 50"),
+        (EDGES, 3, 8, r"one of \[0, 1, 5, 7\], got 8"),
+        (EDGES, 3, 3, "other than the start"),
+        (EDGES, 2, 5, "start 2 is not in the graph"),
+        (EDGES, 1, 5, "2 edges from its start, got 1 from 1"),
+        (EDGES[1:], 3, 1, "has 4 edges, got 3 between 4 nodes"),
+        ([*EDGES, (7, 8)], 3, 5, "got 5 between 6 nodes"),
+        ([(1, 5), (3, 1), (3, 0), (5, 7)], 3, 5, "arm 3 -> 1 -> 5 -> 7"),
+        ([(5, 1), (3, 1), (3, 0), (0, 7)], 3, 5, "arm 3 -> 1 of"),
+        ([(1, 3), (3, 1), (3, 0), (0, 7)], 3, 7, "arm 3 -> 1 -> 3 of"),
+        ([(1, 5), (3, 1), (3, 0), (0, 5)], 3, 5, "share no node"),
+        ([(3, 1), (3, 1), (1, 5), (1, 5)], 3, 5, "arm 3 -> 1 of"),
+        ([(1, 5, 2), *EDGES[1:]], 3, 5, r"pair \(parent, child\), got \(1, 5, 2\)"),
+        ([7, *EDGES[1:]], 3, 5, "pair"),
+    ],
+)
+def test_what_is_no_star_is_refused(edges, start, goal, says):
+    with pytest.raises(GraphError, match=says):
+        GRAPH.encode(edges, start, goal)
+
+
+def test_a_drawn_graph_is_uniform_and_does_not_depend_on_numpy():
+    """Small enough to count: 2 arms of 2 nodes out of 3 names, so 3 starts, 2 goals and 2 orders of the edges."""
+    rows, counts = np.unique(StarGraph(2, 2, 3).draw(24_000, Dice(0)), axis=0, return_counts=True)
+    assert len(rows) == 12
+    assert all(abs(n - 2000) < 5 * 2000**0.5 for n in counts)
+    frozen = [4, 3, 9, 1, 4, 9, 1, 2, 9, 2, 6, 11, 1, 3, 10, 1, 4, 3, 13]
+    assert StarGraph(2, 3, 9).draw(1, Dice(7, (1,)))[0].tolist() == frozen
+
+
+@pytest.mark.parametrize(("graph", "number"), [((2, 2, 3), 3), ((1, 2, 3), 6), ((3, 2, 4), 4), ((2, 3, 5), 60)])
+def test_the_number_of_graphs(graph, number):
+    graph = StarGraph(*graph)
+    drawn = graph.edges_of(graph.draw(5000, np.random.default_rng(0))).tolist()
+    assert len({frozenset(map(tuple, edges)) for edges in drawn}) == graph.graphs == number
+
+
+@pytest.mark.parametrize("numbers", [(2.0, 5, 50), (True, 5, 50), (2, "5", 50), (2, 5, None)])
+def test_numbers_that_are_not_whole(numbers):
+    with pytest.raises(StarGraphError, match="whole number"):
+        StarGraph(*numbers)

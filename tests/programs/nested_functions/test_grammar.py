@@ -1,0 +1,84 @@
+"""Samples: what each split promises, and that nothing but the key counts."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+
+import pytest
+
+from hf_mech.programs.nested_functions.calls import Call, depth
+from hf_mech.programs.nested_functions.errors import SplitError
+from hf_mech.programs.nested_functions.grammar import bucket, generate
+from hf_mech.programs.nested_functions.prompt import read_prompt
+from hf_mech.programs.nested_functions.splits import SPLITS, VOCABULARIES
+
+
+@pytest.mark.parametrize("split", SPLITS.values(), ids=lambda split: split.name)
+@pytest.mark.parametrize("config", VOCABULARIES)
+def test_every_split_is_as_described(config, split):
+    lengths = set()
+    for example in generate(config, split, seed=1, stop=60):
+        prompt = read_prompt(example.prompt)
+        assert depth(prompt.expression) in split.depths
+        assert len(prompt.definitions) in split.definitions
+        assert {len(definition.parameters) for definition in prompt.definitions} <= set(split.arities)
+        assert all(word.isupper() == split.held_out for word in re.findall(r"\w+", example.prompt))
+        info = json.loads(example.info)
+        assert info["depth"] == depth(prompt.expression)
+        assert info["definitions"] == len(prompt.definitions)
+        assert info["words"] == len(example.completion.split())
+        assert len(example.prompt.split()) + info["words"] <= split.most_words
+        lengths |= {len(argument) for argument in plain_arguments(prompt.expression)}
+    assert lengths == set(split.lengths)
+
+
+def plain_arguments(text):
+    for item in text:
+        if isinstance(item, Call):
+            for argument in item.arguments:
+                if any(isinstance(part, Call) for part in argument):
+                    yield from plain_arguments(argument)
+                else:
+                    yield argument
+
+
+def test_only_the_bodies_of_one_split_have_calls():
+    calls = {
+        split: sum("(" in definition.partition("->")[2] for e in generate("rlw", split, stop=50)
+                   for definition in e.prompt.split(" ; ")[:-1])
+        for split in SPLITS
+    }  # fmt: skip
+    assert calls.pop("ood_bodies") > 20
+    assert set(calls.values()) == {0}
+
+
+def test_training_and_test_share_no_prompt_for_any_seeds():
+    train = {example.prompt for seed in (0, 1) for example in generate("small", "train", seed, stop=3_000)}
+    test = {example.prompt for seed in (0, 1) for example in generate("small", "test", seed, stop=300)}
+    assert {bucket(prompt) for prompt in train} == set(range(9))
+    assert {bucket(prompt) for prompt in test} == {9}
+    assert len(train) > 5_900
+
+
+def test_a_range_is_a_part_of_the_whole():
+    whole = list(generate("rlw", "ood_depth_3", seed=2, stop=12))
+    assert list(generate("rlw", "ood_depth_3", seed=2, start=5, stop=12)) == whole[5:]
+    assert len({example.prompt for example in whole}) == 12
+    assert next(generate("rlw", "ood_depth_3", seed=3)) != whole[0]
+
+
+def test_the_stream_stays_the_same():
+    """Published results depend on it."""
+    text = "".join(f"{e.prompt}{e.completion}" for split in SPLITS for e in generate("rlw", split, stop=5))
+    assert hashlib.sha256(text.encode()).hexdigest()[:16] == "237887c73c0f0118"
+
+
+def test_numbers_out_of_range_are_refused():
+    with pytest.raises(SplitError, match=r"split must be one of train, test, .*got 'dev'"):
+        generate("rlw", "dev")
+    with pytest.raises(SplitError, match="configuration must be one of rlw, small, got 'eng'"):
+        generate("eng")
+    with pytest.raises(SplitError, match="seed must be a whole number, 0 or more, got -1"):
+        generate("rlw", "test", seed=-1)

@@ -1,0 +1,275 @@
+"""The views of the other models, on models whose mechanism is known."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from hf_mech.cli.explorer.views import view_for
+from hf_mech.control.explorer_view import VIEW as DECISIONS
+from hf_mech.control.explorer_view import read_settings
+from hf_mech.control.figures.film import film
+from hf_mech.control.play import watch
+from hf_mech.languages import formal_language_tokenizer
+from hf_mech.languages.explorer_view import VIEW as STACKS
+from hf_mech.lookahead.explorer_view import VIEW as BELIEFS
+from hf_mech.lookahead.explorer_view import pair_probabilities
+from hf_mech.models.belief_state import BeliefStateConfig, BeliefStateForCausalLM
+from hf_mech.models.msat import MSATDecisionTransformer, MSATDecisionTransformerConfig
+from hf_mech.models.stack import StackRobertaConfig, StackRobertaForMaskedLM
+from hf_mech.models.strips import StripsTransformer, TraceError
+from hf_mech.planning.bundled import load_bundled
+from hf_mech.planning.explorer_view import VIEW as STRIPS
+from hf_mech.probing.state_probes import ProbesError, StateProbes
+from hf_mech.viz.view import ExplorerError
+
+
+def rows(page: str, section: str) -> list[list[str]]:
+    """The cells of a section's table."""
+    (part,) = (part for part in page.split("<section>") if part.startswith(f"<h2>{section}"))
+    return [re.findall(r"<td>(.*?)</td>", row) for row in re.findall(r"<tr>(.*?)</tr>", part)][1:]
+
+
+# -------------------------------------------------------------------------------------------------------------- STRIPS
+
+
+def test_the_heads_say_which_action_is_inapplicable_and_why() -> None:
+    """Figure 1's domain: its own labels of the trace, and its own preconditions."""
+    domain = load_bundled("simple").domain
+    trace = ["a", "c", "a", "c", "b", "b"]
+    found = rows(STRIPS.page("simple", " ".join(trace)), "The trace")
+    assert [action for _, action, _, _ in found] == trace
+    assert [int(y) for _, _, y, _ in found] == domain.labels(trace)
+    for step, (_, action, y, verdict) in enumerate(found):
+        false = domain.unmask(domain.falsified(trace[:step]))
+        pre = next(own.pre for own in domain.actions if own.name == action)
+        assert verdict == (f"inapplicable: {', '.join(sorted(pre & false))} is false" if int(y) else "applicable")
+
+
+def test_a_checkpoint_shows_the_domain_in_its_weights(tmp_path: Path) -> None:
+    domain = load_bundled("blocksworld-2b").domain
+    StripsTransformer.from_domain(domain).save_pretrained(tmp_path)
+    assert view_for(str(tmp_path)) is STRIPS
+    page = STRIPS.page(str(tmp_path), "pick-up(a) put-down(a)")
+    assert "exactly 0 or 1" in page
+    for name, *parts in rows(page, "The domain"):
+        action = next(own for own in domain.actions if own.name == name)
+        assert [frozenset(filter(None, re.split(r", (?![^(]*\))", part))) for part in parts] == [
+            action.pre,
+            action.add,
+            action.delete,
+        ]
+    assert page.count("<svg") == 1
+
+
+@pytest.mark.parametrize("source", ["simple", "ferry-1c", "blocksworld-2b"])
+def test_the_example_of_a_bundled_domain_ends_with_its_first_fault(source: str) -> None:
+    trace = STRIPS.example(source).text.split()
+    assert load_bundled(source).domain.labels(trace) == [0] * (len(trace) - 1) + [1]
+
+
+def test_what_strips_cannot_show_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(TraceError, match="fly"):
+        STRIPS.page("simple", "a fly")
+    with pytest.raises(ExplorerError, match="1 to 24 actions"):
+        STRIPS.page("simple", "")
+    with pytest.raises(ExplorerError, match="no checkpoint"):
+        STRIPS.page(str(tmp_path), "a")
+
+
+# -------------------------------------------------------------------------------------------------------------- stacks
+
+
+def checkpoint(folder: Path, use_stack: bool = True) -> Path:
+    """Three layers, each with one operation for every token: push, pop and no-op."""
+    tokenizer = formal_language_tokenizer("reverse_string")
+    config = StackRobertaConfig(
+        vocab_size=len(tokenizer), hidden_size=8, num_hidden_layers=3, num_attention_heads=2, intermediate_size=8,
+        max_position_embeddings=48, use_stack=use_stack, pad_token_id=tokenizer.pad_token_id,
+        bos_token_id=tokenizer.bos_token_id, eos_token_id=None,
+    )  # fmt: skip
+    model = StackRobertaForMaskedLM(config)
+    if use_stack:
+        for operation, layer in enumerate(model.roberta.encoder.layer):
+            with torch.no_grad():
+                for parameter in layer.stack.parameters():
+                    parameter.zero_()
+                wanted = [module for module in layer.stack.modules() if getattr(module, "out_features", 0) == 3]
+                assert len(wanted) == 1
+                wanted[0].bias[operation] = 30.0
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+def test_stacks_of_layers_that_push_pop_and_do_nothing(tmp_path: Path) -> None:
+    folder = checkpoint(tmp_path)
+    assert view_for(str(folder)) is STACKS
+    page = STACKS.page(str(folder), "a b b a")
+    pushing, popping, idle = (rows(page, f"Layer {number}") for number in (1, 2, 3))
+    assert [row[1] for row in pushing] == ["[BOS]", "a", "b", "b", "a"]
+    assert [row[4] for row in pushing] == ["[BOS]", "[BOS] a", "[BOS] a b", "[BOS] a b b", "[BOS] a b b a"]
+    assert [row[3] for row in pushing[1:]] == ["a (1.00)", "b (1.00)", "b (1.00)", "a (1.00)"]
+    assert {row[4] for row in [*popping, *idle]} == {"[BOS]"}
+
+
+def test_what_stacks_cannot_show_is_refused(tmp_path: Path) -> None:
+    folder = checkpoint(tmp_path / "with")
+    with pytest.raises(ExplorerError, match="2 to 40 tokens, got 1"):
+        STACKS.page(str(folder), "")
+    with pytest.raises(ExplorerError, match="cannot read 'a x'"):
+        STACKS.page(str(folder), "a x")
+    without = checkpoint(tmp_path / "without", use_stack=False)
+    with pytest.raises(ExplorerError, match="no stacks"):
+        STACKS.page(str(without), "a b")
+
+
+# ------------------------------------------------------------------------------------------------------- belief states
+
+
+def believer(folder: Path, **config: Any) -> BeliefStateForCausalLM:
+    """A random model of one language's tokens, whose head's logits differ enough to be told apart."""
+    torch.manual_seed(0)
+    tokenizer = formal_language_tokenizer("reverse_string")
+    sizes = {"vocab_size": len(tokenizer), "n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": 48, "head_width": 32}
+    model = BeliefStateForCausalLM(BeliefStateConfig(**sizes, eos_token_id=tokenizer.pad_token_id, **config)).eval()
+    with torch.no_grad():
+        model.text_head.next.weight.mul_(30)
+        if model.text_head.prev is not None:
+            model.text_head.prev.weight.mul_(30)
+    model.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return model
+
+
+def likeliest(logits: torch.Tensor) -> str:
+    """The first token of a cell of the table, and its probability."""
+    share, place = logits.softmax(-1).max(-1)
+    return f"{formal_language_tokenizer('reverse_string').convert_ids_to_tokens(int(place))} ({float(share):.2f})"
+
+
+@torch.no_grad()
+def test_next_tokens_with_any_end_and_with_a_goal(tmp_path: Path) -> None:
+    model = believer(tmp_path)
+    assert view_for(str(tmp_path)) is BELIEFS
+    tokenizer = formal_language_tokenizer("reverse_string")
+    page = BELIEFS.page(str(tmp_path), "a b b a", settings="b a")
+    ids = tokenizer("a b b a", return_tensors="pt")["input_ids"]
+    goal = tokenizer("b a", return_tensors="pt", add_special_tokens=False)["input_ids"]
+    found = rows(page, "The next token")
+    assert [row[1] for row in found] == tokenizer.convert_ids_to_tokens(ids[0].tolist())
+    for place, row in enumerate(found):  # each prefix by itself
+        prefix = ids[:, : place + 1]
+        assert row[2].startswith(likeliest(model(prefix).logits[0, -1]))
+        assert row[3].startswith(likeliest(model(prefix, suffix_ids=goal).logits[0, -1]))
+    assert page.count("<svg") == 1
+    assert "probes" not in page
+
+
+@torch.no_grad()
+def test_all_pairs_are_those_of_prefixes_and_suffixes_one_by_one(tmp_path: Path) -> None:
+    model = believer(tmp_path).double()
+    ids = formal_language_tokenizer("reverse_string")("a b b a", return_tensors="pt")["input_ids"]
+    found = pair_probabilities(model, ids)
+    count = ids.shape[1]
+    assert {values.shape for values in found.values()} == {(count, count + 1)}
+    pairs = 0
+    for prefix in range(count):
+        for suffix in range(count + 1):
+            after, before = (values[prefix, suffix] for values in found.values())
+            if suffix < prefix + 2:
+                assert np.isnan([after, before]).all()
+                continue
+            pairs += 1
+            output = model(ids[:, : prefix + 1], suffix_ids=ids[:, suffix:])
+            assert after == pytest.approx(float(output.logits[0, -1].softmax(-1)[ids[0, prefix + 1]]), abs=1e-9)
+            assert before == pytest.approx(float(output.prev_logits[0, -1].softmax(-1)[ids[0, suffix - 1]]), abs=1e-9)
+    assert pairs == count * (count - 1) // 2
+
+
+@torch.no_grad()
+def test_probes_of_a_checkpoint_read_its_last_state(tmp_path: Path) -> None:
+    model = believer(tmp_path)
+    tokenizer = formal_language_tokenizer("reverse_string")
+    probes = StateProbes(["first token", "last token"], 16, len(tokenizer), generator=torch.Generator().manual_seed(1))
+    probes.second.normal_(generator=torch.Generator().manual_seed(2))
+    probes.mean.fill_(0.1)
+    probes.save(tmp_path)
+    found = rows(BELIEFS.page(str(tmp_path), "a b b"), "What probes read")
+    logits = probes(model.encode(tokenizer("a b b", return_tensors="pt")["input_ids"]))[:, 0]
+    assert [row[0] for row in found] == ["first token", "last token"]
+    for row, own in zip(found, logits, strict=True):
+        assert row[1].startswith(likeliest(own))
+
+
+def test_what_belief_states_cannot_show_is_refused(tmp_path: Path) -> None:
+    believer(tmp_path / "forward", use_backward=False)
+    page = BELIEFS.page(str(tmp_path / "forward"), "a b")
+    assert "<svg" not in page
+    with pytest.raises(ExplorerError, match="no backward encoder"):
+        BELIEFS.page(str(tmp_path / "forward"), "a b", settings="a")
+    with pytest.raises(ExplorerError, match="no checkpoint"):
+        BELIEFS.page(str(tmp_path / "none"), "a b")
+    broken = tmp_path / "probes.safetensors"
+    broken.write_bytes(b"{}")
+    with pytest.raises(ProbesError, match="holds no probes"):
+        StateProbes.load(broken)
+    with pytest.raises(ProbesError, match="states of size 4, got 5"):
+        StateProbes(["a"], 4, 3)(torch.zeros(1, 5))
+
+
+# ----------------------------------------------------------------------------------------------- decision transformers
+
+
+def player(folder: Path, **config: Any) -> MSATDecisionTransformer:
+    torch.manual_seed(0)
+    sizes = {"n_embd": 16, "n_layer": 2, "n_head": 2, "context_length": 5}
+    model = MSATDecisionTransformer(MSATDecisionTransformerConfig(**sizes | config)).eval()
+    model.save_pretrained(folder)
+    return model
+
+
+def test_decisions_in_an_environment_of_vectors(tmp_path: Path) -> None:
+    model = player(tmp_path, action_sizes=[3, 3], state_shape=[2])
+    assert view_for(str(tmp_path)) is DECISIONS
+    page = DECISIONS.page(str(tmp_path), "hf_mech/Doorway-v0", settings="target_return: 0.5\nrounds: 7")
+    found = rows(page, "The decisions")
+    watched = watch(model, "hf_mech/Doorway-v0", 0, target_return=0.5, rounds=7)
+    assert [row[2] for row in found] == [f"{first} {second}" for first, second in watched.episode.actions.tolist()]
+    assert found[0][1] == "0.5"
+    assert len(found) == 7
+    assert "Steps 2 to 6" in page  # the context
+    assert page.count("<svg") == 1
+    assert "<img" not in page
+
+
+def test_an_episode_with_frames_is_a_film(tmp_path: Path) -> None:
+    model = player(tmp_path, action_sizes=[3, 3], state_shape=[3, 36, 48], context_length=30)
+    page = DECISIONS.page(str(tmp_path), "hf_mech/Rooms-v0", settings="episode: 1")
+    frames = {"frame_size": (36, 48), "render_mode": "rgb_array"}
+    watched = watch(model, "hf_mech/Rooms-v0", 1, target_return=1.0, **frames)
+    assert [b64decode(one) for one in re.findall(r'src="data:image/gif;base64,([^"]*)"', page)] == [
+        film(watched.pictures, scale=8)
+    ]
+    assert len(rows(page, "The decisions")) == watched.score.length
+    assert len(set(re.findall(r'id="(frame-s\d+)"', page))) == 5  # the key states
+
+
+def test_what_decision_transformers_cannot_show_is_refused(tmp_path: Path) -> None:
+    player(tmp_path, action_sizes=[3, 2], state_shape=[2])
+    with pytest.raises(ValueError, match="No environment has the id 'Nowhere-v0'"):
+        DECISIONS.page(str(tmp_path), "Nowhere-v0")
+    with pytest.raises(ValueError, match=r"the model's \[3, 2\]"):
+        DECISIONS.page(str(tmp_path), "hf_mech/Rooms-v0")
+    with pytest.raises(ExplorerError, match="target_return must be a number, got 'high'"):
+        read_settings("target_return: high")
+    with pytest.raises(ExplorerError, match="lines `name: value`"):
+        read_settings("just words")
+    with pytest.raises(ExplorerError, match="no checkpoint"):
+        DECISIONS.page(str(tmp_path / "none"), "hf_mech/Doorway-v0")
