@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +12,14 @@ import networkx
 from hf_mech.models.copies import copies
 
 ROOT = Path(__file__).parents[1]
+FLOORS = (
+    ("data", "hub", "models", "viz"),
+    ("probing",),
+    ("control", "languages", "lookahead", "planning", "programs"),
+    ("metrics",),
+    ("cli", "dataset_builders"),
+    ("training",),
+)
 MODULES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
     for package in ("hf_mech", "dataset_builders", "training")
@@ -40,18 +47,36 @@ def test_no_modules_import_each_other() -> None:
     assert [sorted(group) for group in networkx.strongly_connected_components(graph) if len(group) > 1] == []
 
 
-def test_no_figure_is_called_like_a_file_of_a_model() -> None:
-    names = [{path.name for path in (ROOT / "hf_mech" / folder).rglob("*.py")} for folder in ("models", "viz")]
-    assert set.intersection(*names) == {"__init__.py"}
+def room(module: str) -> str:
+    """The name at the top of hf_mech that a module lies under; for other packages the package."""
+    package, _, rest = module.partition(".")
+    return rest.partition(".")[0] if package == "hf_mech" else package
 
 
-def test_a_folder_has_a_dozen_modules_at_most() -> None:
-    """But for the models' folders, flat because they travel with a checkpoint, and the commands, one an experiment."""
-    paths = [path for path in MODULES.values() if path.name != "__init__.py"]
-    commands = {path for path in (ROOT / "training").glob("*.py") if path.name.startswith(("train_", "run_"))}
-    modules = Counter(path.parent for path in paths if path not in commands)
-    models = ROOT / "hf_mech" / "models"
-    assert {str(folder): n for folder, n in modules.items() if n > 12 and models not in folder.parents} == {}
+def test_imports_go_down_the_floors() -> None:
+    """A room imports those of lower floors, and none beside it."""
+    floor = {name: number for number, names in enumerate(FLOORS) for name in names}
+    rooms = {room(module) for module in MODULES} - {""}
+    assert rooms == floor.keys()
+    upwards = {
+        f"{module} imports {other}"
+        for module, path in MODULES.items()
+        for other in imported(module, path)
+        if room(module) and room(other) and room(module) != room(other) and floor[room(module)] <= floor[room(other)]
+    }
+    assert upwards == set()
+
+
+def test_the_package_has_one_style_of_import() -> None:
+    """By the whole name; only in a model's folder, which travels with a checkpoint, as `from .sibling import name`."""
+    relative = {
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for module, path in MODULES.items()
+        if module.startswith("hf_mech.") and path.parent.parent != ROOT / "hf_mech" / "models"
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.level
+    }
+    assert relative == set()
 
 
 def test_experiments_know_only_the_engine() -> None:
@@ -64,7 +89,7 @@ def test_experiments_know_only_the_engine() -> None:
 
 
 def test_colours_stand_in_the_palette_alone() -> None:
-    found = {path.name for path in (ROOT / "hf_mech/viz").glob("*.py") if re.search(r"#[0-9a-f]{6}", path.read_text())}
+    found = {path.name for path in (ROOT / "hf_mech").rglob("*.py") if re.search(r"#[0-9a-f]{6}", path.read_text())}
     assert found == {"palette.py"}
 
 

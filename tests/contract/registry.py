@@ -50,10 +50,10 @@ def family(model_class: type[PreTrainedModel]) -> str:
 
 @cache
 def contract_cases() -> tuple[ContractCase, ...]:
-    """The contract cases of every registered model, from `tests/<family>/contract.py`."""
+    """The contract cases of every registered model, from `tests/models/<family>/contract.py`."""
     found = []
     for model_class in registered_models():
-        module = importlib.import_module(f"tests.{family(model_class)}.contract")
+        module = importlib.import_module(f"tests.models.{family(model_class)}.contract")
         cases = [case for case in module.CASES if case.model_class is model_class]
         if not cases or len({case.name for case in cases}) < len(cases):
             raise LookupError(
