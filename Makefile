@@ -30,7 +30,7 @@ test: $(STAMP) ## the quick test suite
 	$(PYTEST) -n $(JOBS) --dist loadfile
 
 test-slow: $(STAMP) ## the tests that take minutes
-	$(PYTEST) -n $(JOBS) --dist loadfile -m "slow and not gpu and not browser"
+	$(PYTEST) -n $(JOBS) --dist loadfile -m "slow and not docs and not gpu and not browser"
 
 test-gpu: $(STAMP) ## the tests that need a CUDA device
 	$(PYTEST) -m gpu
@@ -53,10 +53,10 @@ format: $(STAMP) ## mend what can be mended by itself
 bench: $(STAMP) ## speed and memory, as JSON in benchmarks/
 	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
 
-docs: $(STAMP) ## render the tables of results and features, and run every Python block of the READMEs
+docs: $(STAMP) ## render the tables of results and features, and run every Python block of the pages
 	$(BIN)/python -m training.render_readme
 	$(BIN)/python -m tests.contract.features
-	$(PYTEST) tests/docs -m "not gpu"
+	$(PYTEST) -n $(JOBS) -m docs
 
 table1: $(STAMP) ## Table 1 of the STRIPS paper, all 28 cells on five data seeds (many hours of one core)
 	$(BIN)/python -m training.train_strips --domain all --sizes all --preset two_part_code,redraw,paper \

@@ -18,7 +18,7 @@ from .case import ContractCase
 AUTO_CLASSES: dict[str, Any] = {
     name: auto
     for name, auto in vars(modeling_auto).items()
-    if isinstance(auto, type) and getattr(auto, "_model_mapping", None)
+    if isinstance(auto, type) and getattr(auto, "_model_mapping", None) is not None  # its truth would import them all
 }
 
 

@@ -63,6 +63,7 @@ def test_loss_falls(case: ContractCase, tmp_path: Path):
 
 
 @pytest.mark.feature("gradient accumulation is exact")
+@pytest.mark.every_head_is_slow
 def test_accumulation_is_exact(case: ContractCase, tmp_path: Path):
     """Batch 8 x 1 is batch 1 x 8. Plain gradient descent without clipping, which would hide a wrong scale."""
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.contract.features import PAGE, proofs, render
+
+pytestmark = pytest.mark.docs
 
 
 def test_the_page_is_rendered_from_the_tests() -> None:

@@ -14,11 +14,12 @@ ROOT = Path(__file__).parents[2]
 READMES = sorted(
     [
         *ROOT.glob("README.md"),
-        *ROOT.glob("hf_mech/models/*/README.md"),
-        *ROOT.glob("hf_mech/*/README.md"),
+        *(page for page in ROOT.glob("hf_mech/**/README.md") if "```python" in page.read_text(encoding="utf-8")),
         *(guide for guide in ROOT.glob("docs/*.md") if "```python" in guide.read_text(encoding="utf-8")),
     ]
 )
+
+pytestmark = pytest.mark.docs
 
 # Compiled under the README's own name, so that a traceback shows its lines.
 RUN = "import sys; exec(compile(sys.stdin.read(), sys.argv[1], 'exec'), {'__name__': '__main__'})"
@@ -41,11 +42,7 @@ def python_blocks(text: str) -> str:
     return "\n".join(lines)
 
 
-@pytest.mark.parametrize(
-    "readme",
-    [pytest.param(path, marks=[] if path.parent == ROOT else pytest.mark.slow) for path in READMES],
-    ids=lambda path: str(path.relative_to(ROOT)),
-)
+@pytest.mark.parametrize("readme", READMES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_python_blocks_run(readme: Path, tmp_path: Path) -> None:
     program = python_blocks(readme.read_text(encoding="utf-8"))
     assert program.strip(), f"{readme} has no Python block"

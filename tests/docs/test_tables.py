@@ -13,6 +13,8 @@ from hf_mech.hub import check_folder
 ROOT = Path(__file__).parents[2]
 CARDS = sorted(path.parent for path in (ROOT / "model_cards").glob("*/results.json"))
 
+pytestmark = pytest.mark.docs
+
 
 @pytest.mark.parametrize("card", CARDS, ids=lambda path: path.name)
 def test_card_is_the_rendering_of_its_results(card: Path) -> None:
