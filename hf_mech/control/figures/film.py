@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-_COLOURS = 128
+_GIF_COLOURS = 128
 _FRAMES_SAMPLED = 12  # for the palette
 
 
@@ -28,7 +28,7 @@ def film(pictures: NDArray[np.uint8], frames_per_second: float = 35 / 4, scale: 
     pictures = pictures.repeat(scale, 1).repeat(scale, 2)
     # One palette for all frames: a GIF stores what changes, and colours that flicker change.
     some = pictures[np.linspace(0, len(pictures) - 1, min(_FRAMES_SAMPLED, len(pictures))).astype(int)]
-    palette = Image.fromarray(some.reshape(-1, *some.shape[2:])).quantize(_COLOURS)
+    palette = Image.fromarray(some.reshape(-1, *some.shape[2:])).quantize(_GIF_COLOURS)
     frames = [Image.fromarray(one).quantize(palette=palette, dither=Image.Dither.NONE) for one in pictures]
     each = round(100 / frames_per_second) * 10
     written = io.BytesIO()

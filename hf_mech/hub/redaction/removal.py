@@ -219,7 +219,7 @@ def _redact_json(text: str, known: re.Pattern[str] | None) -> str:
 
 def _hides(name: Any, value: Any) -> bool:
     """Whether the value under a name is a secret. A number of few digits under `token` is the id of a token."""
-    if not is_secret_name(name) or not _is_secret(value):
+    if not is_secret_name(name) or not _is_secret_value(value):
         return False
     number = str(value).lstrip("-").isdigit() and len(str(value)) < SHORTEST
     return not (number and name.lower().endswith("token"))
@@ -230,7 +230,7 @@ def _is_no_word(value: str) -> bool:
     return len(value) >= SHORTEST and any(char.isdigit() for char in value)
 
 
-def _is_secret(value: Any) -> bool:
+def _is_secret_value(value: Any) -> bool:
     """Whether a value with a secret's name is one. A flag is none."""
     if isinstance(value, str):
         return value.strip("\"'\\").lower() not in {"", "true", "false", "yes", "no", "none", "null", "0", "1"}
@@ -252,9 +252,9 @@ def _arguments(arguments: Iterable[str]) -> Iterator[tuple[str, str | None]]:
     named = False
     for argument in arguments:
         option, equals, value = argument.partition("=")
-        if named and not re.match("--[A-Za-z]", argument) and _is_secret(argument):
+        if named and not re.match("--[A-Za-z]", argument) and _is_secret_value(argument):
             yield argument, argument
-        elif option.startswith("--") and equals and is_secret_name(option) and _is_secret(value):
+        elif option.startswith("--") and equals and is_secret_name(option) and _is_secret_value(value):
             yield argument, value
         else:
             yield argument, None

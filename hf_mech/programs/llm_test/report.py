@@ -98,17 +98,17 @@ def _measurements(score: Score, setting: Mapping[str, Any]) -> list[Measurement]
     return entries
 
 
-def _rows(variant: Variant) -> list[Row]:
+def _paper_rows(variant: Variant) -> list[Row]:
     return [row for rows in TABLES.values() for row in rows if row.variant == variant]
 
 
 def _where(variant: Variant) -> str:
-    return " and ".join(row.table for row in _rows(variant))
+    return " and ".join(row.table for row in _paper_rows(variant))
 
 
 def _paper_accuracy(variant: Variant) -> float | None:
     """The paper's figure for the variant. Tables that share a variant agree."""
-    return next((row.paper for row in _rows(variant)), None)
+    return next((row.paper for row in _paper_rows(variant)), None)
 
 
 def _lengths(variant: Variant) -> str:
