@@ -22,7 +22,7 @@ from hf_mech.hub.errors import (
 
 CHECKSUMS_FILE = "SHA256SUMS"
 _LINE = re.compile(r"([0-9a-fA-F]{64}) [ *](.+)")
-_WEIGHTS, _INDEX = "*.safetensors", "*.safetensors.index.json"
+_LISTED, _INDEX = "*.safetensors", "*.safetensors.index.json"
 
 
 def write_checksums(folder: str | os.PathLike[str]) -> Path:
@@ -35,7 +35,7 @@ def write_checksums(folder: str | os.PathLike[str]) -> Path:
         The path of SHA256SUMS.
     """
     folder = Path(folder)
-    lines = [f"{_sum(path)}  {path.name}\n" for path in sorted(folder.glob(_WEIGHTS))]
+    lines = [f"{_sum(path)}  {path.name}\n" for path in sorted(folder.glob(_LISTED))]
     return write_text_atomically(folder / CHECKSUMS_FILE, "".join(lines))
 
 
@@ -88,7 +88,7 @@ def verify_checksums(
 
 def _weights(folder: Path) -> set[str]:
     """The weights in a folder, and those that its index names."""
-    names = {path.name for path in folder.glob(_WEIGHTS)}
+    names = {path.name for path in folder.glob(_LISTED)}
     for index in folder.glob(_INDEX):
         try:
             names |= set(json.loads(index.read_text("utf-8"))["weight_map"].values())
@@ -127,7 +127,7 @@ def _download(repo_id: str, revision: str | None, token: str | bool | None) -> P
     from huggingface_hub import snapshot_download
 
     try:
-        patterns = [CHECKSUMS_FILE, _WEIGHTS, _INDEX]
+        patterns = [CHECKSUMS_FILE, _LISTED, _INDEX]
         return Path(snapshot_download(repo_id, revision=revision, token=token, allow_patterns=patterns))
     except (OSError, ValueError) as error:  # HTTP errors and a missing cache are OSErrors, a wrong name is a ValueError
         raise ChecksumError(

@@ -27,9 +27,9 @@ def check_origin(
         ResultsError: if the name is not a string.
     """
     _check_text(name, f"{where}: name")
-    for field, value in (("command", command), ("commit", commit)):
+    for key, value in (("command", command), ("commit", commit)):
         if not isinstance(value, str) or not value.strip():
-            raise UnbackedNumberError(f"{where}: {field} is {value!r}, so nobody can repeat the run. {_BY_THE_RUN}")
+            raise UnbackedNumberError(f"{where}: {key} is {value!r}, so nobody can repeat the run. {_BY_THE_RUN}")
     if not isinstance(machine, dict) or any(key not in machine for key in _REQUIRED_MACHINE):
         raise UnbackedNumberError(
             f"{where}: machine must have {', '.join(_REQUIRED_MACHINE)}, got {machine!r}. {_BY_THE_RUN}"

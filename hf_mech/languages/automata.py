@@ -11,7 +11,7 @@ import numpy as np
 from hf_mech.data.random_numbers import Dice
 from hf_mech.languages.task import Examples, Task, all_scored
 
-_POP, _FIRST_PUSH, _END = 2, 3, 2
+_POP, _FIRST_PUSH, _BOTTOM = 2, 3, 2
 
 
 def _even_pairs(dice: Dice, length: int, count: int) -> Examples:
@@ -52,7 +52,7 @@ def _stack_manipulation(dice: Dice, length: int, count: int) -> Examples:
     outputs = np.zeros((count, length + 1), np.int64)
     pushed = inputs[rows, times]
     outputs[rows, last[rows] - height[rows, times]] = np.where(pushed < _POP, pushed, pushed - _FIRST_PUSH)
-    outputs[np.arange(count), last] = _END
+    outputs[np.arange(count), last] = _BOTTOM
     return Examples(inputs, outputs, np.arange(length + 1) <= last[:, None])
 
 

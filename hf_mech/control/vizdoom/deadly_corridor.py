@@ -30,7 +30,7 @@ FIRST_FIGHT = 100.0
 """The foes of the first fight see the player from the start; the expert backs up while it is west of here."""
 BEHIND = 40.0  # a foe so far behind the player is left alone
 MARGIN = 0.2  # degrees between the aim and the border of what shows
-AIMED_WITHIN, WALK_WITHIN = 5.0, 60.0  # degrees off the corridor's direction
+CORRIDOR_AIMED_WITHIN, CORRIDOR_WALK_WITHIN = 5.0, 60.0  # degrees off the corridor's direction
 PATIENCE = 9  # decisions that aiming may take; the expert walks on if a foe needs more
 GLIDE = 4.0
 """The engine's steps from a decision to fire to the bullet; the player glides on meanwhile."""
@@ -84,4 +84,4 @@ class DeadlyCorridorExpert:
 
 def _along_corridor(me: Player) -> tuple[int, int]:
     """The turn and the walk towards the end of the corridor, in its middle."""
-    return steer(me.angle_to((me.x + 100, 0.0)), AIMED_WITHIN, WALK_WITHIN)
+    return steer(me.angle_to((me.x + 100, 0.0)), CORRIDOR_AIMED_WITHIN, CORRIDOR_WALK_WITHIN)

@@ -16,6 +16,7 @@ from hf_mech.languages.tasks import task_named
 BRACKETED = (MODULAR_ARITHMETIC.name, SOLVE_EQUATION.name)
 """The tasks with brackets."""
 
+_MODULUS = 5
 _OPERATORS = ("+", "-", "*")
 
 

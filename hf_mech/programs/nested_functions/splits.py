@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hf_mech.programs.nested_functions.errors import SplitError
-from hf_mech.programs.templatic.words import words
+from hf_mech.programs.templatic.words import words as templatic_words
 
 VOCABULARIES: Mapping[str, int | None] = {"rlw": None, "small": 32}
 """Configurations: how many of the 676 two-letter words; None: all. `small` is for small models."""
@@ -74,4 +74,4 @@ def vocabulary(config: str, held_out: bool) -> tuple[str, ...]:
     """The words of prompts. Raises SplitError: there is no such configuration."""
     if config not in VOCABULARIES:
         raise SplitError(f"The configuration must be one of {', '.join(VOCABULARIES)}, got {config!r}.")
-    return words("rlw", held_out)[: VOCABULARIES[config]]
+    return templatic_words("rlw", held_out)[: VOCABULARIES[config]]

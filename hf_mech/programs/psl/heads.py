@@ -21,7 +21,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from hf_mech.models.dat.dat_heads import conflicting, reads, writes
-from hf_mech.models.dat.dat_program import Layer, constants_of, read_program
+from hf_mech.models.dat.dat_program import Layer, constants_of
+from hf_mech.models.dat.dat_program import read_program as read_dat_program
 from hf_mech.models.dat.dat_values import ValueSpace
 from hf_mech.programs.psl.language.errors import QKVLError
 from hf_mech.programs.psl.qkvl import QKVLBlock, QKVLHeads, QKVLProduction, QKVLProgram, QKVLRepeat
@@ -36,7 +37,7 @@ def merge_heads(program: QKVLProgram) -> QKVLProgram:
     if any(isinstance(layer, QKVLHeads) for layer in program.layers):
         raise QKVLError("the program has layers with heads already; merge the program that has one production a layer")
     json = program.to_json()
-    resolved = read_program(json, ValueSpace(1, constants_of(json, 1), 0))  # any T: only which names differ counts
+    resolved = read_dat_program(json, ValueSpace(1, constants_of(json, 1), 0))  # any T: only which names differ counts
     return replace(program, weights=_merged(program.weights, iter(resolved.productions)))
 
 
