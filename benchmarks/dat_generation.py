@@ -26,9 +26,8 @@ from harness import arguments, peak_memory, peak_resident, ratios, report, take_
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from hf_mech.hub import Measurement, measurement
-from hf_mech.programs.psl.compile import compile_program
+from hf_mech.programs.psl.compile import compile_program, lower_program
 from hf_mech.programs.psl.library import program_text, read_program
-from hf_mech.programs.psl.lower import lower_program
 from hf_mech.programs.psl.machines.dat import DAT
 from hf_mech.programs.psl.machines.machine import Machine
 from hf_mech.programs.psl.machines.psm import PSM

@@ -16,8 +16,8 @@ from typing import Any, ClassVar
 import datasets
 import pyarrow as pa
 
+from hf_mech.programs.nested_functions.calls import SPLITS, VOCABULARIES, vocabulary
 from hf_mech.programs.nested_functions.rows import COLUMNS, NestedFunctionSettings, generate_rows
-from hf_mech.programs.nested_functions.splits import SPLITS, VOCABULARIES, vocabulary
 
 from ._base import SeededConfig, ShardedBuilder
 

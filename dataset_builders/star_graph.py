@@ -20,9 +20,9 @@ import datasets
 import pyarrow as pa
 
 from hf_mech.data.whole_numbers import check_whole
-from hf_mech.lookahead.star_graphs.columns import token_type
 from hf_mech.lookahead.star_graphs.counterexamples import COUNTEREXAMPLES, CounterexampleSettings
-from hf_mech.lookahead.star_graphs.errors import DatasetSettingsError
+from hf_mech.lookahead.star_graphs.graphs import DatasetSettingsError
+from hf_mech.lookahead.star_graphs.layouts import token_type
 from hf_mech.lookahead.star_graphs.rows import StarGraphSettings
 
 from ._base import SeededConfig, ShardedBuilder

@@ -3,7 +3,7 @@
     load_dataset("hf_mech/stories", "grammar", seed=0, num_train=100_000, num_test=1_000)
 
 The stories come from `hf_mech.lookahead.stories.grammar`. TinyStories itself is
-`hf_mech.lookahead.stories.tinystories.load_tinystories`.
+`hf_mech.lookahead.stories.tokens.load_tinystories`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     load_dataset("hf_mech/vizdoom_trajectories", "my_way_home-expert", num_train=1_000, num_test=100, seed=0)
     load_dataset("hf_mech/vizdoom_trajectories", "deadly_corridor-noisy", noise=0.3, num_proc=2)
 
-The rows come from `hf_mech.control.generation.trajectories`, which knows nothing of ViZDoom.
+The rows come from `hf_mech.control.generation`, which knows nothing of ViZDoom.
 """
 
 from __future__ import annotations
@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_args
 
 import pyarrow as pa
 
-from hf_mech.control.data_errors import TrajectorySettingsError
-from hf_mech.control.errors import check_frame_size
-from hf_mech.control.generation.trajectories import TrajectorySettings
+from hf_mech.control.episodes import Split
+from hf_mech.control.errors import TrajectorySettingsError, check_frame_size
+from hf_mech.control.generation import TrajectorySettings
 from hf_mech.control.orphans import children_end_with_us
 from hf_mech.control.policies import PolicyName
 from hf_mech.control.rows import features_of
-from hf_mech.control.seeds import Split
 from hf_mech.control.vizdoom.scenarios import RENDERED, SCENARIOS, Scenario
 
 from ._base import SeededConfig, ShardedBuilder

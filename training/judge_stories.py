@@ -17,9 +17,8 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from hf_mech.lookahead.stories.errors import StoryError
-from hf_mech.lookahead.stories.judge import REPEATS, compare
-from hf_mech.lookahead.stories.verdicts import CRITERIA, OVERALL, Comparison
+from hf_mech.lookahead.stories.grammar import StoryError
+from hf_mech.lookahead.stories.judge import CRITERIA, OVERALL, REPEATS, Comparison, compare
 from hf_mech.probing.chat_endpoint import OPENAI, ChatEndpoint, api_key_from_environment
 from hf_mech.probing.language_model_errors import LanguageModelError
 

@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hf_mech.hub.disk.files import write_text_atomically
+from hf_mech.hub.files import write_text_atomically
 
 from .engine import Experiment
 from .engine.tables import Table

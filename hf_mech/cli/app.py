@@ -156,7 +156,7 @@ def verify(
     revision: Annotated[str | None, typer.Option(help="The repository's branch, tag or commit.")] = None,
 ) -> None:
     """Check the weights of CHECKPOINT against its SHA256SUMS."""
-    from hf_mech.hub.checksums import verify_checksums
+    from hf_mech.hub.checkpoint import verify_checksums
 
     for name in verify_checksums(checkpoint, revision=revision):
         typer.echo(f"{name}: OK")

@@ -13,8 +13,7 @@ from transformers import AutoModel, DataCollatorForTokenClassification, Trainer,
 from transformers.utils import logging
 
 from hf_mech.hub.checkpoint import save_checkpoint
-from hf_mech.hub.disk.files import replacing
-from hf_mech.hub.disk.full_disk import check_writable, naming_the_path
+from hf_mech.hub.files import check_writable, naming_the_path, replacing
 from hf_mech.metrics.strips_trace_accuracy import traces_right
 from hf_mech.models.strips import StripsDomain, StripsTransformer, StripsTransformerConfig, strips_tokenizer
 from hf_mech.planning.equivalence import find_distinguishing_trace

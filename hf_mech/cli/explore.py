@@ -54,7 +54,7 @@ def explore_source(
     example = view.example(source)
     given = "\n".join(settings or ()) or ("" if text else example.settings)
     if html_file is not None:
-        from hf_mech.hub.disk.files import write_text_atomically
+        from hf_mech.hub.files import write_text_atomically
 
         page = view.page(source, text or example.text, settings=given)
         typer.echo(f"Wrote {write_text_atomically(html_file, page)}")

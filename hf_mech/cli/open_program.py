@@ -7,12 +7,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from hf_mech.programs.psl.checkpoint_folder import restore
+from hf_mech.programs.psl.compile import lower_program
 from hf_mech.programs.psl.language.errors import ProgramError, PSLError
-from hf_mech.programs.psl.language.functions import DEFAULT_LIMIT
 from hf_mech.programs.psl.language.syntax import Program
-from hf_mech.programs.psl.library import load_program, program_names, read_program
-from hf_mech.programs.psl.lower import lower_program
+from hf_mech.programs.psl.language.values import DEFAULT_LIMIT
+from hf_mech.programs.psl.library import load_program, program_names, read_program, restore
 from hf_mech.programs.psl.machines.machine import Run
 from hf_mech.programs.psl.machines.psm import PSM
 from hf_mech.programs.psl.machines.qkvm import QKVM

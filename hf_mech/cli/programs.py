@@ -175,7 +175,7 @@ def trace_prompt(
 
     from hf_mech.cli.open_program import OpenedProgram
     from hf_mech.cli.trace_tables import TraceTables, shown_registers, wanted_layers
-    from hf_mech.hub.disk.files import write_text_atomically
+    from hf_mech.hub.files import write_text_atomically
 
     for file in (json_file, html_file):
         if file is not None and (file.is_dir() or not file.parent.is_dir()):
@@ -255,7 +255,7 @@ def _completions(
 ) -> Iterator[Sequence[str]]:
     """The words of each completion."""
     if machine == "dat":
-        from hf_mech.programs.psl.completions import complete_batch
+        from hf_mech.programs.psl.library import complete_batch
 
         model, tokenizer = opened.network
         yield from (completion.words for completion in complete_batch(model, tokenizer, prompts, most))
@@ -266,7 +266,7 @@ def _completions(
 
 def _warn_of_grammar(qkvl: QKVLProgram, prompt: str) -> None:
     """Warns on stderr if a prompt that begins with Q is not valid templatic generation. It is run anyway."""
-    from hf_mech.programs.templatic.template import QUESTION
+    from hf_mech.programs.templatic.grammar import QUESTION
 
     if prompt.split()[:1] == [QUESTION]:
         for text in _faults(qkvl, prompt):
@@ -275,7 +275,7 @@ def _warn_of_grammar(qkvl: QKVLProgram, prompt: str) -> None:
 
 def _warn_of_a_cut(qkvl: QKVLProgram, prompt: str, where: str = "") -> None:
     """Warns on stderr that the default bound ended a completion, and if the prompt has not the program's form."""
-    from hf_mech.programs.templatic.template import QUESTION
+    from hf_mech.programs.templatic.grammar import QUESTION
 
     ends = " or ".join(["nil", *(repr(word) for word in qkvl.stop)])
     text = (
@@ -288,9 +288,9 @@ def _warn_of_a_cut(qkvl: QKVLProgram, prompt: str, where: str = "") -> None:
 
 def _faults(qkvl: QKVLProgram, prompt: str) -> list[str]:
     """Faults of a prompt by the grammar of templatic generation; none for a program that does not read it."""
-    from hf_mech.programs.templatic.check import check_prompt
-    from hf_mech.programs.templatic.errors import GrammarWarning, TemplaticError
-    from hf_mech.programs.templatic.template import ANSWER, QUESTION
+    from hf_mech.programs.templatic.grammar import ANSWER, QUESTION
+    from hf_mech.programs.templatic.parse import check_prompt
+    from hf_mech.programs.templatic.tasks import GrammarWarning, TemplaticError
 
     if not {QUESTION, ANSWER} <= set(qkvl.constants_map.values()):
         return []

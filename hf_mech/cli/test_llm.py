@@ -12,7 +12,7 @@ import typer
 
 if TYPE_CHECKING:
     from hf_mech.probing.language_models import LanguageModel
-    from hf_mech.programs.llm_test.tables import Row
+    from hf_mech.programs.llm_test.report import Row
 
 _OF_ONE = "One variant"
 _ENDPOINT = "A model behind an endpoint (--base-url)"
@@ -116,7 +116,7 @@ def ask_llm(
 
 
 def _rows(tables: list[str]) -> list[Row]:
-    from hf_mech.programs.llm_test.tables import TABLES
+    from hf_mech.programs.llm_test.report import TABLES
 
     names = list(dict.fromkeys(name for asked in tables for name in (TABLES if asked == "all" else [asked])))
     for name in names:

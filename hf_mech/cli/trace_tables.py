@@ -12,10 +12,9 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from hf_mech.programs.psl.language.check import did_you_mean
 from hf_mech.programs.psl.language.errors import ProgramError
-from hf_mech.programs.psl.language.suggestions import did_you_mean
-from hf_mech.programs.psl.machines.machine import Path, Run, Step
-from hf_mech.programs.psl.machines.readable import State
+from hf_mech.programs.psl.machines.machine import Path, Run, State, Step
 from hf_mech.programs.psl.qkvl import QKVLProgram
 
 _NIL = "·"

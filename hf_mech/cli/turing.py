@@ -54,8 +54,7 @@ def run_table(
 
 
 def _machine(name: str, program: Program, cells: int) -> Any:
-    from hf_mech.programs.psl.compile import compile_program
-    from hf_mech.programs.psl.lower import lower_program
+    from hf_mech.programs.psl.compile import compile_program, lower_program
     from hf_mech.programs.psl.machines.dat import DAT
     from hf_mech.programs.psl.machines.psm import PSM
     from hf_mech.programs.psl.machines.qkvm import QKVM

@@ -12,8 +12,8 @@ except ModuleNotFoundError as _error:
     raise MissingExtraError("gymnasium", "control") from _error
 
 from hf_mech.control.environments import make_environment, register_environments
+from hf_mech.control.episodes import episode_seed
 from hf_mech.control.policies import ExpertPolicy, NoisyPolicy, Policy, RandomPolicy, make_policy
-from hf_mech.control.seeds import episode_seed
 
 register_environments()
 

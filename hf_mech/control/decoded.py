@@ -18,11 +18,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from hf_mech.control.data_errors import ObservationError
+from hf_mech.control.errors import ObservationError
 from hf_mech.control.rows import actions_of, check_columns, observations_of, tables_of
 from hf_mech.control.windows import ContextWindows, Window, check_actions, check_dataset
-from hf_mech.hub.disk.files import replacing
-from hf_mech.hub.disk.locks import held
+from hf_mech.hub.files import held, replacing
 
 if TYPE_CHECKING:
     import datasets

@@ -27,7 +27,7 @@ def register_environments() -> None:
         )
     gymnasium.register(
         f"{NAMESPACE}/Rooms-v0",
-        entry_point="hf_mech.control.rooms.environment:RoomsEnvironment",
+        entry_point="hf_mech.control.rooms:RoomsEnvironment",
         max_episode_steps=200,
     )
     gymnasium.register(f"{NAMESPACE}/Doorway-v0", entry_point="hf_mech.control.doorway:DoorwayEnvironment")

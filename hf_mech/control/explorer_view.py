@@ -98,14 +98,14 @@ def _watched(model: Any, environment: str, given: dict[str, Any]) -> Watched:
 def _film(watched: Watched) -> Section | None:
     if not len(watched.pictures):
         return None
-    from hf_mech.control.figures.film import film
+    from hf_mech.control.figures import film
 
     scale = max(1, _FILM_WIDTH // watched.pictures.shape[2])
     return Section("The episode", figures=[film(watched.pictures, scale=scale)])
 
 
 def _heads(model: Any, watched: Watched) -> Section:
-    from hf_mech.control.figures.attention_heads import heads_figure, key_states
+    from hf_mech.control.figures import heads_figure, key_states
 
     attentions, names, first = watched.attention(model)
     states = key_states(attentions, names)

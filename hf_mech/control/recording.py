@@ -15,14 +15,12 @@ import numpy as np
 import pyarrow as pa
 from datasets.builder import Key
 
-from hf_mech.control.data_errors import EpisodeWithoutEndError, TrajectorySettingsError
 from hf_mech.control.environments import make_environment
-from hf_mech.control.episodes import Episode
-from hf_mech.control.errors import ControlError, check_whole
+from hf_mech.control.episodes import MOST_EPISODES, Episode, Split, episode_seed
+from hf_mech.control.errors import ControlError, EpisodeWithoutEndError, TrajectorySettingsError, check_whole
 from hf_mech.control.orphans import children_end_with_us
 from hf_mech.control.policies import Policy, PolicyName, check_policy, make_policy
 from hf_mech.control.rows import features_of, table_of
-from hf_mech.control.seeds import MOST_EPISODES, Split, episode_seed
 
 MAX_STEPS = 100_000
 _POLICY_STREAM = 1  # apart from the environment's own stream, which the seed alone begins

@@ -30,14 +30,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
-from hf_mech.control.data_errors import (
+from hf_mech.control.episodes import Episode
+from hf_mech.control.errors import (
     ActionSizesError,
     MissingColumnsError,
     ObservationError,
     RowOrderError,
     TrajectoryError,
 )
-from hf_mech.control.episodes import Episode
 
 if TYPE_CHECKING:
     import datasets

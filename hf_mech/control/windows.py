@@ -27,7 +27,7 @@ import torch
 from torch import Tensor
 from torch.utils.data import Dataset, IterableDataset, get_worker_info
 
-from hf_mech.control.data_errors import ActionSizesError, ContextLengthError, TrajectoryError
+from hf_mech.control.errors import ActionSizesError, ContextLengthError, TrajectoryError
 from hf_mech.control.rows import actions_of, check_columns, observations_of, piece_starts, pieces_of, tables_of
 
 if TYPE_CHECKING:

@@ -1,10 +1,8 @@
 """From a run to the Hub: results, model cards, pushes. No code here depends on a particular model."""
 
 from hf_mech.hub.card import CardText, check_folder, render_card, render_folder
-from hf_mech.hub.checkpoint import save_checkpoint
-from hf_mech.hub.checksums import verify_checksums
+from hf_mech.hub.checkpoint import save_checkpoint, verify_checksums
 from hf_mech.hub.dataset_export import export_dataset, push_dataset
-from hf_mech.hub.disk.errors import OutputError
 from hf_mech.hub.errors import (
     CardError,
     ChecksumDiffersError,
@@ -17,9 +15,9 @@ from hf_mech.hub.errors import (
     UnbackedNumberError,
     UnlistedWeightsError,
 )
-from hf_mech.hub.measurements import Measurement, PaperFigure, measurement
+from hf_mech.hub.files import OutputError
 from hf_mech.hub.push import push_checkpoint
-from hf_mech.hub.results import Results, validate
+from hf_mech.hub.results import Measurement, PaperFigure, Results, measurement, validate
 
 __all__ = [
     "CardError",

@@ -19,11 +19,10 @@ from typing import Any
 import yaml
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
-from hf_mech.hub.disk.files import write_text_atomically
 from hf_mech.hub.errors import CardError, UnbackedNumberError
-from hf_mech.hub.measurements import Measurement, PaperFigure
+from hf_mech.hub.files import write_text_atomically
 from hf_mech.hub.redaction import redact_known
-from hf_mech.hub.results import Results, validate
+from hf_mech.hub.results import Measurement, PaperFigure, Results, validate
 
 TEMPLATE = Path(__file__).with_name("card_template.md")
 

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 from huggingface_hub import CommitInfo, DatasetCard, DatasetCardData, HfApi
 from huggingface_hub.errors import EntryNotFoundError, RepositoryNotFoundError
 
-from hf_mech.hub.disk.files import write_text_atomically
 from hf_mech.hub.errors import PushError, PushRefusedError
-from hf_mech.hub.push_folder import push_folder
+from hf_mech.hub.files import write_text_atomically
+from hf_mech.hub.push import check_repo_id, push_folder, upload_in_one_commit
 from hf_mech.hub.redaction import redact, redact_known
-from hf_mech.hub.upload import check_repo_id, upload_in_one_commit
 
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetBuilder, DatasetInfo

@@ -1,29 +1,242 @@
-"""results.json, the common form of every figure: the command, the data, the versions and the seeds.
+"""results.json: every figure with its runs, spread and the paper's, checked and written."""
 
-A training script or benchmark ends with
-
-    results = Results.collect("strips-simple", seconds=seconds, results=[
-        measurement("hf_mech/strips_traces", "simple", {"num_train": 200}, "test_trace_accuracy", values=[1.0, 0.98]),
-    ])
-    results.save("model_cards/strips-simple/results.json")
-
-Cards, README tables and plots are rendered from that file.
-"""
+from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
-from collections.abc import Iterable
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from hf_mech.hub.disk.files import write_text_atomically
 from hf_mech.hub.environment import code_version, describe_machine, package_versions, running_command, without_folders
-from hf_mech.hub.errors import ResultsError
-from hf_mech.hub.measurements import Measurement, PaperFigure
+from hf_mech.hub.errors import ResultsError, UnbackedNumberError
+from hf_mech.hub.files import write_text_atomically
 from hf_mech.hub.redaction import redact
-from hf_mech.hub.validation import check_measurements, check_origin
+
+# ----------------------------------------------------------------------------------------------------------------------
+# A figure of results.json: one metric on one task, measured once per seed, and the paper's figure beside it.
+
+
+@dataclass(frozen=True)
+class PaperFigure:
+    """The figure that the paper reports, to compare with ours.
+
+    Attributes:
+        mean: the paper's figure, in the metric's own unit.
+        std: its spread if the paper gives one.
+        where: the place in the paper, for example "Table 1".
+    """
+
+    mean: float
+    std: float | None = None
+    where: str = ""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One metric on one task, measured once per seed. Make it with [`measurement`], which computes mean, std and n.
+
+    Attributes:
+        task: the data set's name for `load_dataset`, or the benchmark's.
+        config: the data set's configuration.
+        setting: all other settings that affect the figure, such as the number of training examples; JSON values.
+        metric: the metric's name.
+        values: one figure per seed.
+        mean: the values' mean.
+        std: their population standard deviation (ddof=0, as in `numpy.std`); 0.0 for a single value.
+        n: the number of values.
+        paper: the paper's figure, if it has one.
+    """
+
+    task: str
+    config: str | None
+    setting: dict[str, Any]
+    metric: str
+    values: list[float]
+    mean: float
+    std: float
+    n: int
+    paper: PaperFigure | None = None
+
+
+def measurement(
+    task: str,
+    config: str | None,
+    setting: Mapping[str, Any],
+    metric: str,
+    values: Iterable[float],
+    paper: PaperFigure | None = None,
+) -> Measurement:
+    """One metric's figures, with their mean and population standard deviation (ddof=0).
+
+    Args:
+        task: the data set's name for `load_dataset`, or the benchmark's.
+        config: the data set's configuration.
+        setting: all other settings that affect the figure; JSON values.
+        metric: the metric's name.
+        values: one figure per seed, at least one; numbers, or anything that `float` takes.
+        paper: the paper's figure, if it has one.
+
+    Raises:
+        ResultsError: if there are no values.
+    """
+    figures = [float(value) for value in values]
+    if not figures:
+        raise ResultsError(f"No values for {metric} on {task}: give one figure per seed that ran.")
+    return Measurement(
+        task=task,
+        config=config,
+        setting=dict(setting),
+        metric=metric,
+        values=figures,
+        mean=statistics.fmean(figures),
+        std=statistics.pstdev(figures),
+        n=len(figures),
+        paper=paper,
+    )
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# No number without a run: the checks that a results.json passes before it is saved, loaded, rendered or pushed.
+
+
+_REQUIRED_VERSIONS = ("python", "torch", "transformers")
+_REQUIRED_MACHINE = ("cpu", "gpu", "cores")
+
+
+def check_origin(
+    where: str, *, name: Any, command: Any, commit: Any, machine: Any, versions: Any, seconds: Any
+) -> None:
+    """Check that a results.json names the command, machine, versions and duration of its run.
+
+    Args:
+        where: its name in errors, usually the file's path.
+        name, command, commit, machine, versions, seconds: its fields, see [`~hf_mech.hub.results.Results`].
+
+    Raises:
+        UnbackedNumberError: if a field that is needed to repeat the run is missing.
+        ResultsError: if the name is not a string.
+    """
+    _check_text(name, f"{where}: name")
+    for key, value in (("command", command), ("commit", commit)):
+        if not isinstance(value, str) or not value.strip():
+            raise UnbackedNumberError(f"{where}: {key} is {value!r}, so nobody can repeat the run. {_BY_THE_RUN}")
+    if not isinstance(machine, dict) or any(key not in machine for key in _REQUIRED_MACHINE):
+        raise UnbackedNumberError(
+            f"{where}: machine must have {', '.join(_REQUIRED_MACHINE)}, got {machine!r}. {_BY_THE_RUN}"
+        )
+    if not machine["cpu"] or not isinstance(machine["cores"], int) or machine["cores"] < 1:
+        raise UnbackedNumberError(f"{where}: machine names no cpu or no cores: {machine!r}. {_BY_THE_RUN}")
+    if not isinstance(versions, dict) or any(not versions.get(key) for key in _REQUIRED_VERSIONS):
+        raise UnbackedNumberError(
+            f"{where}: versions must have {', '.join(_REQUIRED_VERSIONS)}, got {versions!r}. {_BY_THE_RUN}"
+        )
+    if not _is_figure(seconds) or seconds <= 0:
+        raise UnbackedNumberError(f"{where}: seconds must be a positive time, got {seconds!r}. {_BY_THE_RUN}")
+
+
+def check_measurements(where: str, measurements: Sequence[Measurement]) -> None:
+    """Check that every figure follows from measured values.
+
+    Args:
+        where: the name of the results in errors, usually the file's path.
+        measurements: all of them.
+
+    Raises:
+        UnbackedNumberError: if there is no measurement, or one has no values, values that are not finite, or a mean,
+            std or n that differs from theirs.
+        ResultsError: if a field has the wrong form, or two measurements are of the same figure.
+    """
+    if not measurements:
+        raise UnbackedNumberError(f"{where} has no measurements. Append what measurement(...) returns.")
+    seen: set[str] = set()
+    for index, entry in enumerate(measurements):
+        place = f"{where}, results[{index}]"
+        _check_measurement(entry, place)
+        key = json.dumps([entry.task, entry.config, entry.setting, entry.metric], sort_keys=True)
+        if key in seen:
+            raise ResultsError(
+                f"{place} measures {entry.metric} on {entry.task} ({entry.config}) in the setting {entry.setting}, "
+                "as an earlier entry does. Put the values of all seeds in one entry, or tell the settings apart."
+            )
+        seen.add(key)
+
+
+def _check_measurement(entry: Measurement, where: str) -> None:
+    _check_text(entry.task, f"{where}: task")
+    _check_text(entry.metric, f"{where}: metric")
+    if entry.config is not None:
+        _check_text(entry.config, f"{where}: config")
+    _check_setting(entry.setting, where)
+    values: Any = entry.values
+    if not isinstance(values, list) or not values:
+        raise UnbackedNumberError(f"{where}: {entry.metric} has no values; expected one per seed, got {values!r}.")
+    for seed, value in enumerate(values):
+        if not _is_figure(value):
+            raise UnbackedNumberError(
+                f"{where}: values[{seed}] of {entry.metric} is {value!r}, not a finite number. Did that run diverge?"
+            )
+    follows = {"n": len(values), "mean": statistics.fmean(values), "std": statistics.pstdev(values)}
+    for name, expected in follows.items():
+        got = getattr(entry, name)
+        if not _is_figure(got) or not math.isclose(got, expected, rel_tol=1e-9, abs_tol=1e-12):
+            raise UnbackedNumberError(
+                f"{where}: {name} of {entry.metric} is {got!r}, but {expected!r} follows from its values. {_BY_THE_RUN}"
+            )
+    if entry.paper is not None:
+        _check_paper(entry.paper, f"{where}: paper")
+
+
+def _check_setting(setting: Any, where: str) -> None:
+    if not isinstance(setting, dict):
+        raise ResultsError(f"{where}: setting must be a mapping of names to JSON values, got {setting!r}.")
+    try:
+        restored = json.loads(json.dumps(setting, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise ResultsError(
+            f"{where}: setting {setting!r} is not JSON ({error}). Use plain numbers and text."
+        ) from error
+    if restored != setting:
+        raise ResultsError(
+            f"{where}: setting {setting!r} would be read back as {restored!r}. Use text for names, lists for tuples."
+        )
+
+
+def _check_paper(paper: PaperFigure, where: str) -> None:
+    if not _is_figure(paper.mean) or not (paper.std is None or _is_figure(paper.std)):
+        raise ResultsError(f"{where}: mean and std must be finite numbers (std may be null), got {paper!r}.")
+    place: Any = paper.where
+    if not isinstance(place, str) or not place.strip():
+        raise UnbackedNumberError(f"{where} does not say where in the paper its figure stands, for example 'Table 1'.")
+
+
+def _check_text(value: Any, where: str) -> None:
+    if not isinstance(value, str) or not value.strip():
+        raise ResultsError(f"{where} must be a text that is not empty, got {value!r}.")
+
+
+def _is_figure(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+_BY_THE_RUN = "Results are written by the run, never by hand: use Results.collect() and measurement()."
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# results.json, the common form of every figure: the command, the data, the versions and the seeds.
+#
+# A training script or benchmark ends with
+#
+#     results = Results.collect("strips-simple", seconds=seconds, results=[
+#         measurement("hf_mech/strips_traces", "simple", {"num_train": 200}, "test_trace_accuracy", values=[1.0, 0.98]),
+#     ])
+#     results.save("model_cards/strips-simple/results.json")
+#
+# Cards, README tables and plots are rendered from that file.
 
 
 @dataclass
@@ -61,7 +274,7 @@ class Results:
         results: Iterable[Measurement] = (),
         command: str | None = None,
         commit: str | None = None,
-    ) -> "Results":
+    ) -> Results:
         """Gather `results` together with the commit, machine, versions and command of the running process.
 
         Args:
@@ -95,7 +308,7 @@ class Results:
         return write_text_atomically(path, text + "\n")
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> "Results":
+    def load(cls, path: str | os.PathLike[str]) -> Results:
         """Read a results.json and check it. Secrets that an older version left in it are removed.
 
         Raises:
@@ -112,7 +325,7 @@ class Results:
         return results
 
     @classmethod
-    def from_dict(cls, content: Any, *, where: str = "results") -> "Results":
+    def from_dict(cls, content: Any, *, where: str = "results") -> Results:
         """Build the results from parsed JSON; `where` names their source in errors.
 
         Raises:

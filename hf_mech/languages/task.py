@@ -1,4 +1,4 @@
-"""The definition of a task: its symbols, its lengths, and a function that draws examples of one length."""
+"""A task: its alphabet, its examples, and the positions that are scored."""
 
 from __future__ import annotations
 
@@ -12,7 +12,30 @@ from numpy.typing import NDArray
 
 from hf_mech.data.random_numbers import Dice
 from hf_mech.data.whole_numbers import check_whole
-from hf_mech.languages.errors import TaskError
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Errors of the formal languages: `ValueError`s whose text says what to do.
+
+
+class FormalLanguageError(ValueError):
+    """Base of all errors of the formal languages."""
+
+
+class TaskError(FormalLanguageError):
+    """A task that does not exist, a length in which it has no example, or a count or seed out of its range."""
+
+
+class LayoutError(FormalLanguageError):
+    """A layout that does not exist, a tokenizer of something else, or rows that do not fit the task."""
+
+
+class DatasetSettingsError(FormalLanguageError):
+    """An invalid setting of the dataset builder, or settings that contradict each other."""
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The definition of a task: its symbols, its lengths, and a function that draws examples of one length.
+
 
 _STREAMS = {"fresh": 0, "evaluation": 1, "train": 2, "test": 3}
 

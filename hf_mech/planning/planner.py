@@ -75,7 +75,7 @@ def plan(
         from unified_planning.engines import PlanGenerationResultStatus as Status
         from unified_planning.exceptions import UPNoRequestedEngineAvailableException
 
-        from hf_mech.planning.pddl.unified import to_unified_planning
+        from hf_mech.planning.pddl.read import to_unified_planning
     except ImportError as error:
         raise PlannerError(f"Planning needs unified-planning: pip install hf_mech[plan] ({error}).") from error
 

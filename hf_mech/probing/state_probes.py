@@ -12,7 +12,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from hf_mech.hub.disk.files import replacing
+from hf_mech.hub.files import replacing
 
 PROBES_FILE = "probes.safetensors"
 """In the folder of the checkpoint whose states they read."""

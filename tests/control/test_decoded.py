@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from hf_mech.control.data_errors import ActionSizesError, ObservationError, TrajectoryError
 from hf_mech.control.decoded import DecodedWindows
+from hf_mech.control.errors import ActionSizesError, ObservationError, TrajectoryError
 from hf_mech.control.recording import record
 from hf_mech.control.windows import ContextWindows
 from tests.control.squares import ID

@@ -8,7 +8,8 @@ import pytest
 from datasets import Dataset, concatenate_datasets
 from PIL import Image
 
-from hf_mech.control.data_errors import (
+from hf_mech.control.episodes import Episode
+from hf_mech.control.errors import (
     ActionSizesError,
     EpisodeWithoutEndError,
     MissingColumnsError,
@@ -16,7 +17,6 @@ from hf_mech.control.data_errors import (
     RowOrderError,
     TrajectoryError,
 )
-from hf_mech.control.episodes import Episode
 from hf_mech.control.rows import (
     COLUMNS,
     decode_frame,

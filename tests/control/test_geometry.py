@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hf_mech.control.geometry.navigation import Navigator, steer
-from hf_mech.control.geometry.sight import clear, distances_to_walls, exposed, hits
+from hf_mech.control.geometry import Navigator, clear, distances_to_walls, exposed, hits, steer
 
 WALL = np.array([[[0.0, -1.0], [0.0, 1.0]]])  # one wall, across the x axis
 BOX = [[(0, 0), (10, 0)], [(10, 0), (10, 10)], [(10, 10), (0, 10)], [(0, 10), (0, 0)]]

@@ -11,7 +11,7 @@ from minari.data_collector import EpisodeBuffer
 from minari.dataset.minari_storage import MinariStorage
 
 from hf_mech.control import MissingExtraError
-from hf_mech.control.data_errors import EpisodeWithoutEndError, MinariError
+from hf_mech.control.errors import EpisodeWithoutEndError, MinariError
 from hf_mech.control.minari_format import minari_episodes, read_minari, write_minari
 from hf_mech.control.recording import record
 from hf_mech.control.rows import episodes_of

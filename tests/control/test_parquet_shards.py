@@ -12,13 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 from datasets import load_dataset
 
-from hf_mech.control.data_errors import EpisodeWithoutEndError, TrajectorySettingsError
-from hf_mech.control.errors import EnvironmentIdError, PolicyError
-from hf_mech.control.generation.parquet_shards import shard_bytes, shard_path, shards_of, write_shards
-from hf_mech.control.generation.trajectories import TrajectorySettings
+from hf_mech.control.errors import EnvironmentIdError, EpisodeWithoutEndError, PolicyError, TrajectorySettingsError
+from hf_mech.control.generation import TrajectorySettings, shard_bytes, shard_path, shards_of, write_shards
 from hf_mech.control.recording import Recording, record
 from hf_mech.control.rows import episodes_of
-from hf_mech.hub.disk.errors import OutputError
+from hf_mech.hub.files import OutputError
 from tests.control.squares import ID
 from tests.control.test_episodes import same
 
@@ -45,7 +43,7 @@ def test_shards_hold_whole_episodes(tmp_path):
 
 
 def test_row_groups_are_small(monkeypatch):
-    monkeypatch.setattr("hf_mech.control.generation.parquet_shards.ROWS_OF_A_GROUP", 20)
+    monkeypatch.setattr("hf_mech.control.generation.ROWS_OF_A_GROUP", 20)
     content = pq.ParquetFile(io.BytesIO(shard_bytes(TrajectorySettings(ID, num_train=400), "train", 2)))
     sizes = [content.metadata.row_group(i).num_rows for i in range(content.num_row_groups)]
     assert len(sizes) > 3
@@ -85,7 +83,7 @@ def test_an_episode_without_an_end_leaves_no_shard(tmp_path, monkeypatch):
 
 
 PROGRAM = """
-from hf_mech.control.generation.parquet_shards import write_shards
+from hf_mech.control.generation import write_shards
 from tests.control.test_parquet_shards import SETTINGS
 while True:
     write_shards(SETTINGS, {folder!r})

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from hf_mech.control import make_environment
-from hf_mech.control.data_errors import EpisodeWithoutEndError, TrajectorySettingsError
 from hf_mech.control.environments import MultiDiscreteEnvironment
+from hf_mech.control.episodes import episode_seed
+from hf_mech.control.errors import EpisodeWithoutEndError, TrajectorySettingsError
 from hf_mech.control.play import Score, play, watch
-from hf_mech.control.seeds import episode_seed
 from hf_mech.models.msat.configuration_msat import MSATDecisionTransformerConfig
 from hf_mech.models.msat.modeling_msat import MSATDecisionTransformer
 from hf_mech.models.msat.msat_errors import SpaceError

@@ -8,9 +8,7 @@ from pathlib import Path
 import pytest
 
 from hf_mech.control import MissingExtraError
-from hf_mech.control.generation.parquet_shards import shard_bytes, shard_path, shards_of
-from hf_mech.control.generation.ray_shards import generate_with_ray
-from hf_mech.control.generation.trajectories import TrajectorySettings
+from hf_mech.control.generation import TrajectorySettings, generate_with_ray, shard_bytes, shard_path, shards_of
 from tests.control.squares import ID
 
 ROOT = Path(__file__).parents[2]
@@ -22,8 +20,8 @@ import sys, threading, time
 from pathlib import Path
 import ray
 from ray.cluster_utils import Cluster
-from hf_mech.control.generation.ray_shards import generate_with_ray
-from hf_mech.control.generation.trajectories import TrajectorySettings
+from hf_mech.control.generation import generate_with_ray
+from hf_mech.control.generation import TrajectorySettings
 from hf_mech.control.errors import PolicyError
 from tests.control.test_ray_shards import SETTINGS
 

@@ -4,8 +4,14 @@ import numpy as np
 import pytest
 
 from hf_mech.control import episode_seed, make_environment
-from hf_mech.control.data_errors import EpisodeWithoutEndError, TrajectorySettingsError
-from hf_mech.control.errors import ActionError, EnvironmentIdError, PolicyError, SeedError
+from hf_mech.control.errors import (
+    ActionError,
+    EnvironmentIdError,
+    EpisodeWithoutEndError,
+    PolicyError,
+    SeedError,
+    TrajectorySettingsError,
+)
 from hf_mech.control.policies import ExpertPolicy, RandomPolicy
 from hf_mech.control.recording import record, record_episode
 from hf_mech.control.rows import episodes_of

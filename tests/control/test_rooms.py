@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 from hf_mech.control import make_environment, make_policy
-from hf_mech.control.geometry.sight import distances_to_walls
-from hf_mech.control.rooms.drawing import VEST, Painter
-from hf_mech.control.rooms.environment import RoomsEnvironment
-from hf_mech.control.rooms.plan import BODY, GOAL, room, walls
+from hf_mech.control.geometry import distances_to_walls
+from hf_mech.control.rooms import BODY, GOAL, VEST, Painter, RoomsEnvironment, room, walls
 from tests.control.environments import play
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hf_mech.control.episodes import MOST_EPISODES, SPLITS, Split, episode_seed
 from hf_mech.control.errors import SeedError
-from hf_mech.control.seeds import MOST_EPISODES, SPLITS, Split, episode_seed
 
 
 def test_no_episode_comes_twice() -> None:

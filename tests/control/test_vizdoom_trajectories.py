@@ -15,8 +15,7 @@ from huggingface_hub import DatasetCard, HfApi
 
 import hf_mech  # noqa: F401  # registers the data sets
 from hf_mech.control import MissingExtraError, episode_seed, make_environment, make_policy
-from hf_mech.control.data_errors import TrajectorySettingsError
-from hf_mech.control.errors import EnvironmentOptionError, PolicyError
+from hf_mech.control.errors import EnvironmentOptionError, PolicyError, TrajectorySettingsError
 from hf_mech.control.recording import record_episode
 from hf_mech.control.rows import episodes_of
 from hf_mech.control.windows import ContextWindows, ContextWindowStream

@@ -11,7 +11,7 @@ from torch import nn
 from torch.utils.data import DataLoader
 from transformers import Trainer, TrainingArguments
 
-from hf_mech.control.data_errors import (
+from hf_mech.control.errors import (
     ActionSizesError,
     ContextLengthError,
     MissingColumnsError,

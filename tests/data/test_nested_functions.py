@@ -4,10 +4,9 @@ import pytest
 from datasets import load_dataset
 
 import hf_mech  # noqa: F401  # registers the data sets
-from hf_mech.programs.nested_functions.errors import SplitError
+from hf_mech.programs.nested_functions.calls import SPLITS, SplitError
 from hf_mech.programs.nested_functions.grammar import generate
 from hf_mech.programs.nested_functions.rows import NestedFunctionSettings, generate_rows
-from hf_mech.programs.nested_functions.splits import SPLITS
 
 NAME = "hf_mech/nested_functions"
 

@@ -8,11 +8,18 @@ from datasets import load_dataset
 import hf_mech  # noqa: F401  # registers the data sets
 from hf_mech.data.random_numbers import Draws
 from hf_mech.programs.psl import PSM, load_program
-from hf_mech.programs.rules.errors import RuleError
-from hf_mech.programs.rules.formulas import DEEPEST, PROPERTIES, draw_formula, read_formula
+from hf_mech.programs.rules.formulas import (
+    DEEPEST,
+    PROPERTIES,
+    TRIGGERS_OF,
+    WORDS,
+    RuleError,
+    draw_formula,
+    read_formula,
+    truths_of,
+)
 from hf_mech.programs.rules.program import POSITIONS, rule_config, rule_program, rule_tokenizer
 from hf_mech.programs.rules.rows import DEPTHS, RULE, SPLITS, RuleSettings, generate, generate_rows
-from hf_mech.programs.rules.texts import TRIGGERS_OF, WORDS, truths_of
 
 
 def test_a_formula_is_what_is_written() -> None:

@@ -24,8 +24,8 @@ from hf_mech.lookahead.star_graphs import (
     parity_rows,
     star_graph_tokenizer,
 )
+from hf_mech.lookahead.star_graphs.graphs import PARTS, check_split, in_split
 from hf_mech.lookahead.star_graphs.rows import StarGraphSettings
-from hf_mech.lookahead.star_graphs.splits import PARTS, check_split, in_split
 
 NAME = "hf_mech/star_graph"
 

@@ -20,7 +20,7 @@ from hf_mech.hub import (
     save_checkpoint,
     verify_checksums,
 )
-from hf_mech.hub.checksums import write_checksums
+from hf_mech.hub.checkpoint import write_checksums
 from tests.hub.local_hub import LocalHub
 from tests.hub.toy import ToyConfig, ToyForCausalLM
 

@@ -15,7 +15,7 @@ from hf_mech.languages import (
     fresh_batch,
     test_batch,
 )
-from hf_mech.languages.arithmetic.partial_results import partial_results
+from hf_mech.languages.partial_results import partial_results
 
 
 def by_python(text: str) -> list[str]:

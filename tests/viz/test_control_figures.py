@@ -10,10 +10,15 @@ import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
-from hf_mech.control.figures.attention_heads import heads_figure, key_states, states_read
-from hf_mech.control.figures.attention_page import attention_page
-from hf_mech.control.figures.film import film
-from hf_mech.control.figures.returns import intervals_figure, return_curves
+from hf_mech.control.figures import (
+    attention_page,
+    film,
+    heads_figure,
+    intervals_figure,
+    key_states,
+    return_curves,
+    states_read,
+)
 
 NAMES = [f"{kind}{step}" for step in range(7, 15) for kind in ("r", "s", "a1_", "a2_")]
 

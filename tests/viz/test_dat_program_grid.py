@@ -7,7 +7,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-from hf_mech.programs.psl.program_grid import Cell, ProductionRow, Writing, program_figure
+from hf_mech.programs.psl.trace_picture import Cell, ProductionRow, Writing, program_figure
 
 CELLS = [
     Cell({"s": "Q", "f": "FQ"}),

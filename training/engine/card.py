@@ -19,7 +19,7 @@ from hf_mech.hub import CardError, Measurement, Results, push_checkpoint, render
 from hf_mech.hub.bibliography import bibtex
 from hf_mech.hub.card import figures_of
 from hf_mech.hub.checkpoint import save_checkpoint
-from hf_mech.hub.disk.files import replacing, write_text_atomically
+from hf_mech.hub.files import replacing, write_text_atomically
 from hf_mech.hub.redaction import redact
 
 from .run import Outcome

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from hf_mech.hub import Measurement, Results
-from hf_mech.hub.disk.full_disk import naming_the_path
-from hf_mech.hub.disk.locks import held
 from hf_mech.hub.environment import running_command, usable_cores
+from hf_mech.hub.files import held, naming_the_path
 from hf_mech.hub.redaction import redact, redact_command, redacted_traceback
 
 from .arguments import Request, parser_of, read

@@ -14,8 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hf_mech.hub.disk.files import write_text_atomically
-from hf_mech.hub.disk.locks import held
+from hf_mech.hub.files import held, write_text_atomically
 
 from .experiment import Experiment
 from .run import OUTCOME_FILE, files_named

@@ -15,7 +15,7 @@ from typing import Any, Generic, Self, TypeVar
 from accelerate import Accelerator
 from tqdm.auto import tqdm
 
-from hf_mech.hub.disk.files import write_text_atomically
+from hf_mech.hub.files import write_text_atomically
 from hf_mech.hub.redaction import redact
 
 from .settings import Settings

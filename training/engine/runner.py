@@ -28,10 +28,8 @@ from accelerate import PartialState
 from accelerate.utils import broadcast_object_list, parse_flag_from_env
 from tqdm.auto import tqdm
 
-from hf_mech.hub.disk.files import write_text_atomically
-from hf_mech.hub.disk.full_disk import naming_the_path
-from hf_mech.hub.disk.locks import held
 from hf_mech.hub.environment import code_version, describe_machine, package_versions, running_command
+from hf_mech.hub.files import held, naming_the_path, write_text_atomically
 from hf_mech.hub.redaction import known_secrets, redact, remember
 
 from .arguments import Options

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hf_mech.languages import TASKS
-from hf_mech.languages.layouts import Layout
+from hf_mech.languages.rows import Layout
 
 from ..engine import Settings, axis, fixed, option
 from ..engine.paper import Paper

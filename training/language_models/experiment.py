@@ -11,9 +11,8 @@ from typing import Any
 
 from transformers import AutoTokenizer
 
-from hf_mech.hub.disk.locks import held
-from hf_mech.languages.blocks import prepare, train_tokenizer
-from hf_mech.languages.corpora import Corpus, file_corpus, hub_corpus, stdlib_corpus
+from hf_mech.hub.files import held
+from hf_mech.languages.corpora import Corpus, file_corpus, hub_corpus, prepare, stdlib_corpus, train_tokenizer
 
 from ..engine import Experiment, Options, Request, SettingsError
 from ..engine.runner import RUN_FILE, processes

@@ -16,7 +16,7 @@ from transformers import (
     RobertaForMaskedLM,
 )
 
-from hf_mech.languages.blocks import BLOCK
+from hf_mech.languages.corpora import BLOCK
 from hf_mech.models.stack import (
     StackGPT2Config,
     StackGPT2ForCausalLM,

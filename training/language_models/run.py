@@ -29,8 +29,8 @@ from transformers.trainer_utils import EvalPrediction
 from transformers.utils.logging import disable_progress_bar
 
 from hf_mech.hub.checkpoint import save_checkpoint
-from hf_mech.hub.disk.files import write_text_atomically
-from hf_mech.languages.blocks import Collator, Prepared, evaluation_rows
+from hf_mech.hub.files import write_text_atomically
+from hf_mech.languages.corpora import Collator, Prepared, evaluation_rows
 
 from ..engine import Job, Outcome
 from ..engine.loop import DivergedError
@@ -47,7 +47,7 @@ class RunOutcome(Outcome[Run]):
     """The outcome of a run; its seconds are those of training and validation.
 
     Attributes:
-        data: what it was trained on ([`~hf_mech.languages.blocks.Prepared`]).
+        data: what it was trained on ([`~hf_mech.languages.corpora.Prepared`]).
         parameters: how many.
         steps, epochs: until it stopped.
         perplexity_before: on validation, before the first step.

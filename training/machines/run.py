@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice, zip_longest
 
-from hf_mech.programs.psl.compile import compile_program
-from hf_mech.programs.psl.lower import lower_program
+from hf_mech.programs.psl.compile import compile_program, lower_program
 from hf_mech.programs.psl.machines.dat import DAT
 from hf_mech.programs.psl.machines.machine import Run
 from hf_mech.programs.psl.machines.psm import PSM

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from hf_mech.control.figures.returns import intervals_figure, return_curves
+from hf_mech.control.figures import intervals_figure, return_curves
 from hf_mech.programs.templatic.figures import losses_figure
 
 from ..engine.loop import POINTS

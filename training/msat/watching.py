@@ -8,9 +8,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from hf_mech.control.figures.attention_heads import heads_figure, key_states
-from hf_mech.control.figures.attention_page import attention_page
-from hf_mech.control.figures.film import film
+from hf_mech.control.figures import attention_page, film, heads_figure, key_states
 from hf_mech.control.play import watch
 from hf_mech.models.msat.modeling_msat import MSATDecisionTransformer
 

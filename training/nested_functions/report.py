@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from hf_mech.hub import Measurement, Results, measurement
-from hf_mech.programs.nested_functions.splits import SPLITS, VOCABULARIES
+from hf_mech.programs.nested_functions.calls import SPLITS, VOCABULARIES
 from hf_mech.programs.templatic.figures import losses_figure
 
 from ..engine.card import Card, Checkpoint

@@ -15,12 +15,10 @@ from transformers import GPT2Config, GPT2LMHeadModel, get_scheduler
 from transformers.utils.logging import disable_progress_bar
 
 import hf_mech  # noqa: F401  load_dataset learns our names
-from hf_mech.programs.nested_functions.splits import SPLITS
+from hf_mech.programs.nested_functions.calls import SPLITS
 from hf_mech.programs.psl.compile import compile_program
-from hf_mech.programs.psl.completions import complete_batch
-from hf_mech.programs.psl.library import program_text
-from hf_mech.programs.templatic.batches import Layout, TrainingBatches
-from hf_mech.programs.templatic.tokenization import word_tokenizer, words_of
+from hf_mech.programs.psl.library import complete_batch, program_text
+from hf_mech.programs.templatic.batches import Layout, TrainingBatches, word_tokenizer, words_of
 
 from ..engine import Job
 from ..engine.loop import Training

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hf_mech.programs.nested_functions.splits import VOCABULARIES
+from hf_mech.programs.nested_functions.calls import VOCABULARIES
 
 from ..engine import Settings, axis, fixed, option
 from ..engine.settings import SCHEDULERS

@@ -14,10 +14,8 @@ from typing import Any
 from hf_mech.hub import Measurement, Results, measurement
 from hf_mech.models.dat.configuration_dat import DATConfig
 from hf_mech.models.dat.dat_vectors import MARGIN, narrowest, weakest_match
-from hf_mech.programs.psl.compile import compile_program
-from hf_mech.programs.psl.heads import merge_heads
+from hf_mech.programs.psl.compile import compile_program, lower_program, merge_heads
 from hf_mech.programs.psl.library import program_names, read_program
-from hf_mech.programs.psl.lower import lower_program
 from hf_mech.programs.psl.machines.dat import DAT
 from hf_mech.programs.psl.machines.machine import Run, Step
 from hf_mech.programs.psl.machines.psm import PSM

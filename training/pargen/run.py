@@ -12,8 +12,7 @@ from typing import Any
 from transformers import PreTrainedModel, PreTrainedTokenizer
 
 from hf_mech.programs.psl.compile import compile_program
-from hf_mech.programs.psl.completions import complete_batch
-from hf_mech.programs.psl.library import program_names, program_text
+from hf_mech.programs.psl.library import complete_batch, program_names, program_text
 from hf_mech.programs.templatic.grammar import Example, generate
 from hf_mech.programs.templatic.tasks import SPLITS, TASKS, task_named
 

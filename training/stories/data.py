@@ -13,8 +13,12 @@ from transformers import PreTrainedTokenizerFast
 
 import hf_mech  # noqa: F401  load_dataset learns our names
 from hf_mech.lookahead.stories.infilling import IGNORED, FillInTheMiddle
-from hf_mech.lookahead.stories.tinystories import load_tinystories
-from hf_mech.lookahead.stories.tokens import held_out_snippets, tokenize_stories, train_story_tokenizer
+from hf_mech.lookahead.stories.tokens import (
+    held_out_snippets,
+    load_tinystories,
+    tokenize_stories,
+    train_story_tokenizer,
+)
 
 from .settings import Run
 

@@ -16,8 +16,7 @@ from transformers import get_scheduler
 from transformers.utils.logging import disable_progress_bar
 
 import hf_mech  # noqa: F401  load_dataset learns our names
-from hf_mech.programs.templatic.batches import Layout, TrainingBatches
-from hf_mech.programs.templatic.tokenization import word_tokenizer, words_of
+from hf_mech.programs.templatic.batches import Layout, TrainingBatches, word_tokenizer, words_of
 
 from ..engine import Job
 from ..engine.loop import Training

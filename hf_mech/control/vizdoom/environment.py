@@ -1,4 +1,4 @@
-"""A scenario of ViZDoom as a gymnasium environment with MultiDiscrete actions (Section 4 of M-SAT)."""
+"""ViZDoom's scenarios as Gymnasium environments with multi-discrete actions and small frames."""
 
 from __future__ import annotations
 
@@ -14,8 +14,34 @@ from numpy.typing import NDArray
 from hf_mech.control.errors import EngineError, EnvironmentOptionError, EpisodeError, check_frame_size, check_whole
 from hf_mech.control.policies import Policy
 from hf_mech.control.vizdoom.engine import FAILURES, start_engine
-from hf_mech.control.vizdoom.frames import NearestNeighbour
 from hf_mech.control.vizdoom.scenarios import RENDERED, SCENARIOS, Scenario
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Frames made smaller by nearest neighbour, fast enough for every step of an engine.
+
+
+class NearestNeighbour:
+    """Resizes frames: pixel i of n comes from pixel floor(i * m / n) of m, as in OpenCV and torch.
+
+    Args:
+        source: (height, width) of the frames to come.
+        target: (height, width) of the frames to make.
+    """
+
+    def __init__(self, source: tuple[int, int], target: tuple[int, int]) -> None:
+        rows, columns = (np.arange(n) * m // n for m, n in zip(source, target, strict=True))
+        self._pixels = rows[:, None] * source[1] + columns
+
+    def __call__(self, frame: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Resizes a frame [height, width, 3]."""
+        # A pixel as one item is copied at once.
+        pixels = np.ascontiguousarray(frame).reshape(-1, 3).view("V3").reshape(-1)
+        return pixels[self._pixels].view(np.uint8).reshape(*self._pixels.shape, 3)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# A scenario of ViZDoom as a gymnasium environment with MultiDiscrete actions (Section 4 of M-SAT).
+
 
 _MOST_SEED = 2**32
 

@@ -1,16 +1,15 @@
 """Star graphs: the path-finding task that next-token predictors fail on (Bachmann & Nagarajan, 2024)."""
 
-from hf_mech.lookahead.star_graphs.counterexamples import COUNTEREXAMPLES
-from hf_mech.lookahead.star_graphs.errors import (
+from hf_mech.lookahead.star_graphs.counterexamples import COUNTEREXAMPLES, parity_graph, parity_rows
+from hf_mech.lookahead.star_graphs.graphs import (
     DatasetSettingsError,
     GraphError,
     LayoutError,
     SplitError,
+    StarGraph,
     StarGraphError,
 )
-from hf_mech.lookahead.star_graphs.graphs import StarGraph
 from hf_mech.lookahead.star_graphs.layouts import inference_prompts, lay_out, read_paths
-from hf_mech.lookahead.star_graphs.parity import parity_graph, parity_rows
 from hf_mech.lookahead.star_graphs.tokenizer import star_graph_tokenizer
 
 __all__ = [

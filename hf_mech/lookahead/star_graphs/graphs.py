@@ -1,18 +1,132 @@
-"""Random star graphs as rows of tokens, any number at once, and the prompt of a graph of one's own."""
+"""Star graphs G(d, l): a node with d arms of l nodes, drawn at random or given, and the split of each."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hf_mech.data.random_numbers import Dice
 from hf_mech.data.whole_numbers import check_whole
-from hf_mech.lookahead.star_graphs.choices import Random, orders
-from hf_mech.lookahead.star_graphs.errors import StarGraphError
-from hf_mech.lookahead.star_graphs.own_graphs import check_star
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Errors of the star graphs: `ValueError`s whose text says what to do.
+
+
+class StarGraphError(ValueError):
+    """Base of all errors of the star graphs; raised itself for numbers that make no star graph."""
+
+
+class GraphError(StarGraphError):
+    """Edges, a start or a goal that are not a star graph of the given degree, length and names."""
+
+
+class LayoutError(StarGraphError):
+    """A layout that does not exist or does not fit the graph, or rows that are not those of the graph."""
+
+
+class DatasetSettingsError(StarGraphError):
+    """An invalid setting of the dataset builder, or settings that contradict each other."""
+
+
+class SplitError(StarGraphError):
+    """A graph in a split that it does not belong to."""
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Random choices for many rows at once, from numpy's generator or from `Dice`, whose numbers never change.
+
+
+Random = np.random.Generator | Dice
+
+
+def orders(random: Random, count: int, n: int) -> NDArray[np.int64]:
+    """Random orders of 0 to n - 1, [count, n], each as likely."""
+    if isinstance(random, Dice):
+        # The index in the lower half makes all keys of a row differ, so every way to sort gives the same order.
+        keys = random.words((count, n)) << np.uint64(32) | np.arange(n, dtype=np.uint64)
+        keys.sort(axis=1)
+        return (keys & np.uint64(0xFFFFFFFF)).view(np.int64)
+    return random.random((count, n)).argsort(1)
+
+
+def below(random: Random, n: int, shape: tuple[int, ...]) -> NDArray[np.int64]:
+    """Whole numbers of that shape, uniform in 0 to n - 1."""
+    return random.below(n, shape) if isinstance(random, Dice) else random.integers(n, size=shape)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The check of a graph of one's own.
+
+
+def check_star(
+    edges: Iterable[tuple[int, int]], start: int, goal: int, degree: int, length: int, num_nodes: int
+) -> list[tuple[int, int]]:
+    """The edges as a list, if they are those of G(degree, length) around `start` and have the goal.
+
+    Raises:
+        GraphError: they are not.
+    """
+    pairs = [_pair(edge, num_nodes) for edge in edges]
+    for node in (start, goal):
+        _check_node(node, num_nodes)
+    shape = f"G({degree},{length})"
+    nodes = {node for pair in pairs for node in pair}
+    if len(nodes) > num_nodes or len(pairs) != degree * (length - 1):
+        raise GraphError(
+            f"{shape} has {degree * (length - 1)} edges, got {len(pairs)} between {len(nodes)} nodes; give all edges "
+            "of the graph, or make the StarGraph with its degree and length."
+        )
+    if start not in nodes:
+        raise GraphError(f"The start {start} is not in the graph; its nodes are {sorted(nodes)}.")
+    if goal not in nodes or goal == start:
+        rest = sorted(nodes - {start})
+        raise GraphError(f"The goal must be a node of the graph other than the start, one of {rest}, got {goal}.")
+    children: dict[int, list[int]] = {}
+    for parent, child in pairs:
+        children.setdefault(parent, []).append(child)
+    first = children.get(start, [])
+    if len(first) != degree:
+        raise GraphError(f"{shape} has {degree} edges from its start, got {len(first)} from {start}.")
+    for node in first:
+        arm = [start, node]
+        while len(after := children.get(arm[-1], [])) == 1 and len(arm) <= length:
+            arm.append(after[0])
+        if len(arm) != length or after:
+            raise GraphError(
+                f"The arm {' -> '.join(map(str, arm))} of {shape} must have {length} nodes and no branches; edges go "
+                "from parent to child."
+            )
+    if len(nodes) != degree * (length - 1) + 1:
+        raise GraphError(f"The arms of {shape} share no node but the start, but {pairs} has {len(nodes)} nodes.")
+    return pairs
+
+
+def _pair(edge: Any, num_nodes: int) -> tuple[int, int]:
+    try:
+        parent, child = edge
+    except (TypeError, ValueError) as error:
+        raise GraphError(f"An edge is a pair (parent, child), got {edge!r}.") from error
+    _check_node(parent, num_nodes)
+    _check_node(child, num_nodes)
+    return int(parent), int(child)
+
+
+def _check_node(node: Any, num_nodes: int) -> None:
+    if isinstance(node, bool) or not isinstance(node, int | np.integer) or not 0 <= node < num_nodes:
+        raise GraphError(
+            f"Nodes are whole numbers from 0 to {num_nodes - 1} (num_nodes={num_nodes}), got {node!r}; rename the "
+            "nodes, or use a larger num_nodes and a model that was trained with it."
+        )
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Random star graphs as rows of tokens, any number at once, and the prompt of a graph of one's own.
+
 
 SEPARATORS = ("|", "=", "/", "$")
 END, PAD = "<eos>", "<pad>"
@@ -173,3 +287,54 @@ class StarGraph:
         return np.stack(
             [np.full_like(start, self.num_nodes + 2), start, goal, np.full_like(start, self.num_nodes + 1)], 1
         )
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Which split a graph belongs to: a hash of its edges decides, so that no list of graphs has to be kept.
+
+
+Split = Literal["train", "test"]
+PARTS = 16  # one part of all graphs is for testing, the others for training
+
+
+def share_of(split: Split) -> tuple[int, int]:
+    """The share of all graphs that belong to the split, as a fraction."""
+    return (1, PARTS) if split == "test" else (PARTS - 1, PARTS)
+
+
+def in_split(graph: StarGraph, rows: NDArray[np.int64], split: Split) -> NDArray[np.bool_]:
+    """True for the rows whose graph belongs to the split.
+
+    Two rows have the same graph if they have the same edges, in any order and with any goal. The seed plays no part, so
+    the training rows of one seed and the test rows of another share no graph either.
+
+    Args:
+        graph: of the rows.
+        rows: [count, prompt_length or more].
+
+    Returns:
+        [count].
+    """
+    edges = graph.edges_of(rows).astype(np.uint64)
+    # A sum does not depend on the order of its terms.
+    keys = _mixed(edges[:, :, 0] * np.uint64(graph.num_nodes) + edges[:, :, 1]).sum(1)
+    return (_mixed(keys) % np.uint64(PARTS) == 0) == (split == "test")
+
+
+def check_split(graph: StarGraph, rows: NDArray[np.int64], split: Split) -> None:
+    """Raises SplitError if the graph of a row [count, prompt_length or more] does not belong to the split."""
+    wrong = np.flatnonzero(~in_split(graph, rows, split))
+    if len(wrong):
+        edges = graph.edges_of(rows[wrong[:1]])[0].tolist()
+        raise SplitError(
+            f"{len(wrong)} of {len(rows)} graphs of the split {split!r} belong to the other split, first the one with "
+            f"the edges {edges}. This is an error of the generator; please report it."
+        )
+
+
+def _mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Words as different as random ones, the same for the same word (the finalizer of SplitMix64)."""
+    words = words + np.uint64(0x9E3779B97F4A7C15)
+    words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return words ^ (words >> np.uint64(31))

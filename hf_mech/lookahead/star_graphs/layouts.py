@@ -1,35 +1,60 @@
-"""The layouts of the baselines (Section 3.4 and App. C.1): how a star graph becomes the input and labels of a model.
-
-Labels are aligned with `input_ids` and shifted by the model, as in Hugging Face's causal models: the logits at a
-position predict the label of the next one. A prompt has the label -100; the path and the end token are trained.
-
-`plain`: `edges / n1 nl = n1 ... nl <eos>`. Inference: the prompt up to `=`, then greedy generation of l nodes.
-
-`augmented`: the same row, with a node of the path in the place of the goal: `edges / n1 n' = n1 ... nl <eos>`, n'
-uniform in n2 to n(l-1). Half of the rows keep their goal; without them no model would see the question that it is
-tested on. Inference: as `plain`, with the true goal.
-
-`fim`: fill in the middle (Bavarian et al., 2022), suffix first, in the form of App. C.1, which repeats the whole path:
-`edges / n1 nl $ nj ... nl = n1 ... nl <eos>`. `$` begins the suffix, and `=` begins the path as ever, so the vocabulary
-needs no further tokens. The length of the suffix is uniform in 1 to l - 1; rows are padded on the right to one width,
-and have an `attention_mask`. Inference: the suffix is the goal alone (j = l), `edges / n1 nl $ nl =`, then greedy
-generation of l nodes.
-
-`teacherless`: `edges / n1 nl = $ ... $`, l + 1 times `$`, with the path and the end token as labels (Bachmann &
-Nagarajan, 2024). The model never reads a node of the path. The logits at `=` predict n1, and the logits at the first
-`$` predict n2. Inference: one forward pass of the prompt with l times `$`, all nodes at once.
-"""
+"""Graphs as token ids: edges, start and goal, path, and the columns of a row."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from hf_mech.lookahead.star_graphs.choices import Random, below
-from hf_mech.lookahead.star_graphs.errors import LayoutError
-from hf_mech.lookahead.star_graphs.graphs import StarGraph
+from hf_mech.lookahead.star_graphs.graphs import LayoutError, Random, StarGraph, below
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Arrays of tokens as columns of fixed width.
+
+
+def token_type(vocabulary: int) -> str:
+    """The smallest type of a column of tokens and labels: a quarter of the disk for most vocabularies."""
+    return "int16" if vocabulary <= np.iinfo(np.int16).max else "int32"
+
+
+def arrow_table(columns: Mapping[str, NDArray[np.int64]], vocabulary: int) -> pa.Table:
+    """Columns [count, width] of tokens of a vocabulary of that size as a table of lists."""
+    kind = token_type(vocabulary)
+    return pa.table(
+        {
+            name: pa.FixedSizeListArray.from_arrays(pa.array(rows.astype(kind).reshape(-1)), rows.shape[1])
+            for name, rows in columns.items()
+        }
+    )
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The layouts of the baselines (Section 3.4 and App. C.1): how a star graph becomes the input and labels of a model.
+#
+# Labels are aligned with `input_ids` and shifted by the model, as in Hugging Face's causal models: the logits at a
+# position predict the label of the next one. A prompt has the label -100; the path and the end token are trained.
+#
+# `plain`: `edges / n1 nl = n1 ... nl <eos>`. Inference: the prompt up to `=`, then greedy generation of l nodes.
+#
+# `augmented`: the same row, with a node of the path in the place of the goal: `edges / n1 n' = n1 ... nl <eos>`, n'
+# uniform in n2 to n(l-1). Half of the rows keep their goal; without them no model would see the question that it is
+# tested on. Inference: as `plain`, with the true goal.
+#
+# `fim`: fill in the middle (Bavarian et al., 2022), suffix first, in the form of App. C.1, which repeats the whole
+# path:
+# `edges / n1 nl $ nj ... nl = n1 ... nl <eos>`. `$` begins the suffix, and `=` begins the path as ever, so the
+# vocabulary
+# needs no further tokens. The length of the suffix is uniform in 1 to l - 1; rows are padded on the right to one width,
+# and have an `attention_mask`. Inference: the suffix is the goal alone (j = l), `edges / n1 nl $ nl =`, then greedy
+# generation of l nodes.
+#
+# `teacherless`: `edges / n1 nl = $ ... $`, l + 1 times `$`, with the path and the end token as labels (Bachmann &
+# Nagarajan, 2024). The model never reads a node of the path. The logits at `=` predict n1, and the logits at the first
+# `$` predict n2. Inference: one forward pass of the prompt with l times `$`, all nodes at once.
+
 
 Layout = Literal["plain", "augmented", "fim", "teacherless"]
 IGNORED = -100  # the label of a position that the loss leaves out

@@ -15,12 +15,9 @@ from numpy.typing import NDArray
 from hf_mech.data.random_numbers import Dice
 from hf_mech.data.shards import ROWS_AT_A_TIME, tables_of
 from hf_mech.data.whole_numbers import check_whole
-from hf_mech.lookahead.star_graphs.columns import arrow_table
-from hf_mech.lookahead.star_graphs.errors import DatasetSettingsError
-from hf_mech.lookahead.star_graphs.graphs import StarGraph
-from hf_mech.lookahead.star_graphs.layouts import Layout, check_layout, lay_out, width_of
-from hf_mech.lookahead.star_graphs.parity import parity_graph, parity_rows
-from hf_mech.lookahead.star_graphs.splits import Split, check_split, in_split, share_of
+from hf_mech.lookahead.star_graphs.counterexamples import parity_graph, parity_rows
+from hf_mech.lookahead.star_graphs.graphs import DatasetSettingsError, Split, StarGraph, check_split, in_split, share_of
+from hf_mech.lookahead.star_graphs.layouts import Layout, arrow_table, check_layout, lay_out, width_of
 
 _STREAM = zlib.crc32(b"star_graph")
 _NUMBERS = 2**26  # in memory for one draw: one for each graph and name

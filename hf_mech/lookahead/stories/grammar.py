@@ -1,20 +1,53 @@
-"""Short stories with a beginning, a conflict and an end; each a pure function of (seed, index, split).
-
-The end depends on the beginning (name, thing, colour, snack, place, hour) and on the conflict (helper, trouble), so a
-text between a prefix and a suffix fits only if it agrees with both.
-"""
+"""The grammar of the stories: drawing them, their splits, and reading them back."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from math import prod
+from string import Formatter
 from typing import Literal, get_args
 
 from hf_mech.data.random_numbers import Draws
 from hf_mech.data.whole_numbers import check_whole
-from hf_mech.lookahead.stories.errors import StorySettingsError
-from hf_mech.lookahead.stories.plots import BEGINNING, END, PLOTS, WORDS, Slot, pronouns
+from hf_mech.lookahead.stories.plots import BEGINNING, END, PLOTS, WORDS, Plot, Slot, pronouns
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Errors of the stories: `ValueError`s whose text says how to fix the cause.
+
+
+class StoryError(ValueError):
+    """Base of all errors of `hf_mech.lookahead.stories`."""
+
+
+class StorySettingsError(StoryError):
+    """An invalid setting of the grammar, the data set, a layout, a measure or the judge."""
+
+
+class ShortStoryError(StoryError):
+    """A story with fewer tokens than a prefix, a middle and a suffix need, or too few stories with enough."""
+
+
+class StoryCorpusError(StoryError):
+    """A data set that is not shaped as stories: a split or the column of text is missing."""
+
+
+class StoryTokenizerError(StoryError):
+    """A tokenizer that lacks a token which the stories or a layout need, or a corpus too small to train one."""
+
+
+class JudgeError(StoryError):
+    """Stories that cannot be compared, or a file of answers that is not one of this comparison."""
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Short stories with a beginning, a conflict and an end; each a pure function of (seed, index, split).
+#
+# The end depends on the beginning (name, thing, colour, snack, place, hour) and on the conflict (helper, trouble), so a
+# text between a prefix and a suffix fits only if it agrees with both.
+
 
 Split = Literal["train", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
@@ -116,3 +149,96 @@ def _fields(sentence: str) -> frozenset[str]:
 _PLACE_OF = {name: {word: place for place, word in enumerate(WORDS[name])} for name in _MARKS}
 _PLOT_NAMES = tuple(PLOTS)
 _SLOTS = {name: (*BEGINNING, *plot.conflict, *plot.solution, *END, plot.lesson) for name, plot in PLOTS.items()}
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Reads a text as a story of the grammar, and says whether its end agrees with its beginning.
+
+
+_PRONOUNS = {name: sorted({pronouns(hero)[name] for hero in WORDS["hero"]}) for name in pronouns("Anna")}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A text as the grammar sees it.
+
+    Attributes:
+        plot: the plot whose sentences lead furthest; None if not even the first sentence is one of the grammar.
+        facts: the first value of every fact that the text mentions.
+        contradictions: the places where a later sentence has another value, or a pronoun that does not fit the hero's
+            name, in words.
+        read: the characters from the beginning that are sentences of the plot in their order.
+        complete: whether they are a whole story, and nothing else.
+    """
+
+    plot: str | None
+    facts: Mapping[str, str]
+    contradictions: tuple[str, ...]
+    read: int
+    complete: bool
+
+    @property
+    def consistent(self) -> bool:
+        """Whether the text is a whole story of the grammar without a contradiction."""
+        return self.complete and not self.contradictions
+
+
+def read(text: str) -> Reading:
+    """Find the plot, the facts and the contradictions of a text.
+
+    White space between words does not matter. The text may be any text, also one by a model.
+    """
+    text = " ".join(text.split())
+    readings = [_read_as(name, text) for name in PLOTS]
+    best = max(readings, key=lambda reading: (reading.complete, reading.read))
+    return best if best.read else Reading(None, {}, (), 0, False)
+
+
+def consistent(text: str) -> bool:
+    """Whether the text is a whole story of the grammar whose end agrees with its beginning."""
+    return read(text).consistent
+
+
+def _read_as(name: str, text: str) -> Reading:
+    found: list[tuple[str, str]] = []  # facts and pronouns in the order of the text
+    at, complete = 0, True
+    for slot in slots_of(name):
+        match = next((m for m in (p.match(text, at) for p in _patterns(name, slot)) if m), None)
+        if match is None:
+            if slot.optional:
+                continue
+            complete = False
+            break
+        found += _values(match)
+        at = match.end()
+    facts = dict(reversed([pair for pair in found if pair[0] not in _PRONOUNS]))
+    words = facts | (pronouns(facts["hero"]) if "hero" in facts else {})
+    wrong = dict.fromkeys(
+        f"{field} is {value!r} after {words[field]!r}"
+        for field, value in found
+        if field in words and words[field] != value
+    )
+    return Reading(name, facts, tuple(wrong), at, complete and at == len(text))
+
+
+def _values(match: re.Match[str]) -> Iterator[tuple[str, str]]:
+    """The fields of a sentence with their words, in the order of the text; a group is called field_number."""
+    for group, value in match.groupdict().items():
+        yield group.rpartition("_")[0], value
+
+
+@cache
+def _patterns(name: str, slot: Slot) -> tuple[re.Pattern[str], ...]:
+    """One expression a sentence of a slot: each field stands for all of its words."""
+    return tuple(_pattern(PLOTS[name], sentence) for sentence in slot.sentences)
+
+
+def _pattern(plot: Plot, sentence: str) -> re.Pattern[str]:
+    words = WORDS | _PRONOUNS | {"trouble": plot.troubles}
+    parts = []
+    for number, (plain, field, _, _) in enumerate(Formatter().parse(sentence)):
+        parts.append(re.escape(plain))
+        if field is not None:
+            longest_first = sorted(words[field], key=len, reverse=True)
+            parts.append(f"(?P<{field}_{number}>{'|'.join(map(re.escape, longest_first))})")
+    return re.compile("".join(parts) + r"(?:\s|\Z)")

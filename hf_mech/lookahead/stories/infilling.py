@@ -20,7 +20,7 @@ from typing import Any, Literal, Self, get_args
 from transformers import PreTrainedTokenizerBase
 
 from hf_mech.data.random_numbers import Draws
-from hf_mech.lookahead.stories.errors import ShortStoryError, StorySettingsError, StoryTokenizerError
+from hf_mech.lookahead.stories.grammar import ShortStoryError, StorySettingsError, StoryTokenizerError
 from hf_mech.lookahead.stories.tokens import SENTINELS
 
 Order = Literal["suffix-first", "prefix-first"]

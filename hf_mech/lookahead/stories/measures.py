@@ -12,8 +12,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_mech.lookahead.stories.errors import StorySettingsError
-from hf_mech.lookahead.stories.reading import read
+from hf_mech.lookahead.stories.grammar import StorySettingsError, read
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,7 @@ import pyarrow as pa
 
 from hf_mech.data.shards import tables_of
 from hf_mech.data.whole_numbers import check_whole
-from hf_mech.lookahead.stories.errors import StorySettingsError
-from hf_mech.lookahead.stories.grammar import Split, stories
+from hf_mech.lookahead.stories.grammar import Split, StorySettingsError, stories
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """B-RASP: a language, its interpreter, the program of a STRIPS domain, and its compilation into a transformer."""
 
-from hf_mech.planning.brasp.compile import compile_strips_transformer, compile_theta
-from hf_mech.planning.brasp.interpret import run
+from hf_mech.planning.brasp.compile import compile_strips_transformer, compile_theta, run
 from hf_mech.planning.brasp.language import (
     FALSE,
     TRUE,

@@ -8,9 +8,7 @@ from hf_mech.planning.pddl.errors import (
     UnsupportedPddlError,
 )
 from hf_mech.planning.pddl.names import decode_name, encode_name
-from hf_mech.planning.pddl.read import read_pddl
-from hf_mech.planning.pddl.unified import to_unified_planning
-from hf_mech.planning.pddl.write import write_pddl
+from hf_mech.planning.pddl.read import read_pddl, to_unified_planning, write_pddl
 
 __all__ = [
     "GroundingError",

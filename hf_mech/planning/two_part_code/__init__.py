@@ -1,12 +1,9 @@
 """The domain with the shortest two-part code: what it is, the search for it, and what the walks support besides."""
 
-from hf_mech.planning.two_part_code.code import TwoPartCode, TwoPartCodeError, code_length_reference
-from hf_mech.planning.two_part_code.completion import complete
-from hf_mech.planning.two_part_code.guesses import domain_of, inapplicable, speaking, theta_of
+from hf_mech.planning.two_part_code.code import TwoPartCode, TwoPartCodeError, code_length_reference, positions_of
 from hf_mech.planning.two_part_code.kernel import Guess, Positions
 from hf_mech.planning.two_part_code.learn import LearnedDomain, learn_domain
-from hf_mech.planning.two_part_code.positions import positions_of
-from hf_mech.planning.two_part_code.search import Search
+from hf_mech.planning.two_part_code.search import Search, complete, domain_of, inapplicable, speaking, theta_of
 
 __all__ = [
     "Guess",

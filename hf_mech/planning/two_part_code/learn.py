@@ -10,11 +10,8 @@ import numpy as np
 from tqdm.auto import tqdm
 
 from hf_mech.models.strips.strips_domain import StripsAction, StripsDomain
-from hf_mech.planning.two_part_code.code import TwoPartCode, TwoPartCodeError, check_whole
-from hf_mech.planning.two_part_code.completion import complete
-from hf_mech.planning.two_part_code.guesses import domain_of, inapplicable
-from hf_mech.planning.two_part_code.positions import positions_of
-from hf_mech.planning.two_part_code.search import Search
+from hf_mech.planning.two_part_code.code import TwoPartCode, TwoPartCodeError, check_whole, positions_of
+from hf_mech.planning.two_part_code.search import Search, complete, domain_of, inapplicable
 
 _STRIDE = 10  # sweeps between two looks at the progress bar
 

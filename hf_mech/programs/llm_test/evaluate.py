@@ -18,15 +18,12 @@ from typing import Any
 
 from tqdm.auto import tqdm
 
-from hf_mech.hub.disk.files import write_text_atomically
-from hf_mech.hub.disk.full_disk import naming_the_path
-from hf_mech.hub.disk.locks import held
+from hf_mech.hub.files import held, naming_the_path, write_text_atomically
 from hf_mech.hub.redaction import redact
 from hf_mech.probing.language_models import LanguageModel, Question
-from hf_mech.programs.llm_test.scores import Record, Score, accuracy, judge, score
-from hf_mech.programs.llm_test.system_prompt import system_prompt
-from hf_mech.programs.llm_test.variants import Variant, prompts_of
-from hf_mech.programs.templatic.template import Prompt
+from hf_mech.programs.llm_test.report import Record, Score, accuracy, judge, score
+from hf_mech.programs.llm_test.variants import Variant, prompts_of, system_prompt
+from hf_mech.programs.templatic.grammar import Prompt
 
 
 class AnswersError(ValueError):

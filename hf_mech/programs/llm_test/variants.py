@@ -1,17 +1,4 @@
-"""The prompts of Tables 2 and 6 to 10: splits of the data set, selected, cut or changed as in App. H.
-
-The paper's "dynamically created" prompts are made from the prompts of a split, one for one. A variant then differs from
-its baseline only in the tested aspect:
-
-======================  =====================================================================================
-`4_shot_rlw` and such   the next larger task of Table 1 with its last shots; the paper does not say how it cut
-`dyn_ood_lexical`       test, the letters of the cue's constituents in upper case
-`dyn_ood_cons_len`      test, each constituent of the cue replaced by 7 symbols that are new to the prompt
-`dyn_rev_cons_len`      test, each constituent of the shots replaced by 7 symbols that are new to the prompt
-`con_count`             only the split's prompts with that number of constituents
-`con_length`            only the split's prompts with that number of symbols in every constituent
-======================  =====================================================================================
-"""
+"""The variants of a prompt that language models are asked, and the system prompt."""
 
 from __future__ import annotations
 
@@ -22,11 +9,72 @@ from itertools import chain, islice
 from typing import Any
 
 from hf_mech.data.random_numbers import Draws
-from hf_mech.programs.templatic.errors import TaskError, TemplaticError
-from hf_mech.programs.templatic.grammar import distinct, prompt_at
-from hf_mech.programs.templatic.tasks import SPLITS, TASKS, Task, split_named, task_named
-from hf_mech.programs.templatic.template import Prompt, Values
-from hf_mech.programs.templatic.words import words
+from hf_mech.programs.templatic.grammar import Prompt, Values, distinct, prompt_at
+from hf_mech.programs.templatic.tasks import (
+    SPLITS,
+    TASKS,
+    Task,
+    TaskError,
+    TemplaticError,
+    split_named,
+    task_named,
+    words,
+)
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The instruction that the paper puts before each prompt when it tests a language model (App. G).
+
+
+SYSTEM_PROMPT = (
+    "You are a helpful assistant; please complete the following abstract pattern exactly once. The pattern contains an "
+    "example question/answer pair, followed by a second question and a missing answer. Do not output anything except "
+    "the final answer. Pay close attention to all special characters."
+)
+"""The paper's sys_prompt, word for word (App. G). It mentions one example. It is also used for k
+shots, because the paper has no other wording."""
+
+GRAMMAR = """\
+<tgt> ::= <example> <cue>
+<example> ::= Q <question> A <answer>
+<cue> ::= Q <question> A
+<question> ::= <dc sequence>
+<answer> ::= <dc sequence>
+<dc sequence> ::= <constituent list> [ <delimiter> ]
+<constituent list> ::= <constituent> [ <delimiter> <constituent list> ]
+<delimiter> ::= <symbol> [ <delimiter> ]
+<constituent> ::= <symbol> [ <constituent> ]"""
+"""The grammar of the task. App. G's text is garbled after the second rule; these are the nine rules of App. D, with
+their left-hand sides moved back by one line. The constraints that App. D adds as text are left out."""
+
+GRAMMAR_PROMPT = f"The grammar for these patterns can be described as follows:\n\n{GRAMMAR}"
+"""The addition to the system prompt in the third row of Table 9 (App. G)."""
+
+
+def system_prompt(grammar: bool = False) -> str:
+    """The system prompt of App. G.
+
+    Args:
+        grammar: append the grammar of the task, as the third row of Table 9 does.
+    """
+    return f"{SYSTEM_PROMPT}\n\n{GRAMMAR_PROMPT}" if grammar else SYSTEM_PROMPT
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The prompts of Tables 2 and 6 to 10: splits of the data set, selected, cut or changed as in App. H.
+#
+# The paper's "dynamically created" prompts are made from the prompts of a split, one for one. A variant then differs
+# from
+# its baseline only in the tested aspect:
+#
+# ======================  =====================================================================================
+# `4_shot_rlw` and such   the next larger task of Table 1 with its last shots; the paper does not say how it cut
+# `dyn_ood_lexical`       test, the letters of the cue's constituents in upper case
+# `dyn_ood_cons_len`      test, each constituent of the cue replaced by 7 symbols that are new to the prompt
+# `dyn_rev_cons_len`      test, each constituent of the shots replaced by 7 symbols that are new to the prompt
+# `con_count`             only the split's prompts with that number of constituents
+# `con_length`            only the split's prompts with that number of symbols in every constituent
+# ======================  =====================================================================================
+
 
 SHIFTED_LENGTH = 7
 """The symbols of a constituent in cues, or in shots, of another length (Table 10)."""

@@ -9,9 +9,8 @@ import pyarrow as pa
 
 from hf_mech.data.shards import tables_of
 from hf_mech.data.whole_numbers import check_whole
-from hf_mech.programs.nested_functions.errors import SplitError
+from hf_mech.programs.nested_functions.calls import SplitError, split_named, vocabulary
 from hf_mech.programs.nested_functions.grammar import generate
-from hf_mech.programs.nested_functions.splits import split_named, vocabulary
 
 COLUMNS = ("prompt", "completion", "info")
 _SCHEMA = pa.schema([(name, pa.string()) for name in COLUMNS])

@@ -1,5 +1,6 @@
 from .compile import compile_file as compile_file
 from .compile import compile_program as compile_program
+from .compile import lower_program as lower_program
 from .language.check import check_program as check_program
 from .language.errors import (
     ProgramError as ProgramError,
@@ -25,18 +26,18 @@ from .language.errors import (
 from .language.errors import (
     RepeatBoundError as RepeatBoundError,
 )
-from .language.functions import (
-    function_names as function_names,
-)
-from .language.functions import (
-    register_function as register_function,
-)
-from .language.functions import (
-    unregister_function as unregister_function,
-)
 from .language.parse import parse_program as parse_program
 from .language.syntax import Program as Program
 from .language.values import ValueSet as ValueSet
+from .language.values import (
+    function_names as function_names,
+)
+from .language.values import (
+    register_function as register_function,
+)
+from .language.values import (
+    unregister_function as unregister_function,
+)
 from .language.values import value_sets as value_sets
 from .library import (
     load_program as load_program,
@@ -50,7 +51,6 @@ from .library import (
 from .library import (
     read_program as read_program,
 )
-from .lower import lower_program as lower_program
 from .machines.machine import Path as Path
 from .machines.machine import Run as Run
 from .machines.machine import Step as Step

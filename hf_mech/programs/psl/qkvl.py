@@ -25,8 +25,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hf_mech.programs.psl.language.errors import QKVLError
-from hf_mech.programs.psl.language.functions import is_built_in
 from hf_mech.programs.psl.language.syntax import DEFAULT_BOUND
+from hf_mech.programs.psl.language.values import is_built_in
 
 PRIME = "`"
 """The suffix of a short name if a query or key uses the register a second time (App. K.1)."""

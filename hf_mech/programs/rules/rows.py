@@ -11,9 +11,7 @@ import pyarrow as pa
 from hf_mech.data.random_numbers import Draws
 from hf_mech.data.shards import tables_of
 from hf_mech.data.whole_numbers import check_whole
-from hf_mech.programs.rules.errors import RuleError
-from hf_mech.programs.rules.formulas import PROPERTIES, draw_formula
-from hf_mech.programs.rules.texts import draw_text, truths_of
+from hf_mech.programs.rules.formulas import PROPERTIES, RuleError, draw_formula, draw_text, truths_of
 
 RULE = ":"
 """Stands between the text and its rule."""

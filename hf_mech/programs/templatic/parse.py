@@ -1,11 +1,17 @@
-"""From the text of a prompt to its template and the values of its constituents (Sec. 3.3)."""
+"""Prompts read back: their parts, a check of a completion, and the right completion."""
 
 from __future__ import annotations
 
+import warnings
+from collections import Counter
 from itertools import groupby
 
-from hf_mech.programs.templatic.errors import PromptError, TemplateError
-from hf_mech.programs.templatic.template import ANSWER, QUESTION, Field, Prompt, Template, Values
+from hf_mech.programs.templatic.grammar import ANSWER, QUESTION, Field, Prompt, Template, Values
+from hf_mech.programs.templatic.tasks import GrammarWarning, PromptError, TemplateError
+
+# ----------------------------------------------------------------------------------------------------------------------
+# From the text of a prompt to its template and the values of its constituents (Sec. 3.3).
+
 
 Region = tuple[str, ...]
 
@@ -126,3 +132,87 @@ def _show(fields: tuple[Field, ...]) -> str:
 
 def _start(symbols: list[str]) -> str:
     return repr(" ".join(symbols[:5])) if symbols else "no symbol"
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Check prompts against the grammar of App. D: an error for an unreadable one, a warning for a broken constraint.
+
+
+def violations(text: str) -> list[str]:
+    """The additional constraints of App. D that a prompt breaks, in words; an empty list for a prompt of the grammar.
+
+    Raises:
+        PromptError: the text is not k examples and a cue.
+    """
+    examples, cue = regions(text)
+    found = []
+    for number, (question, answer) in enumerate(examples, 1):
+        found += _repeated(question, f"<question> of example {number}")
+        found += _repeated(answer, f"<answer> of example {number}")
+    found += _repeated(cue, "<cue>")
+    # A symbol in every question and in the cue is part of a delimiter; other shared symbols are not.
+    fixed = set(cue).intersection(*(question for question, _ in examples))
+    for number, (question, _) in enumerate(examples, 1):
+        here, there = ([s for s in dict.fromkeys(part) if s in question and s in cue] for part in (question, cue))
+        moved = {s for pair in zip(here, there, strict=True) if pair[0] != pair[1] for s in pair}
+        if shared := [s for s in here if s in moved or s not in fixed]:
+            found.append(
+                f"{_list(shared)}: symbols in the <constituents> of the <cue> cannot overlap with symbols in the "
+                f"<constituents> of the <question> (of example {number})."
+            )
+    return found
+
+
+def check_prompt(text: str) -> Prompt:
+    """Read a prompt. Warn of each broken constraint of App. D, before any error.
+
+    Warns:
+        GrammarWarning: a symbol is repeated where the grammar forbids it; the completion may not be the only one.
+
+    Raises:
+        PromptError: no cue, no example, or no common template, and so no completion.
+
+    Example:
+
+    ```python
+    >>> print(check_prompt("Q x => y A y or not x . Q ( u and v ) => z A").template)
+    Q <1> => <2> A <2> or not <1> .
+
+    ```
+    """
+    for violation in violations(text):
+        warnings.warn(f"The prompt breaks a constraint of App. D. {violation}", GrammarWarning, stacklevel=2)
+    return parse(text)
+
+
+def _repeated(region: Region, name: str) -> list[str]:
+    repeated = [symbol for symbol, times in Counter(region).items() if times > 1]
+    return [f"{_list(repeated)}: no symbol can be repeated within the {name}."] if repeated else []
+
+
+def _list(symbols: list[str]) -> str:
+    return ", ".join(map(repr, symbols))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The right completion of a prompt, found by plain text processing: the reference for a model's answer.
+
+
+def complete(prompt: str) -> str:
+    """The completion of a prompt of k examples and a cue, exact wherever the prompt follows a template.
+
+    Symbols of the result have one space between them. A prompt that breaks a constraint of App. D may have several
+    readings; this function takes one of them. `hf_mech.programs.templatic.parse.check_prompt` finds such prompts.
+
+    Raises:
+        PromptError: the text is not k examples and a cue, or they do not follow one template.
+
+    Example: `tgt 1` of Sec. 7.2.4.
+
+    ```python
+    >>> complete("Q the big bear ? a red car A the big bear $ . Q some baby cub ? one small house A")
+    'some baby cub $ .'
+
+    ```
+    """
+    return parse(prompt).completion

@@ -9,9 +9,8 @@ import pyarrow as pa
 
 from hf_mech.data.shards import tables_of
 from hf_mech.data.whole_numbers import check_whole
-from hf_mech.programs.templatic.errors import TaskError
 from hf_mech.programs.templatic.grammar import generate
-from hf_mech.programs.templatic.tasks import task_named
+from hf_mech.programs.templatic.tasks import TaskError, task_named
 
 COLUMNS = ("prompt", "completion", "info")
 

@@ -1,18 +1,80 @@
-"""The tasks and splits of Table 1, as data.
-
-The paper gives one size: "approximately 280,000" training prompts, and ten times that for `1_shot_rlw_10x`. The other
-sizes are ours. They follow the published files' sizes in bytes: train is 8 times as large as dev and as test, and 33
-times as large as each `ood_*` split.
-"""
+"""The tasks of templatic generation: words, sizes, splits, and the sizes that the paper published."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from functools import cache
+from importlib.resources import files
+from itertools import product
+from string import ascii_lowercase
+from typing import TYPE_CHECKING, Any, Literal
 
-from hf_mech.programs.templatic.errors import TaskError
-from hf_mech.programs.templatic.words import words
+if TYPE_CHECKING:
+    from datasets import Dataset, DatasetDict
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Errors of templatic generation, with messages that name the remedy, and one warning.
+
+
+class TemplaticError(ValueError):
+    """Base of all errors of templatic generation."""
+
+
+class TaskError(TemplaticError):
+    """An unknown task or split, or an invalid seed, size or range of examples."""
+
+
+class TemplateError(TemplaticError):
+    """An invalid template, or values that do not fit the template."""
+
+
+class PromptError(TemplaticError):
+    """A text other than k examples and a cue, or examples and a cue without a common template."""
+
+
+class GrammarWarning(UserWarning):
+    """A readable prompt breaks one of the additional constraints of App. D."""
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The symbols of prompts: random two-letter words, English words, special characters.
+
+
+# Single special characters, as in (10): those of ASCII without the full stop (it ends an answer) and without quotation
+# marks and backslash (text formats of data sets escape them).
+DELIMITER_SYMBOLS: tuple[str, ...] = tuple("!#$%&()*+,-/:;<=>?@[]^_`{|}~")
+
+HELD_OUT_EVERY = 4  # every fourth English word, in alphabetical order, is kept for ood_lexical
+
+# Of english_words.txt. The names of data set caches depend on the code, so changed words need a new digest here.
+ENGLISH_WORDS_SHA256 = "0bb6162245f60f22"
+
+
+@cache
+def words(vocabulary: Literal["rlw", "eng"], held_out: bool = False) -> tuple[str, ...]:
+    """The words of constituents, in a fixed order.
+
+    Args:
+        vocabulary: `rlw`, all 676 sequences of two letters, or `eng`, the English words of `english_words.txt`.
+        held_out: only the words of the split `ood_lexical` and of echo prompts: the upper-case sequences, or a quarter
+            of the English words.
+    """
+    if vocabulary == "rlw":
+        pairs = tuple(map("".join, product(ascii_lowercase, repeat=2)))
+        return tuple(pair.upper() for pair in pairs) if held_out else pairs
+    english = files("hf_mech.programs.templatic").joinpath("english_words.txt").read_text(encoding="utf-8").split()
+    return tuple(w for i, w in enumerate(english) if (i % HELD_OUT_EVERY == HELD_OUT_EVERY - 1) == held_out)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The tasks and splits of Table 1, as data.
+#
+# The paper gives one size: "approximately 280,000" training prompts, and ten times that for `1_shot_rlw_10x`. The other
+# sizes are ours. They follow the published files' sizes in bytes: train is 8 times as large as dev and as test, and 33
+# times as large as each `ood_*` split.
+
 
 TRAINED = (1, 2, 4)  # numbers of constituents, and of symbols in a constituent, in Table 1's train splits
 
@@ -126,3 +188,41 @@ def split_named(name: str) -> Split:
     if name not in SPLITS:
         raise TaskError(f"The split must be one of {', '.join(SPLITS)}, got {name!r}.")
     return SPLITS[name]
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The authors' own data set on the Hub, with the columns of `hf_mech/templatic_generation`.
+
+
+PUBLISHED = "microsoft/templatic_generation_tasks"  # the paper's note 9
+# Our name first, then the column name in the authors' testing code.
+_COLUMNS = {"prompt": ("prompt", "text"), "completion": ("completion", "label"), "info": ("info", "annotation")}
+
+
+def load_published(task: str, path: str = PUBLISHED, **kwargs: Any) -> Dataset | DatasetDict:
+    """A task of the published data set.
+
+    Args:
+        task: its name in Table 1.
+        path: the data set on the Hub, or a folder with a copy of it.
+        kwargs: for `datasets.load_dataset`, such as `split="test"` or `streaming=True`.
+
+    Returns:
+        The result of `load_dataset`, with the columns `prompt`, `completion` and `info`.
+
+    Raises:
+        TaskError: no such task, or a data set with other columns.
+    """
+    from datasets import load_dataset
+
+    rows = load_dataset(path, task_named(task).name, **kwargs)
+    first = next(iter(rows.values())) if isinstance(rows, dict) else rows
+    names = first.column_names
+    renamed = {}
+    for ours, theirs in _COLUMNS.items():
+        found = [name for name in theirs if name in names]
+        if not found:
+            raise TaskError(f"The data set {path!r} must have a column {' or '.join(theirs)}, got {', '.join(names)}.")
+        if found[0] != ours:
+            renamed[found[0]] = ours
+    return rows.rename_columns(renamed).select_columns(list(_COLUMNS))

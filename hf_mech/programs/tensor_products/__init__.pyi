@@ -1,9 +1,9 @@
-from .decoder import TensorProduct as TensorProduct
-from .decoder import fit_decoder as fit_decoder
+from .discover import Contributions as Contributions
 from .discover import Discovery as Discovery
 from .discover import Fit as Fit
+from .discover import Hypothesis as Hypothesis
+from .discover import HypothesisError as HypothesisError
+from .discover import TensorProduct as TensorProduct
 from .discover import discover as discover
-from .encoder import Contributions as Contributions
-from .encoder import fit_encoder as fit_encoder
-from .errors import HypothesisError as HypothesisError
-from .hypothesis import Hypothesis as Hypothesis
+from .discover import fit_decoder as fit_decoder
+from .discover import fit_encoder as fit_encoder

@@ -11,9 +11,8 @@ from gymnasium.spaces import MultiDiscrete
 from PIL import Image
 
 from hf_mech.control import make_environment, make_policy
-from hf_mech.control.vizdoom.environment import ViZDoomEnvironment
-from hf_mech.control.vizdoom.frames import NearestNeighbour
-from hf_mech.control.vizdoom.player import Player, player
+from hf_mech.control.vizdoom.environment import NearestNeighbour, ViZDoomEnvironment
+from hf_mech.control.vizdoom.experts import Player, player
 from tests.control.environments import play
 
 HOME, CORRIDOR = "hf_mech/MyWayHome-v0", "hf_mech/DeadlyCorridor-v0"

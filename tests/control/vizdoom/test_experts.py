@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from hf_mech.control import episode_seed, make_environment, make_policy
-from hf_mech.control.vizdoom.maps import walls
-from hf_mech.control.vizdoom.player import Player, player
-from hf_mech.control.vizdoom.turning import LEFT, RIGHT, UNIT, next_turn
+from hf_mech.control.geometry import LEFT, RIGHT, UNIT, next_turn
+from hf_mech.control.vizdoom.experts import Player, player
+from hf_mech.control.vizdoom.scenarios import walls
 from tests.control.environments import play
 
 HOME, CORRIDOR = "hf_mech/MyWayHome-v0", "hf_mech/DeadlyCorridor-v0"

@@ -11,9 +11,8 @@ import pytest
 from filelock import FileLock
 
 from hf_mech.hub import OutputError, save_checkpoint, verify_checksums
-from hf_mech.hub.disk.files import replacing, write_text_atomically
-from hf_mech.hub.disk.full_disk import check_writable, naming_the_path
-from hf_mech.hub.push_folder import PREFIX, push_folder
+from hf_mech.hub.files import check_writable, naming_the_path, replacing, write_text_atomically
+from hf_mech.hub.push import PREFIX, push_folder
 from tests.hub.toy import ToyConfig, ToyForCausalLM
 
 ROOT = Path(__file__).parents[3]
@@ -36,7 +35,7 @@ def ended() -> int:
 def test_a_temporary_file_that_a_kill_left_is_removed_by_the_next_writer(tmp_path: Path) -> None:
     """SIGKILL in the middle of a write; the file is whole, and nothing stays."""
     code = (
-        "import os, signal, sys; from pathlib import Path; from hf_mech.hub.disk.files import replacing\n"
+        "import os, signal, sys; from pathlib import Path; from hf_mech.hub.files import replacing\n"
         "with replacing(Path(sys.argv[1])) as aside:\n"
         "    aside.write_text('half'); os.kill(os.getpid(), signal.SIGKILL)"
     )
@@ -81,7 +80,7 @@ def test_push_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     code = (
         "import os, signal, sys, tempfile; tempfile.tempdir = sys.argv[1]\n"
-        "from hf_mech.hub.push_folder import push_folder\n"
+        "from hf_mech.hub.push import push_folder\n"
         "with push_folder() as folder:\n"
         "    (folder / 'model.safetensors').write_text('half'); os.kill(os.getpid(), signal.SIGKILL)"
     )
@@ -130,7 +129,7 @@ import resource, sys
 from pathlib import Path
 import torch
 from hf_mech.hub import save_checkpoint
-from hf_mech.hub.disk.files import write_text_atomically
+from hf_mech.hub.files import write_text_atomically
 from tests.hub.toy import ToyConfig, ToyForCausalLM
 import hf_mech.hub
 model = ToyForCausalLM(ToyConfig())

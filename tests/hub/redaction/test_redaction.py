@@ -15,7 +15,8 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from hf_mech.hub.redaction import REDACTED, redact, redact_command, redact_known, remember, removal
+from hf_mech.hub import redaction
+from hf_mech.hub.redaction import REDACTED, redact, redact_command, redact_known, remember
 
 WORDS = st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs")), min_size=8, max_size=40)
 KEYS = st.text(string.ascii_letters + string.digits + "-_.~+/=", min_size=8, max_size=60)
@@ -91,7 +92,7 @@ def test_a_known_secret_is_left_nowhere(secret: str, before: str, after: str) ->
     value = {"texts": texts, secret: {"deep": [tuple(texts)]}}
     for known in ("environment", "remembered", "given"):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(removal, "_remembered", set())
+            patch.setattr(redaction, "_remembered", set())
             if known == "environment":
                 patch.setenv("SOME_SERVICE_API_KEY", secret)
             elif known == "remembered":

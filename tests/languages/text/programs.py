@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hf_mech.languages.blocks import prepare, train_tokenizer
-from hf_mech.languages.corpora import Corpus
+from hf_mech.languages.corpora import Corpus, prepare, train_tokenizer
 
 SPLITS = ("train", "validation", "test")
 

@@ -10,9 +10,11 @@ import torch
 from datasets import load_from_disk
 from transformers import AutoTokenizer
 
-from hf_mech.languages.blocks import (
+from hf_mech.languages.corpora import (
     BLOCK,
     Collator,
+    Corpus,
+    CorpusError,
     Prepared,
     TokenizerError,
     blocks_of,
@@ -20,7 +22,6 @@ from hf_mech.languages.blocks import (
     prepare,
     train_tokenizer,
 )
-from hf_mech.languages.corpora import Corpus, CorpusError
 from tests.languages.text.programs import SPLITS, prepare_programs, program
 
 

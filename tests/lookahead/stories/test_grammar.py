@@ -7,10 +7,17 @@ from itertools import product
 import pytest
 
 from hf_mech.lookahead.stories import grammar, plots
-from hf_mech.lookahead.stories.errors import StorySettingsError
-from hf_mech.lookahead.stories.grammar import distinct_stories, slots_of, split_of, stories, story_at
+from hf_mech.lookahead.stories.grammar import (
+    StorySettingsError,
+    consistent,
+    distinct_stories,
+    read,
+    slots_of,
+    split_of,
+    stories,
+    story_at,
+)
 from hf_mech.lookahead.stories.plots import PLOTS, WORDS, Plot, Slot
-from hf_mech.lookahead.stories.reading import consistent, read
 
 
 def test_a_story_is_a_function_of_seed_index_and_split():

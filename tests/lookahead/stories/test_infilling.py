@@ -14,7 +14,7 @@ from transformers import (
     TrainingArguments,
 )
 
-from hf_mech.lookahead.stories.errors import ShortStoryError, StorySettingsError, StoryTokenizerError
+from hf_mech.lookahead.stories.grammar import ShortStoryError, StorySettingsError, StoryTokenizerError
 from hf_mech.lookahead.stories.infilling import FillInTheMiddle
 
 EOS, PREFIX, SUFFIX, MIDDLE = 1, 2, 3, 4

@@ -6,9 +6,17 @@ from collections import Counter
 
 import pytest
 
-from hf_mech.lookahead.stories.errors import JudgeError, StorySettingsError
-from hf_mech.lookahead.stories.judge import SYSTEM_PROMPT, compare, question, read_answer
-from hf_mech.lookahead.stories.verdicts import CRITERIA, Comparison, Verdict, wilson_interval
+from hf_mech.lookahead.stories.grammar import JudgeError, StorySettingsError
+from hf_mech.lookahead.stories.judge import (
+    CRITERIA,
+    SYSTEM_PROMPT,
+    Comparison,
+    Verdict,
+    compare,
+    question,
+    read_answer,
+    wilson_interval,
+)
 from hf_mech.probing.chat_endpoint import ChatEndpoint
 from hf_mech.probing.language_model_errors import EndpointKeyError, LanguageModelError
 from tests.programs.llm_test.chat_server import ChatServer, completion

@@ -10,9 +10,8 @@ from transformers import (
     LlamaForCausalLM,
 )
 
-from hf_mech.languages.blocks import train_tokenizer
-from hf_mech.lookahead.stories.errors import StorySettingsError
-from hf_mech.lookahead.stories.grammar import stories, story_at
+from hf_mech.languages.corpora import train_tokenizer
+from hf_mech.lookahead.stories.grammar import StorySettingsError, stories, story_at
 from hf_mech.lookahead.stories.measures import Joins, exact_match, joins, log_likelihoods
 
 

@@ -14,10 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 from datasets import load_from_disk
 
-from hf_mech.lookahead.stories.errors import StorySettingsError
-from hf_mech.lookahead.stories.grammar import stories
-from hf_mech.lookahead.stories.tinystories import load_tinystories
-from hf_mech.lookahead.stories.tokens import tokenize_stories
+from hf_mech.lookahead.stories.grammar import StorySettingsError, stories
+from hf_mech.lookahead.stories.tokens import load_tinystories, tokenize_stories
 from tests.hub.local_hub import Blob, LocalHub, Repository
 
 ROOT = Path(__file__).parents[3]
@@ -34,7 +32,7 @@ configs:
 """
 PROGRAM = """
 import json, sys
-from hf_mech.lookahead.stories.tinystories import load_tinystories
+from hf_mech.lookahead.stories.tokens import load_tinystories
 try:
     load_tinystories(**json.loads(sys.argv[1])).save_to_disk(sys.argv[2])
 except Exception as error:

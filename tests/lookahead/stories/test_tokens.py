@@ -10,7 +10,7 @@ from datasets import Dataset, load_dataset
 from transformers import AutoTokenizer
 
 import hf_mech  # noqa: F401  # registers the data sets
-from hf_mech.lookahead.stories.errors import ShortStoryError, StorySettingsError, StoryTokenizerError
+from hf_mech.lookahead.stories.grammar import ShortStoryError, StorySettingsError, StoryTokenizerError
 from hf_mech.lookahead.stories.tokens import held_out_snippets, split_story, tokenize_stories, train_story_tokenizer
 
 ROOT = Path(__file__).parents[3]

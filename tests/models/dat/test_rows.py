@@ -19,7 +19,7 @@ from hf_mech.models.dat.dat_first_cells import FirstCells
 from hf_mech.models.dat.dat_rows import RowGroup
 from hf_mech.programs.psl import PSM, QKVM, compile_program, load_program, lower_program, program_text
 from hf_mech.programs.psl.language.syntax import Program
-from hf_mech.programs.psl.machines.readable import Readable, Sought
+from hf_mech.programs.psl.machines.machine import Readable, Sought
 from tests.models.dat.test_backends import COMPLETIONS, PROMPTS, SPREAD, padded, tokens
 from tests.programs.psl.random_programs import LIMIT, WORDS, programs, prompts
 from tests.programs.psl.test_growth import calls

@@ -13,7 +13,7 @@ import torch
 from PIL import Image
 from transformers import AutoImageProcessor, AutoProcessor
 
-from hf_mech.control.vizdoom.frames import NearestNeighbour
+from hf_mech.control.vizdoom.environment import NearestNeighbour
 from hf_mech.models.msat import FrameError, MSATDecisionTransformer, MSATImageProcessor
 
 from .contract import config, inputs

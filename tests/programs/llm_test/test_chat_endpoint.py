@@ -516,7 +516,7 @@ def test_bounds_that_make_no_sense(settings, said):
 
 @pytest.fixture(autouse=True)
 def _forgets(monkeypatch):
-    monkeypatch.setattr("hf_mech.hub.redaction.removal._remembered", set())
+    monkeypatch.setattr("hf_mech.hub.redaction._remembered", set())
 
 
 def test_a_reply_with_the_key_in_it_is_kept_without_it(server, endpoint):

@@ -18,9 +18,8 @@ from typer.testing import CliRunner
 
 from hf_mech.cli import app
 from hf_mech.hub.results import Results
-from hf_mech.programs.llm_test.system_prompt import system_prompt
-from hf_mech.programs.llm_test.tables import TABLES
-from hf_mech.programs.llm_test.variants import Variant, prompts_of
+from hf_mech.programs.llm_test.report import TABLES
+from hf_mech.programs.llm_test.variants import Variant, prompts_of, system_prompt
 from tests.programs.llm_test.answers import answers
 from tests.programs.llm_test.chat_server import ChatServer, completion
 from tests.programs.templatic.regex_solver import solve

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hf_mech.probing.language_models import Reply
-from hf_mech.programs.llm_test.scores import judge
-from hf_mech.programs.templatic.template import Prompt, Template
+from hf_mech.programs.llm_test.report import judge
+from hf_mech.programs.templatic.grammar import Prompt, Template
 
 TEMPLATE = Template((0, ("~",), 1, ("+",), 2), (2, ("|",), 0, ("_",), 1, (".",)))
 PROMPT = Prompt(TEMPLATE, ((("aa",), ("bb",), ("cc",)),), (("k", "l"), ("m",), ("n", "o", "p")))

@@ -4,9 +4,16 @@ from itertools import chain, islice
 
 import pytest
 
-from hf_mech.programs.llm_test.system_prompt import GRAMMAR, SYSTEM_PROMPT, system_prompt
-from hf_mech.programs.llm_test.tables import TABLES
-from hf_mech.programs.llm_test.variants import ALL_SPLITS, Variant, VariantError, prompts_of
+from hf_mech.programs.llm_test.report import TABLES
+from hf_mech.programs.llm_test.variants import (
+    ALL_SPLITS,
+    GRAMMAR,
+    SYSTEM_PROMPT,
+    Variant,
+    VariantError,
+    prompts_of,
+    system_prompt,
+)
 from hf_mech.programs.templatic.grammar import generate, prompt_at
 from hf_mech.programs.templatic.tasks import TASKS
 from tests.programs.templatic.regex_solver import solve

@@ -6,10 +6,8 @@ import re
 
 import pytest
 
-from hf_mech.programs.nested_functions.errors import PromptError
-from hf_mech.programs.nested_functions.grammar import generate
-from hf_mech.programs.nested_functions.prompt import read_prompt
-from hf_mech.programs.nested_functions.splits import SPLITS
+from hf_mech.programs.nested_functions.calls import SPLITS, PromptError
+from hf_mech.programs.nested_functions.grammar import generate, read_prompt
 
 PAPERS = "swap ( x , y ) -> y x ; twice ( x ) -> x x ; swap ( twice ( a b ) , swap ( c , d ) ) ->"
 

@@ -8,11 +8,8 @@ import re
 
 import pytest
 
-from hf_mech.programs.nested_functions.calls import Call, depth
-from hf_mech.programs.nested_functions.errors import SplitError
-from hf_mech.programs.nested_functions.grammar import bucket, generate
-from hf_mech.programs.nested_functions.prompt import read_prompt
-from hf_mech.programs.nested_functions.splits import SPLITS, VOCABULARIES
+from hf_mech.programs.nested_functions.calls import SPLITS, VOCABULARIES, Call, SplitError, depth
+from hf_mech.programs.nested_functions.grammar import bucket, generate, read_prompt
 
 
 @pytest.mark.parametrize("split", SPLITS.values(), ids=lambda split: split.name)

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from hf_mech.programs.psl.language.check import check_program
 from hf_mech.programs.psl.language.errors import PSLError
-from hf_mech.programs.psl.language.functions import register_function
 from hf_mech.programs.psl.language.syntax import Assignment, Constants, Production, Program, Reference, Repeat, Test
-from hf_mech.programs.psl.language.values import value_sets
+from hf_mech.programs.psl.language.values import register_function, value_sets
 from hf_mech.programs.psl.machines.machine import Machine, Run
 
 LIMIT = 12

@@ -8,9 +8,8 @@ import pytest
 
 from hf_mech.programs.psl.language.check import check_program
 from hf_mech.programs.psl.language.errors import PSLCheckError, PSLError
-from hf_mech.programs.psl.language.functions import register_function, unregister_function
 from hf_mech.programs.psl.language.syntax import Assignment, Constants, Production, Reference, Repeat, Test
-from hf_mech.programs.psl.language.values import ValueSet, value_sets
+from hf_mech.programs.psl.language.values import ValueSet, register_function, unregister_function, value_sets
 from hf_mech.programs.psl.library import load_program
 
 HEAD = """\

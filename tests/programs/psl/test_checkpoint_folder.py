@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 
 from hf_mech.models.dat import DATForCausalLM
 from hf_mech.programs.psl import ProgramError, compile_file
-from hf_mech.programs.psl.checkpoint_folder import replacing, restore
+from hf_mech.programs.psl.library import replacing, restore
 
 ROOT = Path(__file__).parents[3]
 NEXT_WORD = """registers: {symbol: 's', position: 'p'}
@@ -28,7 +28,7 @@ where position[n] == position[N]@pos_decrement:
 KILLED = """
 import os, shutil, sys
 from pathlib import Path
-from hf_mech.programs.psl.checkpoint_folder import replacing
+from hf_mech.programs.psl.library import replacing
 
 def dying(function):
     def call(*arguments, **options):

@@ -6,7 +6,7 @@ import pytest
 
 from hf_mech.models.dat import DATLengthError
 from hf_mech.programs.psl import PromptError, compile_program
-from hf_mech.programs.psl.completions import Completion, complete_batch
+from hf_mech.programs.psl.library import Completion, complete_batch
 
 ECHO_NEXT = """
 registers: {symbol: 's', position: 'p', after: 'x'}

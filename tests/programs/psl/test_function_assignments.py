@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from hf_mech.programs.psl import PSLCheckError, load_program, value_sets
-from hf_mech.programs.psl.language.functions import function_tables, register_function, unregister_function
-from hf_mech.programs.psl.language.values import ValueSet
+from hf_mech.programs.psl.language.values import ValueSet, function_tables, register_function, unregister_function
 from tests.programs.psl.agreement import final_cells
 
 HEAD = """\

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from hf_mech.programs.psl.language.errors import ProgramError
-from hf_mech.programs.psl.language.functions import (
+from hf_mech.programs.psl.language.syntax import Assignment, Constants, Production, Program, Reference, Repeat, Test
+from hf_mech.programs.psl.language.values import (
     built_in_tables,
     function_names,
     function_tables,
@@ -17,7 +18,6 @@ from hf_mech.programs.psl.language.functions import (
     tabulate,
     unregister_function,
 )
-from hf_mech.programs.psl.language.syntax import Assignment, Constants, Production, Program, Reference, Repeat, Test
 
 
 @pytest.fixture

@@ -12,11 +12,10 @@ from hypothesis import HealthCheck, event, given, settings
 
 from hf_mech.models.dat import DATConfigError, DATForCausalLM
 from hf_mech.programs.psl import compile_program, load_program
-from hf_mech.programs.psl.heads import merge_heads
+from hf_mech.programs.psl.compile import lower_program, merge_heads
 from hf_mech.programs.psl.language.errors import PSLError, QKVLError
 from hf_mech.programs.psl.language.syntax import Program
 from hf_mech.programs.psl.library import read_program
-from hf_mech.programs.psl.lower import lower_program
 from hf_mech.programs.psl.machines import machine as symbolic
 from hf_mech.programs.psl.machines.dat import DAT
 from hf_mech.programs.psl.machines.machine import Run, Step

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from hf_mech.programs.psl.compile import lower_program
 from hf_mech.programs.psl.language.errors import QKVLError
-from hf_mech.programs.psl.language.functions import register_function, unregister_function
 from hf_mech.programs.psl.language.syntax import Assignment, Constants, Production, Program, Reference, Repeat, Test
-from hf_mech.programs.psl.lower import lower_program
+from hf_mech.programs.psl.language.values import register_function, unregister_function
 
 REGISTERS = {
     "symbol": "s", "position": "p", "parse": "a", "region": "r", "type": "t", "field": "f",

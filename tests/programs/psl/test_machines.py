@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from hf_mech.programs.psl.compile import lower_program
 from hf_mech.programs.psl.language.syntax import Program
 from hf_mech.programs.psl.library import load_program, read_program
-from hf_mech.programs.psl.lower import lower_program
 from hf_mech.programs.psl.machines.machine import Path, Run
 from hf_mech.programs.psl.machines.psm import PSM
 from hf_mech.programs.psl.machines.qkvm import QKVM

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from hf_mech.programs.nested_functions.grammar import generate
-from hf_mech.programs.nested_functions.prompt import read_prompt
-from hf_mech.programs.nested_functions.splits import SPLITS
-from hf_mech.programs.psl.compile import compile_program
-from hf_mech.programs.psl.completions import complete_batch
-from hf_mech.programs.psl.library import program_text, read_program
-from hf_mech.programs.psl.lower import lower_program
+from hf_mech.programs.nested_functions.calls import SPLITS
+from hf_mech.programs.nested_functions.grammar import generate, read_prompt
+from hf_mech.programs.psl.compile import compile_program, lower_program
+from hf_mech.programs.psl.library import complete_batch, program_text, read_program
 from hf_mech.programs.psl.machines.dat import DAT
 from hf_mech.programs.psl.machines.psm import PSM
 from hf_mech.programs.psl.machines.qkvm import QKVM

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, event, given, settings
 
+from hf_mech.programs.psl.compile import lower_program
 from hf_mech.programs.psl.language.errors import RepeatBoundError
 from hf_mech.programs.psl.language.syntax import Program
-from hf_mech.programs.psl.lower import lower_program
 from hf_mech.programs.psl.machines.machine import Path, Run
 from hf_mech.programs.psl.machines.psm import PSM
 from hf_mech.programs.psl.machines.qkvm import QKVM

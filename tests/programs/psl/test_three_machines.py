@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from hf_mech.programs.psl.compile import compile_program
+from hf_mech.programs.psl.compile import compile_program, lower_program
 from hf_mech.programs.psl.language.errors import PSLError
 from hf_mech.programs.psl.language.syntax import Program
 from hf_mech.programs.psl.library import load_program, read_program
-from hf_mech.programs.psl.lower import lower_program
 from hf_mech.programs.psl.machines.dat import DAT
 from hf_mech.programs.psl.machines.machine import Run
 from hf_mech.programs.psl.machines.psm import PSM

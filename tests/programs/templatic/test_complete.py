@@ -6,11 +6,9 @@ import warnings
 
 import pytest
 
-from hf_mech.programs.templatic.check import check_prompt, violations
-from hf_mech.programs.templatic.complete import complete
-from hf_mech.programs.templatic.errors import GrammarWarning, PromptError
 from hf_mech.programs.templatic.grammar import generate
-from hf_mech.programs.templatic.tasks import SPLITS, TASKS
+from hf_mech.programs.templatic.parse import check_prompt, complete, violations
+from hf_mech.programs.templatic.tasks import SPLITS, TASKS, GrammarWarning, PromptError
 from tests.programs.templatic.paper_prompts import BOX_2, NINE, OUTSIDE
 from tests.programs.templatic.regex_solver import solve
 

@@ -15,10 +15,8 @@ from hypothesis import strategies as st
 
 from hf_mech.data.random_numbers import Draws
 from hf_mech.programs.templatic import grammar
-from hf_mech.programs.templatic.errors import TaskError
 from hf_mech.programs.templatic.grammar import bucket, distinct, generate, is_echo, prompt_at, sample_template
-from hf_mech.programs.templatic.tasks import SPLITS, TASKS
-from hf_mech.programs.templatic.words import words
+from hf_mech.programs.templatic.tasks import SPLITS, TASKS, TaskError, words
 
 ALL = [(task, split) for task in TASKS for split in SPLITS]
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hf_mech.programs.templatic.errors import PromptError, TemplateError, TemplaticError
+from hf_mech.programs.templatic.grammar import Prompt, Template
 from hf_mech.programs.templatic.parse import parse, regions
-from hf_mech.programs.templatic.template import Prompt, Template
+from hf_mech.programs.templatic.tasks import PromptError, TemplateError, TemplaticError
 from tests.programs.templatic.regex_solver import solve
 
 SWAP = Template((0, ("V",), 1), (1, ("V",), 0, (".",)))

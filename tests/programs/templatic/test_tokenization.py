@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from transformers import AutoTokenizer
 
+from hf_mech.programs.templatic.batches import word_tokenizer, words_of
 from hf_mech.programs.templatic.grammar import generate
-from hf_mech.programs.templatic.tokenization import word_tokenizer, words_of
 
 
 def test_words_are_tokens_and_strangers_unknown(tmp_path: Path):

@@ -5,8 +5,8 @@ from importlib.resources import files
 
 import pytest
 
-from hf_mech.programs.templatic import words as module
-from hf_mech.programs.templatic.words import DELIMITER_SYMBOLS, words
+from hf_mech.programs.templatic import tasks as module
+from hf_mech.programs.templatic.tasks import DELIMITER_SYMBOLS, words
 
 
 def test_random_letter_words_are_all_pairs_of_letters():

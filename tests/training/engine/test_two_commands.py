@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from hf_mech.hub import Results, check_folder, verify_checksums
-from hf_mech.hub.disk.locks import held
+from hf_mech.hub.files import held
 from tests.training.engine.test_toy import COMMAND
 from tests.training.jobs import job_in
 from tests.training.toy.experiment import EXPERIMENT, Count

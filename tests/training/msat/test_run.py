@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from hf_mech.control.seeds import episode_seed
+from hf_mech.control.episodes import episode_seed
 from hf_mech.hub import check_folder
 from hf_mech.hub.environment import describe_machine, package_versions
 from hf_mech.models.msat.modeling_msat import MSATDecisionTransformer

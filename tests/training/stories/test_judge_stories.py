@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hf_mech.lookahead.stories.reading import read
+from hf_mech.lookahead.stories.grammar import read
 from tests.programs.llm_test.chat_server import ChatServer
 from tests.training.cases import CASES
 from training.engine.runner import run_one

@@ -8,8 +8,8 @@ import datasets
 import pytest
 from transformers import PreTrainedTokenizerFast
 
+from hf_mech.programs.templatic.batches import word_tokenizer, words_of
 from hf_mech.programs.templatic.grammar import generate
-from hf_mech.programs.templatic.tokenization import word_tokenizer, words_of
 
 
 @pytest.fixture(scope="module", autouse=True)

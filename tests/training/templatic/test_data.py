@@ -11,7 +11,7 @@ import torch
 from transformers import PreTrainedTokenizerFast
 
 from hf_mech.programs.templatic.batches import Layout, TrainingBatches, batches_of_epoch
-from hf_mech.programs.templatic.errors import TaskError
+from hf_mech.programs.templatic.tasks import TaskError
 from tests.training.templatic.small import ENCODER_DECODERS, MODELS
 from training.templatic.settings import KINDS
 

@@ -13,9 +13,8 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from transformers import PreTrainedTokenizerFast
 
-from hf_mech.programs.templatic.batches import Layout, TrainingBatches
+from hf_mech.programs.templatic.batches import Layout, TrainingBatches, word_tokenizer
 from hf_mech.programs.templatic.tasks import SPLITS
-from hf_mech.programs.templatic.tokenization import word_tokenizer
 from tests.training.jobs import job_in
 from tests.training.templatic.small import small
 from training.templatic.experiment import EXPERIMENT

@@ -14,7 +14,7 @@ import torch
 from hf_mech.cli.explorer.views import view_for
 from hf_mech.control.explorer_view import VIEW as DECISIONS
 from hf_mech.control.explorer_view import read_settings
-from hf_mech.control.figures.film import film
+from hf_mech.control.figures import film
 from hf_mech.control.play import watch
 from hf_mech.languages import formal_language_tokenizer
 from hf_mech.languages.explorer_view import VIEW as STACKS

@@ -1,14 +1,13 @@
-"""The checker: refuses programs without an exact compiled form; names the line, expression, reason and fix."""
+"""Checks of a program: names, types and bounds, with suggestions for names that are nearly right."""
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterable, Mapping
 from typing import NoReturn
 
 from hf_mech.programs.psl.language.errors import PSLCheckError
-from hf_mech.programs.psl.language.functions import function_names, is_number
-from hf_mech.programs.psl.language.suggestions import did_you_mean
 from hf_mech.programs.psl.language.syntax import (
     Assignment,
     Constants,
@@ -19,7 +18,48 @@ from hf_mech.programs.psl.language.syntax import (
     Repeat,
     Test,
 )
-from hf_mech.programs.psl.language.values import END_OF_PROMPT, PARSING, assigned_values, value_sets
+from hf_mech.programs.psl.language.values import (
+    END_OF_PROMPT,
+    PARSING,
+    assigned_values,
+    function_names,
+    is_number,
+    value_sets,
+)
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Suggestions for error messages: the known names that are close to an unknown one.
+
+
+def either(names: Iterable[str]) -> str:
+    """`a, b or c`."""
+    *most, last = list(names) or ["nothing more"]
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+def did_you_mean(name: str, known: Iterable[str], otherwise_all: bool = True) -> str:
+    """`Did you mean ...? ` for a name that is close to a known one.
+
+    Args:
+        name: the unknown name.
+        known: the known names.
+        otherwise_all: whether to list all known names if none is close and there are few.
+
+    >>> did_you_mean("regoin", ["region", "field"])
+    'Did you mean `region`? '
+    >>> did_you_mean("x", ["region", "field"])
+    'Known: region, field. '
+    """
+    known = list(known)
+    close = difflib.get_close_matches(name, known, n=2, cutoff=0.6)
+    if close:
+        return f"Did you mean {either(f'`{match}`' for match in close)}? "
+    return f"Known: {', '.join(known)}. " if otherwise_all and 0 < len(known) <= 12 else ""
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The checker: refuses programs without an exact compiled form; names the line, expression, reason and fix.
+
 
 ROLES = ("symbol", "position", "output", "parse", "eop")
 """The roles of registers in `system`; the first three are required."""

@@ -11,6 +11,7 @@ from typing import Any
 import lark
 from lark import Token, Tree
 
+from hf_mech.programs.psl.language.check import did_you_mean, either
 from hf_mech.programs.psl.language.conditions import (
     ORDERS,
     Alternatives,
@@ -23,7 +24,6 @@ from hf_mech.programs.psl.language.conditions import (
 )
 from hf_mech.programs.psl.language.errors import PSLCheckError, PSLSyntaxError
 from hf_mech.programs.psl.language.layout import LayoutError, lay_out
-from hf_mech.programs.psl.language.suggestions import did_you_mean, either
 from hf_mech.programs.psl.language.syntax import (
     DEFAULT_BOUND,
     Assignment,

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from hf_mech.programs.psl.language.functions import Table, built_in_tables, function_tables
 from hf_mech.programs.psl.language.syntax import Assignment, Production, Program, Reference, Repeat, Test
-from hf_mech.programs.psl.machines.machine import UNDEFINED, Block, Layer, Loop, Machine
-from hf_mech.programs.psl.machines.readable import Sought, State
+from hf_mech.programs.psl.language.values import Table, built_in_tables, function_tables
+from hf_mech.programs.psl.machines.machine import UNDEFINED, Block, Layer, Loop, Machine, Sought, State
 
 Tables = Mapping[str, Table]
 

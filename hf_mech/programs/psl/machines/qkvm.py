@@ -6,9 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hf_mech.programs.psl.language.functions import Table, built_in_tables
-from hf_mech.programs.psl.machines.machine import UNDEFINED, Heads, Layer, Loop, Machine
-from hf_mech.programs.psl.machines.readable import Sought, State
+from hf_mech.programs.psl.language.values import Table, built_in_tables
+from hf_mech.programs.psl.machines.machine import UNDEFINED, Heads, Layer, Loop, Machine, Sought, State
 from hf_mech.programs.psl.qkvl import JSONSource, QKVLBlock, QKVLHeads, QKVLProduction, QKVLProgram, Source
 
 Tables = Mapping[str, Table]

@@ -1,1 +1,0 @@
-"""Pictures of decision transformers: their episodes, their returns, and the attention of their heads."""

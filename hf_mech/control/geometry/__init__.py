@@ -1,1 +1,0 @@
-"""Walls, sight and ways in the plane: what scripted experts know and observations do not show."""

@@ -1,1 +1,0 @@
-"""Files and folders that survive kills, full disks, and several processes at once."""
