@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from .case import ContractCase
+from .registry import contract_cases, registered_models
 
 
 def outputs(case: ContractCase, **arguments: Any) -> Any:
@@ -48,3 +49,20 @@ def test_an_unknown_argument_is_refused(case: ContractCase):
             outputs(case, no_such_argument=1)
     else:
         assert any(parameter.kind is parameter.VAR_KEYWORD for parameter in case.arguments.values())
+
+
+CAUSAL = [case for case in contract_cases() if "AutoModelForCausalLM" in registered_models()[case.model_class]]
+
+
+@pytest.mark.parametrize("causal", CAUSAL, ids=lambda case: case.name)
+def test_labels_may_come_one_place_earlier(causal: ContractCase):
+    """transformers gives causal models `shift_labels` under sequence parallelism, which replace the labels."""
+    batch = causal.inputs(2, 5, 0)
+    labels = batch.pop("labels")
+    earlier = torch.nn.functional.pad(labels, (0, 1), value=-100)[:, 1:].contiguous()
+    other = torch.full_like(labels, -100)
+    other[:, 0] = labels[:, 0]  # no token before it predicts it
+    model = causal.model().eval()
+    with torch.no_grad():
+        usual = model(**batch, labels=labels).loss
+        assert torch.equal(model(**batch, labels=other, shift_labels=earlier).loss, usual)

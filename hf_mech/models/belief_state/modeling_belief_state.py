@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from transformers import initialization as init
@@ -319,6 +321,7 @@ class BeliefStateForCausalLM(BeliefStatePreTrainedModel, BeliefStateGeneration, 
         logits_to_keep: int | Tensor = 0,
         num_items_in_batch: int | Tensor | None = None,
         return_dict: bool | None = None,
+        **kwargs: Any,
     ) -> BeliefStateCausalLMOutput:
         """The logits of the next token, with a suffix also of the token before it, and the loss over all pairs.
 
@@ -335,13 +338,25 @@ class BeliefStateForCausalLM(BeliefStatePreTrainedModel, BeliefStateGeneration, 
             num_items_in_batch: the number of trained tokens of a batch whose gradients are accumulated.
             return_dict: as in transformers. `can_return_tuple` reads it; it is named because accelerate's
                 `unwrap_model(keep_fp32_wrapper=False)` takes the decorators away, and `generate()` gives it.
+            kwargs: `shift_labels`, [batch, new], the labels one place earlier, which transformers gives under sequence
+                parallelism; as in its own models they replace the labels, but for the first. `Trainer` waits for every
+                parameter that is called a label, so this is none.
 
         Raises:
             PairError: labels without any pair of a prefix and a suffix, or that do not fit the inputs; or
                 `num_items_in_batch` without labels.
             BeliefStateError: `output_prev_logits` without T_p.
+            TypeError: another keyword.
             The errors of [`BeliefStateModel.forward`].
         """
+        shift_labels = kwargs.pop("shift_labels", None)
+        if kwargs:
+            raise TypeError(
+                f"{type(self).__name__}.forward() got an unexpected keyword argument {next(iter(kwargs))!r}"
+            )
+        if shift_labels is not None:
+            first = input_ids if labels is None else labels
+            labels = shift_labels if first is None else torch.cat([first[:, :1], shift_labels[:, :-1]], 1)
         check_labels(labels, num_items_in_batch)
         outputs = self.model(
             input_ids,

@@ -449,6 +449,7 @@ class DATForCausalLM(DATPreTrainedModel, GreedyWords, GenerationMixin):
         logits_to_keep: int | Tensor = 0,
         num_items_in_batch: int | Tensor | None = None,
         register_values: Tensor | None = None,  # [batch, length, num_registers]
+        **kwargs: Any,
     ) -> CausalLMOutputWithPast:
         r"""Runs the program and reads its output register.
 
@@ -463,7 +464,18 @@ class DATForCausalLM(DATPreTrainedModel, GreedyWords, GenerationMixin):
                 word counts as the end, nil.
             logits_to_keep: compute logits for this many last tokens, or for these indices; 0 for all tokens.
             num_items_in_batch: the number of labels by which the sum of the losses is divided, from `Trainer`.
+            kwargs: `shift_labels`, [batch, length], the labels one place earlier, which transformers gives under
+                sequence parallelism; as in its own models they replace the labels. `Trainer` waits for every
+                parameter that is called a label, so this is none.
+
+        Raises:
+            TypeError: another keyword.
         """
+        shift_labels = kwargs.pop("shift_labels", None)
+        if kwargs:
+            raise TypeError(
+                f"{type(self).__name__}.forward() got an unexpected keyword argument {next(iter(kwargs))!r}"
+            )
         if self.dat._forward_hooks or self.dat._forward_pre_hooks:
             raise DATBackendError(
                 "model.dat has a forward hook, which would never run: DATForCausalLM reads the cells without calling "
@@ -479,12 +491,16 @@ class DATForCausalLM(DATPreTrainedModel, GreedyWords, GenerationMixin):
         said = self._with_ends(shown.register(program.parts["output"], self.dtype))
         logits = self.config.logit_scale * said
         loss = None
-        if labels is not None:
-            stops = torch.tensor(program.stops, dtype=labels.dtype, device=labels.device)
-            labels = labels.masked_fill(torch.isin(labels, stops), NIL)
-            loss = self.loss_function(
-                logits=logits, labels=labels, vocab_size=self.config.vocab_size, num_items_in_batch=num_items_in_batch
+        if labels is not None or shift_labels is not None:
+            stops = torch.tensor(program.stops, device=logits.device)
+            labels, shift_labels = (
+                None if given is None else given.masked_fill(torch.isin(given, stops), NIL)
+                for given in (labels, shift_labels)
             )
+            loss = self.loss_function(
+                logits=logits, labels=labels, vocab_size=self.config.vocab_size, num_items_in_batch=num_items_in_batch,
+                shift_labels=shift_labels,
+            )  # fmt: skip
         hidden_states, attentions = self.dat._recorded(states, *wanted)
         return CausalLMOutputWithPast(
             loss=loss, logits=logits, past_key_values=cache, hidden_states=hidden_states, attentions=attentions

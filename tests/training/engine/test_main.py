@@ -48,7 +48,7 @@ def test_two_cards_of_one_name_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as left:
-        command(tmp_path, "--preset", "cpu,paper", "--steps", "5")
+        command(tmp_path, "--preset", "cpu,paper", "--steps", "5", "--jobs", "1")
     assert left.value.code == 2
     assert "Two cards would have one name: toy, toy" in capsys.readouterr().err
     assert not (tmp_path / "cards").exists()
