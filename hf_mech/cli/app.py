@@ -1,4 +1,4 @@
-"""The command line: `hf-mech env | demo | card | push | verify | compile | run | trace | explore | turing | test-llm`.
+"""The command line: `hf-mech` env, demo, card, push, verify, compile, programs, run, trace, explore, turing, test-llm.
 
 A wrong input ends with one message on stderr and exit code 1; a wrong command line with exit code 2.
 """
@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from hf_mech.cli.explore import explore_source
-from hf_mech.cli.programs import compile_to_folder, run_prompts, trace_prompt
+from hf_mech.cli.programs import compile_to_folder, list_programs, run_prompts, trace_prompt
 from hf_mech.cli.test_llm import ask_llm
 from hf_mech.cli.turing import run_table
 
@@ -163,6 +163,7 @@ def verify(
 
 
 app.command("compile")(compile_to_folder)
+app.command("programs")(list_programs)
 app.command("run")(run_prompts)
 app.command("trace")(trace_prompt)
 app.command("explore")(explore_source)

@@ -11,7 +11,14 @@ from hf_mech.programs.psl.compile import lower_program
 from hf_mech.programs.psl.language.errors import ProgramError, PSLError
 from hf_mech.programs.psl.language.syntax import Program
 from hf_mech.programs.psl.language.values import DEFAULT_LIMIT
-from hf_mech.programs.psl.library import load_program, program_names, read_program, restore
+from hf_mech.programs.psl.library import (
+    load_program,
+    program_heading,
+    program_names,
+    program_text,
+    read_program,
+    restore,
+)
 from hf_mech.programs.psl.machines.machine import Run
 from hf_mech.programs.psl.machines.psm import PSM
 from hf_mech.programs.psl.machines.qkvm import QKVM
@@ -82,6 +89,14 @@ class OpenedProgram:
                 raise ProgramError(f"{path} is not the program of the checkpoint's config.json; compile it again")
             self._program = program
         return self._program
+
+    @property
+    def heading(self) -> str:
+        """What the program's text says of itself first, its form of prompts among it; empty if there is no text."""
+        if self.source in program_names() and not self.from_checkpoint:
+            return program_heading(program_text(self.source))
+        path = Path(self.source) / "program.psl" if self.from_checkpoint else Path(self.source)
+        return program_heading(path.read_text("utf-8")) if path.is_file() else ""
 
     @cached_property
     def network(self) -> tuple[DATForCausalLM, DATTokenizer]:

@@ -140,6 +140,8 @@ def run_prompts(
                 with _errors_say_how_to_mend(opened, where):
                     words = next(completions) if prompt.strip() else ()
                 typer.echo(" ".join(words))
+                if prompt.strip() and not words:
+                    _say_how_to_prompt(opened, where)
                 if len(words) == most and max_new_tokens is None:
                     _warn_of_a_cut(opened.qkvl, prompt, where)
 
@@ -262,6 +264,33 @@ def _completions(
         return
     for prompt in prompts:
         yield opened.run(prompt, machine=machine, max_new_tokens=most).completion
+
+
+def list_programs(
+    program: Annotated[str, typer.Argument(help="Show all that is said of this one.", show_default=False)] = "",
+) -> None:
+    """List the programs of the package: what each does, and an example."""
+    from hf_mech.programs.psl.library import program_heading, program_names, program_text
+
+    if program:
+        typer.echo(program_heading(program_text(program)))
+        return
+    headings = {name: program_heading(program_text(name)).splitlines() for name in program_names()}
+    _print_pairs(
+        "Programs",
+        {
+            name: "\n".join([lines[0], *(line for line in lines if "->" in line)][:2])
+            for name, lines in headings.items()
+        },
+    )
+    typer.echo("\nhf-mech programs PROGRAM says how it is prompted; hf-mech run PROGRAM PROMPT runs it.")
+
+
+def _say_how_to_prompt(opened: OpenedProgram, where: str) -> None:
+    """Says on stderr that a completion is empty, and how the program is prompted; it may be right all the same."""
+    heading = opened.heading
+    form = f" {opened.source} says of itself:\n\n{heading}" if heading else ""
+    typer.echo(f"hf-mech: warning: {where}The completion is empty.{form}", err=True)
 
 
 def _warn_of_grammar(qkvl: QKVLProgram, prompt: str) -> None:

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from hf_mech.cli import app
 from hf_mech.cli.open_program import OpenedProgram
-from hf_mech.programs.psl.library import program_text, read_program
+from hf_mech.programs.psl.library import program_names, program_text, read_program
 from hf_mech.programs.psl.machines.psm import PSM
 
 ROOT = Path(__file__).parents[2]
@@ -418,3 +418,20 @@ def test_the_commands_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         if arguments[0] == "run":
             said.append(done.stdout.strip())
     assert said == ["green blue red", "c b a", "low low middle high", "K L V F G H ."]
+
+
+def test_an_empty_completion_says_how_the_program_is_prompted() -> None:
+    done = hf_mech("run", "sort", "3 1 2")
+    assert (done.exit_code, done.stdout) == (0, "\n")
+    assert "The completion is empty. sort says of itself:" in done.stderr
+    assert "Prompt: the order, words that differ; then `|`; then the words to be sorted" in done.stderr
+    assert hf_mech("run", "sort", "1 2 3 | 3 1 2").stderr == ""
+
+
+def test_programs_are_listed_with_what_they_say_of_themselves() -> None:
+    listed = hf_mech("programs").stdout
+    assert all(name in listed for name in program_names())
+    assert "Sorts words by an order that the prompt gives." in listed
+    assert "a b c | c a b a   ->   a a b c" in listed
+    assert "Prompt: the order" in hf_mech("programs", "sort").stdout
+    refused(hf_mech("programs", "sorted"), "there is no program 'sorted'")

@@ -94,7 +94,7 @@ def test_a_single_row_is_enough():
 
 def test_the_cache_knows_the_code_of_the_tasks():
     sources = local_datasets._project_sources("hf_mech.dataset_builders.formal_languages")
-    for module in ("rows", "task", "tasks", "arithmetic", "automata", "strings", "binary"):
+    for module in ("rows", "task", "tasks", "arithmetic"):
         assert f"hf_mech.languages.{module}" in sources
     assert {"hf_mech.dataset_builders._base", "hf_mech.data.shards", "hf_mech.data.random_numbers"} <= set(sources)
     assert NAME in local_datasets.local_dataset_names()

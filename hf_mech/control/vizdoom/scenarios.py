@@ -62,7 +62,6 @@ TURN = ("TURN_LEFT", "TURN_RIGHT")
 WALK = ("MOVE_FORWARD", "MOVE_BACKWARD")
 STRAFE = ("MOVE_LEFT", "MOVE_RIGHT")
 ATTACK = ("ATTACK",)
-_HERE = __name__.rpartition(".")[0]
 
 
 @dataclass(frozen=True)
@@ -105,7 +104,7 @@ SCENARIOS = {
             reward_scale=1.0,
             goal_reward=1.0,
             shows_objects=False,
-            expert=f"{_HERE}.my_way_home:MyWayHomeExpert",
+            expert="hf_mech.control.vizdoom.experts:MyWayHomeExpert",
         ),
         Scenario(
             name="deadly_corridor",
@@ -113,7 +112,7 @@ SCENARIOS = {
             reward_scale=0.01,
             goal_reward=1000.0,
             shows_objects=True,
-            expert=f"{_HERE}.deadly_corridor:DeadlyCorridorExpert",
+            expert="hf_mech.control.vizdoom.experts:DeadlyCorridorExpert",
         ),
     )
 }

@@ -9,7 +9,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import resources
+from itertools import takewhile
 from pathlib import Path
+from textwrap import dedent
 
 import torch
 from filelock import FileLock
@@ -185,6 +187,18 @@ def program_text(name: str) -> str:
             f"there is no program {name!r} in the package. {did_you_mean(name, program_names())}".strip()
         )
     return resources.files(__package__).joinpath(_PROGRAMS, f"{name}.psl").read_text(encoding="utf-8")
+
+
+def program_heading(text: str) -> str:
+    """What a program's first comment says: what it does, an example, and how it is prompted. Empty without one.
+
+    >>> print(program_heading("# Says nothing.\\n#\\n#   a b   ->\\nregisters: {}"))
+    Says nothing.
+    <BLANKLINE>
+      a b   ->
+    """
+    comments = takewhile(lambda line: line.startswith(("#", "//")), text.splitlines())
+    return dedent("\n".join(line.removeprefix("#").removeprefix("//") for line in comments)).strip("\n")
 
 
 def load_program(text: str, name: str = "<string>") -> Program:
