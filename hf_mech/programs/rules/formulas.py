@@ -135,7 +135,7 @@ NOISE = 24  # words that give none
 
 def _all_words() -> tuple[str, ...]:
     words = [first + vowel + last for first in "bdfgklmn" for vowel in "aeiou" for last in "mnrst"]
-    draws = Draws("hf_mech/programs/rules/words")
+    draws = Draws("hf_mech/rules/words")
     for i in range(len(words) - 1, 0, -1):
         j = draws.below(i + 1)
         words[i], words[j] = words[j], words[i]
