@@ -1,1 +1,1 @@
-"""Figures: plain arrays and names in, a matplotlib Figure out. The code here does not read runs or results files."""
+"""The palette of all figures, and the frame of the pages that the explorer shows; figures lie with their subject."""
