@@ -50,16 +50,6 @@ def test_one_commit_holds_everything(
     }
 
 
-def test_auto_map_holds_every_head_and_the_model_is_left_alone(model: ToyForCausalLM, tmp_path: Path) -> None:
-    save_checkpoint(model, tmp_path)
-    assert json.loads((tmp_path / "config.json").read_text())["auto_map"] == {
-        "AutoConfig": "configuration_toy.ToyConfig",
-        "AutoModel": "modeling_toy.ToyModel",
-        "AutoModelForCausalLM": "modeling_toy.ToyForCausalLM",
-    }
-    assert getattr(model.config, "auto_map", None) is None
-
-
 @pytest.mark.parametrize(
     "model",
     [
@@ -106,11 +96,13 @@ def test_a_card_with_no_run_behind_it_is_refused(
 
 
 class Unregistered(ToyModel):
-    """No Auto class knows it."""
+    """Not registered for an Auto class."""
+
+    _auto_class = None
 
 
 def test_a_class_that_nobody_could_load_is_refused(hub: LocalHub, api: HfApi) -> None:
-    with pytest.raises(PushRefusedError, match=r"AutoModel.register\(ToyConfig, Unregistered\)"):
+    with pytest.raises(PushRefusedError, match=r"Unregistered\.register_for_auto_class"):
         push_checkpoint(Unregistered(ToyConfig()), REPO, api=api)
     assert not hub.requests
 
@@ -157,6 +149,7 @@ def test_code_that_cannot_be_copied_flat_is_refused(tmp_path: Path, monkeypatch:
         "class DeepModel(GPT2Model):\n    config_class = DeepConfig\n"
         "    def save(self):\n        from .kernels.fast import kernel\n"
         "AutoModel.register(DeepConfig, DeepModel, exist_ok=True)\n"
+        "DeepModel.register_for_auto_class()\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
     module = importlib.import_module(source.stem)

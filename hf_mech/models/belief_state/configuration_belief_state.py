@@ -9,7 +9,7 @@ from transformers import CONFIG_MAPPING, AutoConfig
 from transformers.configuration_utils import PreTrainedConfig
 
 from .belief_state_errors import BeliefStateError
-from .configs import strict_config
+from .checkpoints import strict_config
 
 #: The plain arguments: their names in any encoder's configuration, and the paper's values (Appendix C).
 PLAIN: dict[str, tuple[str, Any]] = {

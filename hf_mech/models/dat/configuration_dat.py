@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from transformers.configuration_utils import PreTrainedConfig
 
-from .configs import strict_config
+from .checkpoints import strict_config
 from .dat_errors import DATConfigError
 from .dat_heads import check_heads
 from .dat_program import MALFORMED, DATProgram, constants_of, most_heads, read_program

@@ -7,7 +7,7 @@ from typing import Any
 
 from transformers.configuration_utils import PreTrainedConfig
 
-from .configs import strict_config
+from .checkpoints import strict_config
 from .configuration_dat import MOST_VALUES, DATConfig
 from .dat_errors import DATConfigError
 from .dat_program import DATProgram, Heads, read_program

@@ -10,6 +10,7 @@ from typing import Any
 from transformers.tokenization_python import PreTrainedTokenizer
 from transformers.tokenization_utils_base import AddedToken, BatchEncoding
 
+from .checkpoints import CarriesCode
 from .configuration_dat import DATConfig
 from .dat_errors import DATVocabularyError
 from .dat_open_words import OpenWords
@@ -23,7 +24,7 @@ VOCAB_FILE = "vocab.json"
 Registers = Mapping[str, Sequence[str | None]]
 
 
-class DATTokenizer(PreTrainedTokenizer):
+class DATTokenizer(CarriesCode, PreTrainedTokenizer):
     r"""The tokenizer of a DAT. A new word gets an open place; no word is unknown.
 
     A pair of texts is a prompt and its completion. Padding is on the left. All text is data: the two marks, nil (it

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from transformers.configuration_utils import PreTrainedConfig
 
-from .configs import strict_config
+from .checkpoints import strict_config
 from .msat_errors import ConfigurationError, SpaceError
 
 Activation = Literal["tanh", "relu", "gelu", "silu", "linear"]

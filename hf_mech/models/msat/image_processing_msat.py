@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from transformers.image_processing_utils import BaseImageProcessor, BatchFeature
 
+from .checkpoints import CarriesCode
 from .configuration_msat import MSATDecisionTransformerConfig
 from .msat_errors import FrameError
 
@@ -16,7 +17,7 @@ WIDER_MODES = ("I", "F")
 """How Pillow's modes of larger numbers begin; to convert them cuts off all above 255."""
 
 
-class MSATImageProcessor(BaseImageProcessor):
+class MSATImageProcessor(CarriesCode, BaseImageProcessor):
     r"""Makes `states` of frames; numbers stay integers from 0 to 255, because the model scales them.
 
     Args:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from transformers.models.roberta.configuration_roberta import RobertaConfig
 
-from .configs import strict_config
+from .checkpoints import strict_config
 from .stack_errors import StackError
 from .stack_options import LAYERS, SIZES, WIDTHS, check_options
 

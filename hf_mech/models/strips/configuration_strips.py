@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from transformers.configuration_utils import PreTrainedConfig
 
-from .configs import strict_config
+from .checkpoints import strict_config
 from .strips_errors import DomainError
 
 #: Every name is a string of its own, so a configuration may not ask for more of them.
