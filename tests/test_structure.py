@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import networkx
@@ -25,13 +26,20 @@ MODULES = {
 }
 
 
+@cache
+def statements(path: Path) -> list[ast.Import | ast.ImportFrom]:
+    """The imports of a file: at its top, in functions, and for type checkers."""
+    tree = ast.parse(path.read_text("utf-8"))
+    return [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
 def imported(module: str, path: Path) -> Iterator[str]:
-    """The modules of ours that a module imports: at its top, in functions, and for type checkers."""
+    """The modules of ours that a module imports."""
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in statements(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in MODULES)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             parents = package.split(".")[: len(package.split(".")) - node.level + 1] if node.level else []
             source = ".".join([*parents, *([node.module] if node.module else [])])
             names = [f"{source}.{alias.name}" for alias in node.names]
@@ -71,7 +79,7 @@ def test_the_package_has_one_style_of_import() -> None:
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for module, path in MODULES.items()
         if module.startswith("hf_mech.") and path.parent.parent != ROOT / "hf_mech" / "models"
-        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        for node in statements(path)
         if isinstance(node, ast.ImportFrom) and node.level
     }
     assert relative == set()

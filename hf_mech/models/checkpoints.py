@@ -192,14 +192,14 @@ def _complete_code(folder: str | os.PathLike[str]) -> None:
         target.write_bytes(Path(__file__).read_bytes())
 
 
-def _name_heads(config: PreTrainedConfig) -> None:
+def _name_heads(model: Any) -> None:
     """`config.auto_map` with all heads of the configuration, which stand in one file: each loads by its Auto class.
 
     Where the package is missing, the Auto classes know only the heads that were loaded; the checkpoint's map has the
     others. Of a checkpoint from the Hub its entries are `"user/name--file.Class"`.
     """
-    package, folder = type(config).__module__.rpartition(".")[0], _folder(type(config))
-    known = getattr(config, "auto_map", None)
+    config: PreTrainedConfig = model.config
+    package, known = type(model).__module__.rpartition(".")[0], getattr(config, "auto_map", None)
     heads = {name: text.rpartition("--")[2] for name, text in (known or {}).items() if isinstance(text, str)}
     for name, auto_class in vars(modeling_auto).items():
         mapping = getattr(auto_class, "_model_mapping", None)
@@ -208,12 +208,8 @@ def _name_heads(config: PreTrainedConfig) -> None:
             module, _, file = getattr(model_class, "__module__", "").rpartition(".")
             if module == package:
                 heads[name] = f"{file}.{model_class.__name__}"
-    ours = {file.stem for file in folder.glob("*.py")}
+    ours = {file.stem for file in Path(str(sys.modules[type(model).__module__].__file__)).parent.glob("*.py")}
     config.auto_map = {name: text for name, text in heads.items() if text.partition(".")[0] in ours}
-
-
-def _folder(cls: type) -> Path:
-    return Path(str(sys.modules[cls.__module__].__file__)).parent
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -291,7 +287,7 @@ class SafeCheckpoints(CarriesCode):
 
     def save_pretrained(self, *args: Any, **kwargs: Any) -> Any:
         """As in transformers, but `auto_map` names every head of the configuration."""
-        _name_heads(self.config)  # type: ignore[attr-defined]
+        _name_heads(self)
         return super().save_pretrained(*args, **kwargs)
 
 

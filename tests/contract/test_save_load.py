@@ -130,12 +130,17 @@ def bare_names(model: PreTrainedModel) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A plainly saved checkpoint of every model, loaded and run by every head where hf_mech cannot be imported."""
+def checkpoints(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Plainly saved checkpoints, loaded and run by every head where hf_mech cannot be imported.
+
+    Of every model that a test of this session asks for, in one process: transformers and our code are loaded once.
+    """
     root = tmp_path_factory.mktemp("elsewhere")
+    asking = [item for item in request.session.items if "checkpoints" in getattr(item, "fixturenames", ())]
+    cases = {item.callspec.params["case"].name: item.callspec.params["case"] for item in asking}  # type: ignore[attr-defined]
     # The folders of a family have one name, as their code is one: transformers imports and numba compiles it once.
-    folders = {case.name: root / case.name / case.config().model_type for case in contract_cases()}
-    for case in contract_cases():
+    folders = {case.name: root / case.name / case.config().model_type for case in cases.values()}
+    for case in cases.values():
         folder = folders[case.name]
         case.model().save_pretrained(folder)
         torch.save(case.questions(3, 7, 0), folder / "inputs.pt")
@@ -154,6 +159,7 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return folders
 
 
+@pytest.mark.every_head_is_slow
 def test_names_every_head(case: ContractCase, checkpoints: dict[str, Path]):
     heads = json.loads((checkpoints[case.name] / "config.json").read_text())["auto_map"]
     wanted = {
@@ -165,6 +171,7 @@ def test_names_every_head(case: ContractCase, checkpoints: dict[str, Path]):
     assert heads == {**wanted, "AutoConfig": heads["AutoConfig"]}
 
 
+@pytest.mark.every_head_is_slow
 def test_a_checkpoint_of_trainer_names_every_head(
     case: ContractCase, checkpoints: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -176,6 +183,7 @@ def test_a_checkpoint_of_trainer_names_every_head(
 
 
 @pytest.mark.feature("every head loads from the checkpoint of any other")
+@pytest.mark.every_head_is_slow
 def test_loads_as_every_other_head_without_the_package(case: ContractCase, checkpoints: dict[str, Path]):
     folder, held = checkpoints[case.name], case.model()
     saved = {name.removeprefix(f"{held.base_model_prefix}."): tensor for name, tensor in held.state_dict().items()}
@@ -189,6 +197,7 @@ def test_loads_as_every_other_head_without_the_package(case: ContractCase, check
             assert torch.equal(state[key], saved[bare]), (auto_class, key)
 
 
+@pytest.mark.every_head_is_slow
 def test_saved_again_without_the_package_it_is_the_same(case: ContractCase, checkpoints: dict[str, Path]):
     folder = checkpoints[case.name]
     for again in (folder / "again").iterdir():
@@ -198,6 +207,7 @@ def test_saved_again_without_the_package_it_is_the_same(case: ContractCase, chec
 
 
 @pytest.mark.feature("loads with `trust_remote_code` where hf_mech is not installed")
+@pytest.mark.every_head_is_slow
 def test_loads_and_computes_the_same_without_the_package(case: ContractCase, checkpoints: dict[str, Path]):
     folder = checkpoints[case.name]
     with torch.no_grad():
@@ -208,6 +218,7 @@ def test_loads_and_computes_the_same_without_the_package(case: ContractCase, che
             assert torch.equal(outputs[name], elsewhere[name]), (auto_class, name)
 
 
+@pytest.mark.every_head_is_slow
 def test_its_code_never_names_the_package(case: ContractCase, checkpoints: dict[str, Path]):
     for file in checkpoints[case.name].glob("*.py"):
         imports = [line for line in file.read_text().splitlines() if line.lstrip().startswith(("import ", "from "))]
@@ -234,6 +245,7 @@ def test_loads_shards_subfolders_and_pickles(case: ContractCase, tmp_path: Path)
     assert_same(model, case.model_class.from_pretrained(tmp_path / "pickle", use_safetensors=False))
 
 
+@pytest.mark.every_head_is_slow
 def test_loads_onto_a_disk(case: ContractCase, tmp_path: Path):
     """Weights that stay on the meta device until they are used."""
     model = case.model()
@@ -251,6 +263,7 @@ def test_loads_onto_a_disk(case: ContractCase, tmp_path: Path):
         assert torch.equal(outputs[name], wanted[name]), name
 
 
+@pytest.mark.every_head_is_slow
 @pytest.mark.needs("lora")
 # GPT-2's own layers store their matrix transposed, ours do not; peft sees that, and says so.
 @pytest.mark.filterwarnings("ignore:fan_in_fan_out is set to:UserWarning")

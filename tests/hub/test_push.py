@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from huggingface_hub import HfApi
+from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, models
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
@@ -158,10 +159,12 @@ def test_code_that_cannot_be_copied_flat_is_refused(tmp_path: Path, monkeypatch:
         save_checkpoint(model, tmp_path / "checkpoint")
 
 
-def test_a_checkpoint_that_lacks_weights_is_refused(tmp_path: Path) -> None:
-    save_checkpoint(ToyModel(ToyConfig()), tmp_path)
-    config = json.loads((tmp_path / "config.json").read_text())
-    (tmp_path / "config.json").write_text(json.dumps({**config, "architectures": ["ToyForCausalLM"]}))
+def test_a_checkpoint_that_lacks_weights_is_refused(model: ToyForCausalLM, tmp_path: Path) -> None:
+    save_checkpoint(model, tmp_path)
+    weights = load_file(tmp_path / "model.safetensors")
+    save_file(
+        {name: tensor for name, tensor in weights.items() if "lm_head" not in name}, tmp_path / "model.safetensors"
+    )
     with pytest.raises(PushRefusedError, match=r"lacks 2 of the weights of ToyForCausalLM.*lm_head"):
         load_checkpoint(tmp_path)
 
