@@ -16,6 +16,7 @@ from transformers import AutoConfig, Trainer, TrainingArguments
 from transformers.modeling_utils import PreTrainedModel
 
 import hf_mech
+from hf_mech.models import checkpoints as shared
 
 from .case import LORA_LAYERS, ContractCase
 from .registry import AUTO_CLASSES, contract_cases, registered_models
@@ -61,6 +62,26 @@ def test_configuration_survives(case: ContractCase, tmp_path: Path):
     loaded = AutoConfig.from_pretrained(tmp_path)
     assert type(loaded) is type(config)
     assert loaded.to_diff_dict() == config.to_diff_dict()
+
+
+def test_saved_code_is_the_original(one: ContractCase, tmp_path: Path):
+    """A family's folder holds a stub of `checkpoints.py`; what is saved holds the whole file."""
+    original = Path(shared.__file__).read_bytes()
+    savers = {"model": one.model(), "config": one.config()}
+    if one.processing is not None and (tokenizer := one.processing()[1])._auto_class:
+        savers["tokenizer"] = tokenizer
+    for name, saver in savers.items():
+        saver.save_pretrained(tmp_path / name)
+        assert (tmp_path / name / "checkpoints.py").read_bytes() == original, name
+
+
+def test_saving_and_pushing_in_one_call(one: ContractCase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """transformers would upload the stub, before it is replaced; `push_to_hub` saves again and then uploads."""
+    pushed: list[dict[str, object]] = []
+    monkeypatch.setattr(one.model_class, "push_to_hub", lambda self, **arguments: pushed.append(arguments))
+    one.model().save_pretrained(tmp_path / "mine", push_to_hub=True, private=True)
+    one.model().save_pretrained(tmp_path / "mine", push_to_hub=True, repo_id="me/other", commit_message="Again")
+    assert pushed == [{"private": True, "repo_id": "mine"}, {"repo_id": "me/other", "commit_message": "Again"}]
 
 
 # ------------------------------------------------------------------------------------------- without the package
