@@ -17,9 +17,8 @@ from hf_mech.hub.redaction import redact, redact_command, redacted_traceback
 
 from .arguments import Request, parser_of, read
 from .experiment import Experiment
-from .migration import migrate
 from .run import OUTCOME_FILE, Outcome, files_named, last_checkpoint, step_of
-from .runner import is_main_process, launched_processes, run_all, wait_for_everyone
+from .runner import is_main_process, launched_processes, run_all
 from .settings import Settings, SettingsError
 from .tables import Table, print_markdown
 from .trackers import check_trackers
@@ -50,9 +49,6 @@ def main(experiment: Experiment[Any, Any], arguments: Sequence[str] | None = Non
         if launched_processes() > 1 and not experiment.shares_runs:
             raise SettingsError("A run is not shared by processes: start this with python, and give --jobs.")
         output_dir = Path(request.options.output_dir)
-        if is_main_process():
-            migrate(experiment, output_dir)  # also in a dry run, which could not tell what is done otherwise
-        wait_for_everyone()
         stages = [list(dict.fromkeys(stage)) for stage in experiment.stages(request)]
         if request.options.dry_run:
             if is_main_process():

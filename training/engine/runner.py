@@ -89,7 +89,7 @@ def _run_free(experiment: Experiment[S, O], runs: Sequence[S], options: Options,
             with suppress(RunInProgressError):
                 found[number] = run_one(experiment, settings, job)
         return found
-    context = multiprocessing.get_context("spawn")
+    context = _context_of(experiment)
     lines = context.Queue()
     for line in range(1, jobs + 1):
         lines.put(line)
@@ -118,6 +118,18 @@ def _run_free(experiment: Experiment[S, O], runs: Sequence[S], options: Options,
                 ) from error
             raise
     return found
+
+
+def _context_of(experiment: Experiment[Any, Any]) -> Any:
+    """Starts workers as copies of a server that has imported the libraries once; from nothing where there is none.
+
+    The server imports and does nothing else: it has no CUDA context, which no copy could use.
+    """
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["torch", "transformers", "hf_mech", type(experiment).__module__])
+    return context
 
 
 def run_one(experiment: Experiment[S, O], settings: S, job: Job) -> O | None:
