@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from hf_mech.models.dat import DATBackendError, DATConfig, DATConfigError, DATForCausalLM, DATModel, DATRepeatError
-from hf_mech.models.dat.dat_vectors import coherence, fillers, narrowest, orthonormal, weakest_match
+from hf_mech.models.dat import DATConfig, DATError, DATForCausalLM, DATModel, DATRepeatError
+from hf_mech.models.dat.dat_embedding import coherence, fillers, narrowest, orthonormal, weakest_match
 from hf_mech.programs.psl import compile_program, program_text
 from hf_mech.programs.psl.language.syntax import Program
 from hf_mech.programs.psl.machines.dat import DAT
@@ -392,14 +392,14 @@ def test_half_precision() -> None:
     ],
 )
 def test_configurations_that_are_refused(config: dict[str, Any], says: str) -> None:
-    with pytest.raises(DATConfigError, match=says):
+    with pytest.raises(DATError, match=says):
         compiled(SPREAD, **{"num_open_values": 60, **config})
 
 
 def test_the_relaxed_backend_is_refused_also_when_it_is_set_later() -> None:
     model, tokenizer = compiled(SPREAD, embedding="distributed")
     model.config.backend = "relaxed"
-    with pytest.raises(DATBackendError, match="one-hot"):
+    with pytest.raises(DATError, match="one-hot"):
         model(torch.tensor([tokens(tokenizer, PROMPTS[0], "")]))
 
 
@@ -416,6 +416,6 @@ def test_no_matrix_maps_a_function_in_fewer_dimensions() -> None:
     model, _ = compiled(
         by_hand({"p": "p@pos_increment"}, {"p": "p"}), num_open_values=60, embedding="semi_local", filler_dim=25
     )
-    with pytest.raises(DATBackendError, match="pos_increment"):
+    with pytest.raises(DATError, match="pos_increment"):
         model.dat.to_dense(0)
     assert DATConfig().hidden_size == DATConfig(embedding="distributed").hidden_size

@@ -12,8 +12,8 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from torch import Tensor, nn
 
-from hf_mech.models.dat import DATBackendError, DATEmbeddingError, DATForCausalLM, DATModel
-from hf_mech.models.dat.dat_projection import DATProjection
+from hf_mech.models.dat import DATEmbeddingError, DATError, DATForCausalLM, DATModel
+from hf_mech.models.dat.dat_layer import DATProjection
 from hf_mech.programs.psl import PSLError, compile_program, load_program
 from hf_mech.programs.psl.language.syntax import Program
 from hf_mech.programs.psl.library import program_text
@@ -229,7 +229,7 @@ def test_a_hook_on_a_layer_fires_or_is_refused(pargen: tuple[DATForCausalLM, Any
     handle = getattr(layers_of(model)[which], register)(lambda *arguments: fired.append(1))
     if model.config.backend == "gather":
         for run in (model, model.dat, partial(model.generate, max_new_tokens=2)):
-            with pytest.raises(DATBackendError, match=r"'[35].*hooks.*'dense'.*output_hidden_states"):
+            with pytest.raises(DATError, match=r"'[35].*hooks.*'dense'.*output_hidden_states"):
                 run(**batch)
     else:
         model(**batch)
@@ -246,7 +246,7 @@ def test_a_hook_on_the_base_model_fires_or_is_refused(pargen: tuple[DATForCausal
     model.dat.register_forward_hook(lambda *arguments: fired.append(1))
     model.dat(**batch)
     assert fired == [1]
-    with pytest.raises(DATBackendError, match="would never run"):
+    with pytest.raises(DATError, match="would never run"):
         model(**batch)
 
 
@@ -319,7 +319,7 @@ def test_every_change_of_the_weights_is_noticed(way: int) -> None:
     model(**batch)
     other_weights(model.dat)[way]()
     for changed in (model, copy.deepcopy(model)):
-        with pytest.raises(DATBackendError, match="others now"):
+        with pytest.raises(DATError, match="others now"):
             changed(**batch)
     model.dat.recompile()
     model(**batch)

@@ -12,7 +12,8 @@ import torch
 from transformers import Trainer, TrainingArguments
 
 from hf_mech.models.dat import DATForCausalLM
-from hf_mech.models.dat.dat_attention import (
+from hf_mech.models.dat.dat_layer import (
+    DATProjection,
     attention_weights,
     dat_max,
     dat_norm,
@@ -20,7 +21,6 @@ from hf_mech.models.dat.dat_attention import (
     soft_first_match,
     update,
 )
-from hf_mech.models.dat.dat_projection import DATProjection
 from hf_mech.programs.psl import compile_program
 
 INDUCTION = """

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from hf_mech.models.dat import DATForCausalLM, DATRepeatError, LayerState, dat_row_machine
-from hf_mech.models.dat.dat_first_cells import FirstCells
-from hf_mech.models.dat.dat_rows import RowGroup
+from hf_mech.models.dat.dat_rows import FirstCells, RowGroup
 from hf_mech.programs.psl import PSM, QKVM, compile_program, load_program, lower_program, program_text
 from hf_mech.programs.psl.language.syntax import Program
 from hf_mech.programs.psl.machines.machine import Readable, Sought
