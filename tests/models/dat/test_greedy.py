@@ -34,9 +34,15 @@ def said(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.mark.parametrize(
-    "options", [{"max_new_tokens": 12}, {"max_new_tokens": 2}, {"max_new_tokens": 1}, {"max_length": 16}], ids=str
+    ("options", "side"),
+    [
+        ({"max_new_tokens": 12}, "left"),
+        ({"max_new_tokens": 2}, "right"),
+        ({"max_new_tokens": 1}, "left"),
+        ({"max_length": 16}, "right"),
+    ],
+    ids=str,
 )
-@pytest.mark.parametrize("side", ["left", "right"])
 def test_the_same_words(pargen: Any, said: list[int], options: dict[str, int], side: str) -> None:
     model, tokenizer = pargen
     tokenizer.padding_side = side

@@ -21,7 +21,7 @@ from hf_mech.programs.psl.machines.machine import Block, Layer
 from hf_mech.programs.psl.machines.psm import PSM
 from tests.programs.psl.random_programs import LIMIT, programs, prompts
 
-EXACT = ("gather", "dense", "relaxed")  # the last one at temperature 0
+EXACT = ("gather", "dense")  # at temperature 0 `relaxed` is `dense`, see test_backends.py
 SWAP = "Q B V D E A D E V B . Q F G H V K L A"
 
 
@@ -92,7 +92,7 @@ def check_attentions(program: Program, prompt: list[str], limit: int = LIMIT) ->
         assert torch.equal(torch.stack(attentions)[:, 0, 0], expected), backend
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(programs(), prompts())
 def test_attentions_are_the_cells_that_the_symbolic_machine_reads(program: Program, prompt: list[str]) -> None:
     check_attentions(program, prompt)
@@ -145,9 +145,9 @@ def test_generate_gives_the_outputs_of_every_step(pargen: tuple[DATForCausalLM, 
     batch = tokenizer(PROMPTS, padding=True, return_tensors="pt")
     length = batch["input_ids"].shape[1]
     options = {"return_dict_in_generate": True, "output_attentions": True, "output_hidden_states": True}
-    made = model.generate(**batch, max_new_tokens=5, **options)
+    made = model.generate(**batch, max_new_tokens=4, **options)
     steps = len(made.attentions)
-    assert steps == made.sequences.shape[1] - length > 3
+    assert steps == made.sequences.shape[1] - length > 2
     mask = torch.cat([batch["attention_mask"], torch.ones(3, steps - 1)], 1)
     attentions, hidden = outputs(model, {"input_ids": made.sequences[:, :-1], "attention_mask": mask})
     for step in range(steps):
@@ -157,7 +157,7 @@ def test_generate_gives_the_outputs_of_every_step(pargen: tuple[DATForCausalLM, 
             (torch.stack(made.hidden_states[step]), hidden[:, :, rows]),
         ):
             assert torch.equal(found, expected)
-    beams = model.generate(**batch, max_new_tokens=5, num_beams=2, **options)
+    beams = model.generate(**batch, max_new_tokens=4, num_beams=2, **options)
     assert torch.equal(beams.sequences, made.sequences)
     assert beams.attentions[-1][0].shape == (6, 1, 1, length + steps - 1)
 
@@ -221,8 +221,7 @@ def layers_of(model: DATForCausalLM) -> list[nn.Module]:
     return [model.dat.layers[3], model.dat.layers[5].query]
 
 
-@pytest.mark.parametrize("which", [0, 1])
-@pytest.mark.parametrize("register", ["register_forward_hook", "register_forward_pre_hook"])
+@pytest.mark.parametrize(("which", "register"), [(0, "register_forward_pre_hook"), (1, "register_forward_hook")])
 def test_a_hook_on_a_layer_fires_or_is_refused(pargen: tuple[DATForCausalLM, Any], which: int, register: str) -> None:
     model, tokenizer = pargen
     batch, fired = tokenizer(PROMPTS[0], return_tensors="pt"), []

@@ -43,7 +43,7 @@ def test_with_true_properties_every_rule_is_evaluated(split: str, temperature: i
     """At temperature 0 that is the program; at 1 the structure is as exact, whatever V_u holds."""
     model = rule_model(relaxation_temperature=temperature)
     tokenizer = rule_tokenizer(model.config)
-    examples = list(generate(split, stop=12))
+    examples = list(generate(split, stop=6))
     batch = tokenizer([example.prompt for example in examples], padding=True, return_tensors="pt")
     properties = tokenizer.convert_tokens_to_ids(["A", "B", "C", "D"])
     estimates = model.semi_formal.heads[1].estimates
