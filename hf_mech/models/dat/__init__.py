@@ -32,7 +32,7 @@ register(
 @wrapt.when_imported("peft.utils.constants")
 def _declare_targets(constants: Any) -> None:
     """Default targets for `get_peft_model`, as soon as peft is imported."""
-    from .dat_lora import declare_targets
+    from .configuration_semi_formal import declare_targets
 
     declare_targets(constants, SemiFormalConfig.model_type)
 

@@ -10,11 +10,9 @@ from typing import Any
 
 from safetensors import SafetensorError
 
-from hf_mech.models.dat.configuration_dat import MOST_VALUES, DATConfig
-from hf_mech.models.dat.dat_heads import conflicting, reads, writes
-from hf_mech.models.dat.dat_program import Layer, constants_of
+from hf_mech.models.dat.configuration_dat import MOST_VALUES, DATConfig, conflicting, reads, writes
+from hf_mech.models.dat.dat_program import Layer, ValueSpace, constants_of
 from hf_mech.models.dat.dat_program import read_program as read_dat_program
-from hf_mech.models.dat.dat_values import ValueSpace
 from hf_mech.models.dat.modeling_dat import DATForCausalLM
 from hf_mech.models.dat.tokenization_dat import DATTokenizer
 from hf_mech.programs.psl.language.check import check_program
@@ -267,7 +265,7 @@ def compile_program(
 
     Raises:
         PSLError: a program that cannot be compiled exactly; the message names the place and the reason.
-        DATConfigError: invalid arguments.
+        DATError: invalid arguments.
 
     Example:
 
@@ -322,7 +320,7 @@ def compile_file(
 
     Raises:
         PSLError: the program cannot be read or not be compiled exactly, or the folder is not free.
-        DATConfigError: invalid arguments.
+        DATError: invalid arguments.
         OSError: the folder cannot be written; an earlier checkpoint is still there.
     """
     program = read_program(source if isinstance(source, str) else Path(source))

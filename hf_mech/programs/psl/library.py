@@ -16,8 +16,7 @@ from textwrap import dedent
 import torch
 from filelock import FileLock
 
-from hf_mech.models.dat.dat_errors import DATError
-from hf_mech.models.dat.dat_values import NIL
+from hf_mech.models.dat.dat_program import NIL, DATError
 from hf_mech.models.dat.modeling_dat import DATForCausalLM
 from hf_mech.models.dat.tokenization_dat import DATTokenizer
 from hf_mech.programs.psl.language.check import check_program, did_you_mean

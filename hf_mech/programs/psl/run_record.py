@@ -8,11 +8,9 @@ from textwrap import dedent
 
 import torch
 
-from hf_mech.models.dat.dat_layer import DATLayer
-from hf_mech.models.dat.dat_program import Operand
-from hf_mech.models.dat.dat_projection import DATProjection
-from hf_mech.models.dat.dat_trace import LayerState
-from hf_mech.models.dat.dat_values import NIL
+from hf_mech.models.dat.dat_layer import DATLayer, DATProjection
+from hf_mech.models.dat.dat_program import NIL, Operand
+from hf_mech.models.dat.dat_states import LayerState
 from hf_mech.models.dat.modeling_dat import DATForCausalLM
 from hf_mech.models.dat.tokenization_dat import DATTokenizer
 from hf_mech.programs.psl.language.errors import QKVLError
