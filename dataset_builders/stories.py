@@ -15,8 +15,7 @@ from typing import Any, ClassVar
 import datasets
 import pyarrow as pa
 
-from hf_mech.lookahead.stories.grammar import SPLITS, Split
-from hf_mech.lookahead.stories.rows import StorySettings, generate_rows
+from hf_mech.lookahead.stories.grammar import SPLITS, Split, StorySettings, generate_rows
 
 from ._base import SeededConfig, ShardedBuilder
 
@@ -57,7 +56,7 @@ class Stories(ShardedBuilder):
         return {"text": datasets.Value("string")}
 
     def check(self) -> None:
-        """Raises StorySettingsError for a number out of its range."""
+        """Raises LookaheadError for a number out of its range."""
         _ = self.config.settings
 
     def tables(self, split: Split, shard: int) -> Iterator[pa.Table]:

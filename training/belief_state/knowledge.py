@@ -12,7 +12,7 @@ from hf_mech.hub import Measurement
 from ..engine.tables import Table
 from .probes import known_bits
 from .run import RunOutcome
-from .settings import GRAPHS, Run
+from .settings import Run, graph_named
 
 KNOWN = "known_path_bits"
 """What probes read of the path, in bits (`probes.known_bits`)."""
@@ -73,11 +73,11 @@ def knowledge_table(measured: Iterable[Measurement]) -> Table:
         elif entry.metric == OF_EDGES:
             shown.rows[-1][4] = f"{100 * entry.mean:.0f}"
         elif entry.metric == BEYOND:
-            degree, length = GRAPHS[own["graph"]]
-            all_bits = length * math.log2(own["num_nodes"])
+            graph = graph_named(own["graph"], own["num_nodes"])
+            all_bits = graph.length * math.log2(graph.num_nodes)
             shown.notes.append(
-                f"G({degree},{length}): the state of BST tells probes {entry.mean:.1f}{spread} bits of the path more "
-                f"than that of forward-only; the nodes have {all_bits:.1f} bits, each by itself."
+                f"G({graph.degree},{graph.length}): the state of BST tells probes {entry.mean:.1f}{spread} bits of the "
+                f"path more than that of forward-only; the nodes have {all_bits:.1f} bits, each by itself."
             )
     return shown
 

@@ -10,7 +10,7 @@ from typing import Any
 from transformers import GPT2LMHeadModel, PreTrainedModel
 
 from hf_mech.hub import Measurement, PaperFigure, Results, measurement
-from hf_mech.lookahead.star_graphs.tokenizer import star_graph_tokenizer
+from hf_mech.lookahead.star_graphs.layouts import star_graph_tokenizer
 from hf_mech.models.belief_state.modeling_belief_state import BeliefStateForCausalLM
 from hf_mech.probing.state_probes import PROBES_FILE
 
@@ -20,7 +20,7 @@ from ..engine.tables import Table, percent, steps_in_words
 from .figures import figures_of
 from .knowledge import forward_only_of, knowledge_table, readings
 from .run import RunOutcome
-from .settings import BELIEF_STATES, GRAPHS, MODELS, PAPER, Run
+from .settings import BELIEF_STATES, MODELS, PAPER, Run, graph_named
 
 DATASET = "hf_mech/star_graph"
 METRIC = "path_accuracy"
@@ -37,8 +37,12 @@ def order(outcome: RunOutcome) -> tuple[Any, ...]:
     """Graph by graph, preset by preset, the models of Figure 2 before the ablations."""
     run = outcome.settings
     departures = json.dumps(run.departures, sort_keys=True)
-    graph = list(GRAPHS).index(run.graph)
-    return graph, run.preset, MODELS.index(run.model), bool(run.departures), departures, run.seed
+    return *_size(run), run.preset, MODELS.index(run.model), bool(run.departures), departures, run.seed
+
+
+def _size(run: Run) -> tuple[int, int]:
+    """Puts graphs in the order of their edges."""
+    return run.final.edges, run.final.degree
 
 
 def measurements(outcomes: Iterable[RunOutcome]) -> list[Measurement]:
@@ -88,7 +92,7 @@ def accuracy_table(measured: Iterable[Measurement]) -> Table:
             continue
         own = entry.setting
         departures = ", ".join(f"{name} {value}" for name, value in own["departures"].items())
-        chance, done = 100 / GRAPHS[own["graph"]][0], steps_in_words(own["steps_done"])
+        chance, done = 100 / graph_named(own["graph"], own["num_nodes"]).degree, steps_in_words(own["steps_done"])
         cells = [own["graph"], own["model"], departures, percent(entry, spread=entry.n > 1), f"{chance:.0f}"]
         cells += [percent(entry.paper, spread=False), str(entry.n), done, f"{own['parameters']:,}"]
         shown.rows.append(cells)
@@ -131,10 +135,10 @@ def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
 def choose(outcomes: Mapping[Path, RunOutcome]) -> Path:
     """The folder of the checkpoint: BST before all others, on the hardest graph, of the lowest training loss."""
 
-    def rank(folder: Path) -> tuple[bool, int, float]:
+    def rank(folder: Path) -> tuple[Any, ...]:
         outcome = outcomes[folder]
         loss = outcome.losses[-1] if outcome.losses else float("inf")
-        return outcome.settings.model == "bst", list(GRAPHS).index(outcome.settings.graph), -loss
+        return outcome.settings.model == "bst", *_size(outcome.settings), -loss
 
     return max(outcomes, key=rank)
 
@@ -158,7 +162,7 @@ def summary(cards: Path) -> list[list[str]]:
     found = {
         entry.setting["model"]: entry
         for entry in _entries(cards, "cpu")
-        if entry.metric == METRIC and not entry.setting["departures"]
+        if entry.metric == METRIC and entry.setting["graph"] == "g-2-5" and not entry.setting["departures"]
     }
     if not {"bst", "forward_only"} <= found.keys():
         return []

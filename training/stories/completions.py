@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from transformers import PreTrainedModel
 
-from hf_mech.lookahead.stories.infilling import FillInTheMiddle
+from hf_mech.lookahead.stories.tokens import FillInTheMiddle
 
 
 @torch.no_grad()

@@ -12,8 +12,8 @@ from accelerate.utils import send_to_device, set_seed
 from transformers import PreTrainedModel, get_scheduler
 from transformers.utils.logging import disable_progress_bar
 
-from hf_mech.lookahead.stories.infilling import IGNORED
 from hf_mech.lookahead.stories.measures import exact_match, joins
+from hf_mech.lookahead.stories.tokens import IGNORED
 
 from ..engine import Job, Outcome
 from ..engine.loop import Training

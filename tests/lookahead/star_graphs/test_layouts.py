@@ -12,7 +12,8 @@ from torch.nn.functional import cross_entropy
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from hf_mech.data.random_numbers import Dice
-from hf_mech.lookahead.star_graphs import LayoutError, StarGraph, inference_prompts, lay_out, read_paths
+from hf_mech.lookahead import LookaheadError
+from hf_mech.lookahead.star_graphs import StarGraph, inference_prompts, lay_out, read_paths
 from hf_mech.lookahead.star_graphs.layouts import width_of
 
 GRAPH = StarGraph(2, 5)
@@ -150,7 +151,7 @@ def test_the_edges_stay_and_the_rows_given_are_left_alone(layout):
 def test_paths_of_two_nodes():
     short = StarGraph(3, 2, 9)
     drawn = short.draw(5, np.random.default_rng(0))
-    with pytest.raises(LayoutError, match="length of 3 or more, got 2"):
+    with pytest.raises(LookaheadError, match="length of 3 or more, got 2"):
         lay_out(short, "augmented", drawn)
     laid_out = lay_out(short, "fim", drawn, np.random.default_rng(0))["input_ids"]
     assert (laid_out[:, short.prompt_length - 1] == 12).all()
@@ -169,5 +170,5 @@ def test_paths_of_two_nodes():
     ],
 )
 def test_what_does_not_fit_is_refused(call, says):
-    with pytest.raises(LayoutError, match=says):
+    with pytest.raises(LookaheadError, match=says):
         call()

@@ -14,8 +14,8 @@ from transformers import (
     TrainingArguments,
 )
 
-from hf_mech.lookahead.stories.grammar import ShortStoryError, StorySettingsError, StoryTokenizerError
-from hf_mech.lookahead.stories.infilling import FillInTheMiddle
+from hf_mech.lookahead import LookaheadError
+from hf_mech.lookahead.stories.tokens import FillInTheMiddle
 
 EOS, PREFIX, SUFFIX, MIDDLE = 1, 2, 3, 4
 ORDERS = ["suffix-first", "prefix-first"]
@@ -127,20 +127,20 @@ def test_a_stock_model_learns_to_fill_the_middle(order, tokenizer, tmp_path):
 
 
 def test_settings_that_make_no_sense_are_refused(tokenizer):
-    with pytest.raises(StorySettingsError, match="order must be one of"):
+    with pytest.raises(LookaheadError, match="order must be one of"):
         layout("middle-first")
-    with pytest.raises(StorySettingsError, match="copies must be 1 or more, got 0"):
+    with pytest.raises(LookaheadError, match="copies must be 1 or more, got 0"):
         layout("suffix-first", copies=0)
-    with pytest.raises(StorySettingsError, match="seed must be 0 or more, got -1"):
+    with pytest.raises(LookaheadError, match="seed must be 0 or more, got -1"):
         layout("suffix-first", seed=-1)
-    with pytest.raises(StorySettingsError, match=r"four different tokens, got \(1, 2, 3, 3\)"):
+    with pytest.raises(LookaheadError, match=r"four different tokens, got \(1, 2, 3, 3\)"):
         FillInTheMiddle(1, 2, 3, 3)
-    with pytest.raises(ShortStoryError, match="Story 5 has no token"):
+    with pytest.raises(LookaheadError, match="Story 5 has no token"):
         layout("suffix-first")({"input_ids": [[EOS]]}, [5])
     assert FillInTheMiddle.of(tokenizer) == layout("suffix-first")
 
 
 def test_a_tokenizer_without_sentinels_is_refused(tokenizer):
     bare = GPT2TokenizerFast(tokenizer_object=tokenizer.backend_tokenizer, eos_token="<|eos|>")
-    with pytest.raises(StoryTokenizerError, match="no prefix_token, suffix_token, middle_token"):
+    with pytest.raises(LookaheadError, match="no prefix_token, suffix_token, middle_token"):
         FillInTheMiddle.of(bare)

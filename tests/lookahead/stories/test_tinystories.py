@@ -14,7 +14,8 @@ import pyarrow.parquet as pq
 import pytest
 from datasets import load_from_disk
 
-from hf_mech.lookahead.stories.grammar import StorySettingsError, stories
+from hf_mech.lookahead import LookaheadError
+from hf_mech.lookahead.stories.grammar import stories
 from hf_mech.lookahead.stories.tokens import load_tinystories, tokenize_stories
 from tests.hub.local_hub import Blob, LocalHub, Repository
 
@@ -110,7 +111,7 @@ def test_the_second_edition_is_two_text_files(hub: LocalHub, tmp_path: Path) -> 
 def test_another_shape_is_refused(hub: LocalHub, tmp_path: Path, files: dict[str, bytes], said: str) -> None:
     publish(hub, {f"data/{split}-00000-of-00001.parquet": data for split, data in files.items()})
     printed = load(hub, tmp_path)
-    assert printed.startswith("StoryCorpusError ")
+    assert printed.startswith("LookaheadError ")
     assert said in printed
     assert not (tmp_path / "splits").exists()
 
@@ -121,5 +122,5 @@ def test_a_hub_without_it_names_the_grammar(hub: LocalHub, tmp_path: Path, editi
 
 
 def test_an_unknown_edition_is_refused() -> None:
-    with pytest.raises(StorySettingsError, match="edition must be one of first, gpt4, got 'gpt3'"):
+    with pytest.raises(LookaheadError, match="edition must be one of first, gpt4, got 'gpt3'"):
         load_tinystories(edition="gpt3")  # type: ignore[arg-type]

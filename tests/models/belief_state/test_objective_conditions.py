@@ -12,12 +12,10 @@ from torch import Tensor
 from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from hf_mech.models.belief_state import belief_state_tiles
-from hf_mech.models.belief_state.belief_state_errors import BeliefStateError
-from hf_mech.models.belief_state.belief_state_head import TextHead
-from hf_mech.models.belief_state.belief_state_objective import belief_state_loss, belief_state_loss_reference
-from hf_mech.models.belief_state.belief_state_pairs import PairWeights, Sequences
-from hf_mech.models.belief_state.belief_state_tiles import Tiles
+from hf_mech.models.belief_state import belief_state_pairs
+from hf_mech.models.belief_state.belief_state_objective import TextHead, belief_state_loss, belief_state_loss_reference
+from hf_mech.models.belief_state.belief_state_pairs import PairWeights, Sequences, Tiles
+from hf_mech.models.belief_state.configuration_belief_state import BeliefStateError
 
 END, SIZE, LENGTH = 6, 5, 24
 
@@ -70,7 +68,7 @@ def assert_same(made: TextHead, **options) -> None:
 def test_rows_of_every_kind(
     monkeypatch: pytest.MonkeyPatch, full: float, weights: PairWeights, gap: int, block_size: int
 ):
-    monkeypatch.setitem(belief_state_tiles.FULL, "cpu", full)
+    monkeypatch.setitem(belief_state_pairs.FULL, "cpu", full)
     assert_same(head(), gap=gap, weights=weights, block_size=block_size)
 
 

@@ -6,9 +6,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from hf_mech.models.belief_state.belief_state_ends import Ends
 from hf_mech.models.belief_state.belief_state_objective import belief_state_loss
-from hf_mech.models.belief_state.belief_state_pairs import PairWeights
+from hf_mech.models.belief_state.belief_state_pairs import Ends, PairWeights
 from tests.models.belief_state.test_objective_conditions import batch, head
 
 
