@@ -11,7 +11,7 @@ from torch.utils.data import Dataset
 
 from hf_mech.languages import fresh_batch
 from hf_mech.languages.tokenizer import BOS, MASK, PAD, SEP, SPECIAL_TOKENS
-from hf_mech.models.stack.stack_losses import balance_loss, push_loss
+from hf_mech.models.stack import balance_loss, push_loss
 
 from .settings import STACKS, Run
 

@@ -8,7 +8,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from hf_mech.languages import TASKS, formal_language_tokenizer, test_batch
 from hf_mech.languages.figures import LayerStack, stack_attention_figure
-from hf_mech.models.stack.stack_operations import most_probable_operations, operations_as_text, stacks_of
+from hf_mech.models.stack import most_probable_operations, operations_as_text, stacks_of
 
 _EXAMPLES = {
     "reverse_string": ("Figure 2", "a b b a a"),

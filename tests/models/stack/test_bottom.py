@@ -11,7 +11,7 @@ import torch
 from torch.testing import assert_close
 from transformers import AutoTokenizer, DynamicCache, StaticCache
 
-from hf_mech.models.stack import BosError, StackGPT2Config, StackGPT2ForCausalLM, StackRobertaForMaskedLM
+from hf_mech.models.stack import StackError, StackGPT2Config, StackGPT2ForCausalLM, StackRobertaForMaskedLM
 from tests.stock import END, TEXTS
 
 from .contract import gpt2, inputs, roberta
@@ -100,7 +100,7 @@ def test_the_cures_that_the_message_names(tmp_path: Path):
     folder = stock_folder(tmp_path / "stock")
     strict = StackGPT2ForCausalLM.from_pretrained(folder, stack_bottom="bos_token")
     stock = AutoTokenizer.from_pretrained(folder)
-    with pytest.raises(BosError, match=r"add_bos_token=True.*stack_bottom='first_token'"):
+    with pytest.raises(StackError, match=r"add_bos_token=True.*stack_bottom='first_token'"):
         strict(**stock(TEXTS[0], return_tensors="pt"))
     StackGPT2ForCausalLM.from_pretrained(folder, stack_bottom="first_token")(**stock(TEXTS[0], return_tensors="pt"))
 

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from hf_mech.models.stack import StackGPT2ForCausalLM, StackRobertaConfig
-from hf_mech.models.stack.stack_errors import StackError
+from hf_mech.models.stack import StackError, StackGPT2ForCausalLM, StackRobertaConfig
 
 
 def test_as_an_argument_of_loading_and_as_an_attribute(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import torch
 from torch.testing import assert_close
 from transformers import DynamicCache, StaticCache
 
-from hf_mech.models.stack import BosError, StackGPT2ForCausalLM
+from hf_mech.models.stack import StackError, StackGPT2ForCausalLM
 
 from .contract import BOS, gpt2, inputs, predicting_tokens
 
@@ -55,7 +55,7 @@ def test_prefill_in_chunks_behind_padding(static: bool):
     ids[1, 5] = 7
     cache.reset()
     ours(ids[:, :4], attention_mask=mask[:, :4], past_key_values=cache)
-    with pytest.raises(BosError, match="got 7 in row 1"):
+    with pytest.raises(StackError, match="got 7 in row 1"):
         ours(ids[:, 4:8], attention_mask=mask[:, :8], past_key_values=cache)
 
 

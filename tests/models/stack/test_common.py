@@ -11,8 +11,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch.testing import assert_close
 
-from hf_mech.models.stack import StackGPT2ForCausalLM, StackRobertaForCausalLM
-from hf_mech.models.stack.stack_errors import CheckpointError
+from hf_mech.models.stack import StackError, StackGPT2ForCausalLM, StackRobertaForCausalLM
 
 from .contract import gpt2, predicting_tokens
 from .stock import STOCK, config, logits_of, new, stock_model
@@ -131,5 +130,5 @@ def test_key_mapping_that_exchanges_names(tmp_path: Path):
     mapping = {"wte": "aside", "wpe": "wte", "aside": "wpe"}
     loaded = StackGPT2ForCausalLM.from_pretrained(tmp_path, key_mapping=mapping)
     assert all(torch.equal(tensor, loaded.state_dict()[name]) for name, tensor in model.state_dict().items())
-    with pytest.raises(CheckpointError, match=r"transformer\.wpe\.weight is"):
+    with pytest.raises(StackError, match=r"transformer\.wpe\.weight is"):
         StackGPT2ForCausalLM.from_pretrained(tmp_path)

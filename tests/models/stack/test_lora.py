@@ -257,7 +257,7 @@ def warnings_of(caplog: pytest.LogCaptureFixture, model: Any, config: LoraConfig
     caplog.clear()
     with caplog.at_level(logging.WARNING):
         get_peft_model(model, config)
-    return [record.getMessage() for record in caplog.records if "stack_lora" in record.name]
+    return [record.getMessage() for record in caplog.records if "stack_pretrained" in record.name]
 
 
 def test_a_zero_gate_that_stays_frozen_is_warned_of(caplog: pytest.LogCaptureFixture):

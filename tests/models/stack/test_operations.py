@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_mech.models.stack import (
+    StackError,
     most_probable_operations,
     operations_as_text,
     stack_attention,
@@ -13,7 +14,6 @@ from hf_mech.models.stack import (
     stack_attention_reference,
     stacks_of,
 )
-from hf_mech.models.stack.stack_errors import ActionError
 
 
 @st.composite
@@ -85,5 +85,5 @@ def test_what_it_gives():
     ],
 )
 def test_bad_input(call, message):
-    with pytest.raises(ActionError, match=message):
+    with pytest.raises(StackError, match=message):
         call()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,15 +15,14 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from hf_mech.models.stack import (
-    ActionError,
+    StackError,
     stack_attention,
     stack_attention_from_operations,
     stack_attention_reference,
     stack_kernel_cpu,
-    stack_kernel_torch,
     stack_kernel_triton,
 )
-from hf_mech.models.stack.stack_attention import stack_attention_step
+from hf_mech.models.stack.stack_attention import backward_torch, forward_torch, stack_attention_step
 
 from .tiny_triton import interpreted
 
@@ -32,7 +32,8 @@ Segments = list[tuple[int, bool]]  # the lengths of a row's parts, and whether a
 @pytest.fixture(params=["cpu", "torch", "triton"])
 def kernel(request: pytest.FixtureRequest) -> Iterator[Any]:
     """The `forward` and `backward` of each kernel; Triton's code is interpreted where there is no GPU."""
-    kernels = {"cpu": stack_kernel_cpu, "torch": stack_kernel_torch, "triton": stack_kernel_triton}
+    torch_kernel = SimpleNamespace(forward=forward_torch, backward=backward_torch)
+    kernels = {"cpu": stack_kernel_cpu, "torch": torch_kernel, "triton": stack_kernel_triton}
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "triton":
             interpreted(stack_kernel_triton, patch)
@@ -183,7 +184,7 @@ def test_threads_take_sequences(threads: int):
     ],
 )
 def test_starts_that_divide_a_sequence(start: list[list[int]], says: str):
-    with pytest.raises(ActionError, match=says):
+    with pytest.raises(StackError, match=says):
         stack_attention(torch.rand(2, 4, 3).softmax(-1), start=torch.tensor(start))
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from hf_mech.models.stack import LengthError, StackGPT2ForCausalLM, StackRobertaForCausalLM, StackRobertaForMaskedLM
+from hf_mech.models.stack import StackError, StackGPT2ForCausalLM, StackRobertaForCausalLM, StackRobertaForMaskedLM
 from hf_mech.models.stack.position_encodings import (
     AlibiEncoding,
     NoPositions,
@@ -68,7 +68,7 @@ def test_cached_is_uncached(model_class: Any, config: Any, encoding: str, cache:
 def test_only_learned_positions_end(model_class: Any, config: Any, encoding: str):
     longer = inputs(2, 50, 0)
     assert new(model_class, config, position_embedding_type=encoding)(**longer).logits.isfinite().all()
-    with pytest.raises(LengthError, match="50"):
+    with pytest.raises(StackError, match="50"):
         new(model_class, config)(**longer)
 
 

@@ -9,7 +9,7 @@ import torch
 from torch.testing import assert_close
 from transformers import DynamicCache
 
-from hf_mech.models.stack import StackCacheError, StackError, StackGPT2ForCausalLM, stack_attention
+from hf_mech.models.stack import StackError, StackGPT2ForCausalLM, stack_attention
 from hf_mech.models.stack.stack_sparse import SparseRows
 
 from .contract import BOS, gpt2, inputs, predicting_tokens
@@ -156,7 +156,7 @@ def test_gradients_flow_through_whole_rows():
 
 def test_a_static_cache_is_refused():
     _, few = models()
-    with pytest.raises(StackCacheError, match="stack_tolerance has no use there; set it to 0"):
+    with pytest.raises(StackError, match="stack_tolerance has no use there; set it to 0"):
         few.generate(inputs(1, 4, 0)["input_ids"], max_new_tokens=2, cache_implementation="static", pad_token_id=BOS)
 
 

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from hf_mech.models.stack import read_stack, stack_attention, stack_attention_reference, stack_kernel_cpu
+from hf_mech.models.stack import StackError, read_stack, stack_attention, stack_attention_reference, stack_kernel_cpu
 from hf_mech.models.stack.stack_attention import stack_attention_step
-from hf_mech.models.stack.stack_errors import ActionError, BosError, StackError
 
 BATCH, LENGTH = 4, 13
 STARTS = [None, (0, 3, 7, LENGTH - 1)]
@@ -289,21 +288,21 @@ good = random_actions()
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"actions": good[0]}, ActionError, r"\[batch, length, 2 \+ K\].*\[13, 3\]"),
-        ({"actions": good[..., :2]}, ActionError, r"\[4, 13, 2\]"),
-        ({"actions": good[:, :0]}, ActionError, "length and K at least 1"),
-        ({"actions": good.long()}, ActionError, r"floating point.*int64.*stack_attention_from_operations"),
-        ({"actions": good * 1.1}, ActionError, "sum to one; row 0, position 0.*softmax"),
-        ({"actions": good.log()}, ActionError, "sum to one"),
-        ({"actions": torch.tensor([[[1.5, -0.5, 0.0]]])}, ActionError, r"row 0, position 0 holds \[1.5, -0.5, 0.0\]"),
-        ({"actions": good * torch.nan}, ActionError, "nan"),
-        ({"start": torch.zeros(3, dtype=torch.long)}, ActionError, r"each of the 4 rows.*\[3\]"),
-        ({"start": torch.zeros(4)}, ActionError, "integer.*float32"),
-        ({"start": torch.tensor([0, 0, -1, 0])}, BosError, r"negative.*\[0, 0, -1, 0\]"),
-        ({"past": good}, ActionError, r"past must be.*\[4, 13, 3\]"),
-        ({"past": good[:, :0, :0]}, ActionError, "leave it out"),
-        ({"past": torch.eye(2).expand(3, 2, 2)}, ActionError, r"\[4, past_length, past_length\].*\[3, 2, 2\]"),
-        ({"past": torch.eye(2).expand(4, 2, 2).clone().requires_grad_()}, ActionError, "detach"),
+        ({"actions": good[0]}, StackError, r"\[batch, length, 2 \+ K\].*\[13, 3\]"),
+        ({"actions": good[..., :2]}, StackError, r"\[4, 13, 2\]"),
+        ({"actions": good[:, :0]}, StackError, "length and K at least 1"),
+        ({"actions": good.long()}, StackError, r"floating point.*int64.*stack_attention_from_operations"),
+        ({"actions": good * 1.1}, StackError, "sum to one; row 0, position 0.*softmax"),
+        ({"actions": good.log()}, StackError, "sum to one"),
+        ({"actions": torch.tensor([[[1.5, -0.5, 0.0]]])}, StackError, r"row 0, position 0 holds \[1.5, -0.5, 0.0\]"),
+        ({"actions": good * torch.nan}, StackError, "nan"),
+        ({"start": torch.zeros(3, dtype=torch.long)}, StackError, r"each of the 4 rows.*\[3\]"),
+        ({"start": torch.zeros(4)}, StackError, "integer.*float32"),
+        ({"start": torch.tensor([0, 0, -1, 0])}, StackError, r"negative.*\[0, 0, -1, 0\]"),
+        ({"past": good}, StackError, r"past must be.*\[4, 13, 3\]"),
+        ({"past": good[:, :0, :0]}, StackError, "leave it out"),
+        ({"past": torch.eye(2).expand(3, 2, 2)}, StackError, r"\[4, past_length, past_length\].*\[3, 2, 2\]"),
+        ({"past": torch.eye(2).expand(4, 2, 2).clone().requires_grad_()}, StackError, "detach"),
     ],
 )
 def test_bad_input(arguments, error, message):
@@ -316,7 +315,7 @@ def test_bad_input(arguments, error, message):
 def test_one_bad_row_is_named():
     actions = random_actions()
     actions[2, 5, 1] += 0.5
-    with pytest.raises(ActionError, match="row 2, position 5"):
+    with pytest.raises(StackError, match="row 2, position 5"):
         stack_attention(actions)
     assert stack_attention(actions, validate=False).isfinite().all()
 
