@@ -13,7 +13,7 @@ import torch
 from transformers import AutoTokenizer
 
 from hf_mech.data.random_numbers import Dice
-from hf_mech.languages import TASKS, LayoutError, TaskError, formal_language_tokenizer, fresh_batch, test_batch
+from hf_mech.languages import TASKS, LanguagesError, formal_language_tokenizer, fresh_batch, test_batch
 
 FOUR = ("reverse_string", "stack_manipulation", "modular_arithmetic", "solve_equation")
 
@@ -397,12 +397,12 @@ def test_the_tokenizer_refuses_an_unknown_symbol():
     ],
 )
 def test_what_no_task_can_give_is_refused(call, message):
-    with pytest.raises(TaskError, match=message):
+    with pytest.raises(LanguagesError, match=message):
         call()
 
 
 def test_an_unknown_layout_is_refused():
-    with pytest.raises(LayoutError, match=r"one of mlm, alm, got 'clm'"):
+    with pytest.raises(LanguagesError, match=r"one of mlm, alm, got 'clm'"):
         test_batch("reverse_string", "clm", seed=0, length=4, count=1)
 
 

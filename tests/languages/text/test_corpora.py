@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hf_mech.languages.corpora import Corpus, CorpusError, file_corpus, hub_corpus, stdlib_corpus
+from hf_mech.languages.corpora import Corpus, LanguagesError, file_corpus, hub_corpus, stdlib_corpus
 from tests.languages.text.programs import SPLITS
 
 MODULES = [f"module{number}.py" for number in range(80)]
@@ -66,17 +66,17 @@ def test_the_library_of_this_python():
 
 
 def test_a_split_without_text_is_refused():
-    with pytest.raises(CorpusError, match=r"no text for the split 'test'.*2 for test"):
+    with pytest.raises(LanguagesError, match=r"no text for the split 'test'.*2 for test"):
         Corpus.of("empty", None, {"train": ["a"], "validation": ["b"], "test": ["", "\n"]})
 
 
 def test_a_file_that_does_not_exist_is_refused(tmp_path: Path):
-    with pytest.raises(CorpusError, match=r"No such file for the split 'train': .*gone\.txt"):
+    with pytest.raises(LanguagesError, match=r"No such file for the split 'train': .*gone\.txt"):
         file_corpus({"train": [str(tmp_path / "gone.txt")]})
 
 
 def test_a_data_set_without_text_is_refused(tmp_path: Path):
     for split in SPLITS:
         (tmp_path / f"{split}.jsonl").write_text('{"words": "a b"}\n')
-    with pytest.raises(CorpusError, match="no column of text: expected text or sentence, got words"):
+    with pytest.raises(LanguagesError, match="no column of text: expected text or sentence, got words"):
         hub_corpus(str(tmp_path))

@@ -13,8 +13,7 @@ from tests.training.formal_languages.small import SMALL
 from tests.training.jobs import job_in
 from training.engine import SettingsError
 from training.formal_languages.experiment import EXPERIMENT
-from training.formal_languages.lessons import FreshBatches, Growth, Taught
-from training.formal_languages.models import make_model
+from training.formal_languages.models import FreshBatches, Growth, Taught, make_model
 from training.formal_languages.run import train_run
 from training.formal_languages.settings import Run
 

@@ -17,12 +17,11 @@ from hf_mech.hub.push import prepare_checkpoint
 from tests.training.commands import printed_by
 from tests.training.formal_languages.small import SMALL, outcome_of, run_of
 from training.engine.card import render_blocks
-from training.formal_languages.docs_tables import table1, taught_table
 from training.formal_languages.experiment import EXPERIMENT
-from training.formal_languages.groups import LONGEST, SCORE
 from training.formal_languages.report import card, choose
 from training.formal_languages.run import RunOutcome
 from training.formal_languages.settings import Run
+from training.formal_languages.tables import LONGEST, SCORE, table1, taught_table
 
 SIZES = [part for name, value in SMALL.items() for part in (f"--{name}", str(value))]
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.training.formal_languages.small import run_of
+from training.formal_languages.figures import example_of, stack_picture
 from training.formal_languages.models import make_model
-from training.formal_languages.stack_picture import example_of, stack_picture
 
 
 @pytest.mark.parametrize("layout", ["mlm", "alm"])
