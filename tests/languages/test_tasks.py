@@ -114,7 +114,7 @@ def texts(name, length, count, seed=0):
 @pytest.mark.parametrize("name", TASKS)
 def test_outputs_are_what_a_solver_finds_in_every_length(name):
     for length in TASKS[name].lengths(1, 60):
-        for x, y in texts(name, length, 20):
+        for x, y in texts(name, length, 8):
             assert len(x) == length
             assert y == SOLVERS[name](x), x
 
@@ -167,7 +167,7 @@ def uniform(keys):
 
 def test_training_lengths_are_uniform():
     for name, lengths in (("reverse_string", range(1, 41)), ("solve_equation", range(3, 41))):
-        batches = (fresh_batch(name, "alm", seed=3, step=s, batch_size=1) for s in range(2000))
+        batches = (fresh_batch(name, "alm", seed=3, step=s, batch_size=1) for s in range(1000))
         width = {"reverse_string": lambda n: n // 2 - 1, "solve_equation": lambda n: n - 3}[name]
         counts = Counter(width(b["input_ids"].shape[1]) for b in batches)
         assert close(counts, uniform(lengths))
@@ -355,7 +355,7 @@ def test_the_lengths_of_a_batch_end_at_max_length():
 # ----------------------------------------------------------------------------------------------------- tokenizer
 
 
-@pytest.mark.parametrize("name", TASKS)
+@pytest.mark.parametrize("name", ["stack_manipulation", "solve_equation"])
 def test_the_tokenizer_comes_back_from_a_folder(name, tmp_path):
     ours = formal_language_tokenizer(name)
     ours.save_pretrained(tmp_path)

@@ -10,11 +10,11 @@ import torch
 from datasets import load_from_disk
 from transformers import AutoTokenizer
 
+from hf_mech.languages import LanguagesError
 from hf_mech.languages.corpora import (
     BLOCK,
     Collator,
     Corpus,
-    LanguagesError,
     Prepared,
     blocks_of,
     evaluation_rows,

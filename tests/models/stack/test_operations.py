@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hf_mech.models.stack import (
@@ -26,6 +26,7 @@ def batches(draw):
     return multi_pop, operations, start
 
 
+@settings(max_examples=40)
 @given(batches(), st.booleans())
 def test_given_operations_equal_the_recursion(example, padded):
     multi_pop, operations, start = example

@@ -83,6 +83,7 @@ def with_gradient(function: Any, actions: Tensor, upstream: Tensor) -> tuple[Ten
     return alpha.detach(), torch.autograd.grad(alpha, actions, upstream)[0]
 
 
+@settings(max_examples=25)
 @given(packed())
 def test_the_reference_is_each_sequence_alone(given: tuple[Tensor, Tensor, list[Segments]]):
     actions, starts, rows = given
@@ -92,7 +93,7 @@ def test_the_reference_is_each_sequence_alone(given: tuple[Tensor, Tensor, list[
     assert_close(whole, apart, rtol=0, atol=1e-12)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
 @given(packed(), st.data())
 def test_every_kernel_is_the_reference(kernel: Any, given: tuple[Tensor, Tensor, list[Segments]], data: st.DataObject):
     """Values and gradients, whole and in two chunks."""
@@ -116,6 +117,7 @@ def test_every_kernel_is_the_reference(kernel: Any, given: tuple[Tensor, Tensor,
         assert_close((alpha[:, cut:], gradient), expected, rtol=0, atol=1e-12)
 
 
+@settings(max_examples=25)
 @given(packed())
 def test_a_step_and_the_operator_with_its_checks(given: tuple[Tensor, Tensor, list[Segments]]):
     """The next row alone, at the end of a past and within a larger one; and by `stack_attention`."""

