@@ -77,7 +77,7 @@ class FormalLanguages(ShardedBuilder):
         }
 
     def check(self) -> None:
-        """Raises TaskError if the task has no example of a split's lengths."""
+        """Raises LanguagesError if the task has no example of a split's lengths."""
         for split in self.SPLITS:
             self.config.settings.lengths(self.task, split)
 

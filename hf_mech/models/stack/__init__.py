@@ -5,8 +5,7 @@ import wrapt
 
 from hf_mech.models.registration import register
 
-from .configuration_stack_gpt2 import StackGPT2Config
-from .configuration_stack_roberta import StackRobertaConfig
+from .configuration_stack import StackGPT2Config, StackRobertaConfig
 
 register(
     StackGPT2Config,
@@ -41,7 +40,7 @@ register(
 @wrapt.when_imported("peft.utils.constants")
 def _declare_targets(constants: object) -> None:
     """Default targets for `get_peft_model`, as soon as peft is imported."""
-    from .stack_lora import declare_targets
+    from .stack_pretrained import declare_targets
 
     declare_targets("stack_gpt2", "gpt2")
     declare_targets("stack_roberta", "roberta")

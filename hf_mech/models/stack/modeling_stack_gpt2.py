@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from transformers.cache_utils import Cache, EncoderDecoderCache
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
@@ -20,14 +19,10 @@ from transformers.models.gpt2.modeling_gpt2 import (
     eager_attention_forward,
 )
 
-from .configuration_stack_gpt2 import StackGPT2Config
-from .position_encodings import ENCODINGS, encode, init_encoding, position_embedding
-from .stack_checkpoint import LoadsStockCheckpoints
-from .stack_checkpointing import checkpointing_waits
-from .stack_errors import StackError
-from .stack_inputs import PadsMasksForStaticCaches, check_length, past_length, stack_inputs
-from .stack_layer import StackContext, StackSubLayer, init_stack
-from .stack_lora import SavesStacksWithAdapters
+from .configuration_stack import StackError, StackGPT2Config
+from .position_encodings import ENCODINGS, encode, position_embedding
+from .stack_inputs import check_length, past_length, stack_inputs, vanilla_inputs
+from .stack_layer import StackContext, StackSubLayer
 from .stack_outputs import (
     StackCausalLMOutput,
     StackModelOutput,
@@ -38,7 +33,7 @@ from .stack_outputs import (
     ignores_padding,
     returns_stacks,
 )
-from .stack_vanilla import vanilla_inputs
+from .stack_pretrained import StackPreTrained, checkpointing_waits
 
 
 class StackGPT2Attention(GPT2Attention):
@@ -94,20 +89,12 @@ class StackGPT2Block(GPT2Block):
         return self.stack(hidden_states, layer_input, past_key_values, stack_context)
 
 
-class StackGPT2PreTrainedModel(
-    LoadsStockCheckpoints, SavesStacksWithAdapters, PadsMasksForStaticCaches, GPT2PreTrainedModel
-):
+class StackGPT2PreTrainedModel(StackPreTrained, GPT2PreTrainedModel):
     """The base of all StackGPT2 models: configuration, initialisation, loading."""
 
     config_class = StackGPT2Config
     config: StackGPT2Config
     _no_split_modules = ["StackGPT2Block"]
-
-    @torch.no_grad()
-    def _init_weights(self, module: nn.Module) -> None:
-        super()._init_weights(module)
-        init_stack(module)
-        init_encoding(module)
 
 
 class StackGPT2Model(StackGPT2PreTrainedModel, GPT2Model):
@@ -161,11 +148,9 @@ class StackGPT2Model(StackGPT2PreTrainedModel, GPT2Model):
         count all tokens, as in GPT-2. Several sequences in a row are told apart by [`stack_inputs`].
 
         Raises:
-            ActionError: operations that do not fit.
-            BosError: `stack_bottom="bos_token"`, and a sequence begins with another token (Section 3.2).
-            LengthError: more positions than the model's learned embeddings.
-            PackingError: it is unknown where the sequences of a row begin, or a cache is to hold several.
-            StackCacheError: a cache that cannot hold a stack.
+            StackError: operations that do not fit; `stack_bottom="bos_token"`, and a sequence begins with another token
+                (Section 3.2); more positions than the model's learned embeddings; it is unknown where the sequences of
+                a row begin, or a cache is to hold several; a cache that cannot hold a stack.
         """
         given = input_ids if input_ids is not None else inputs_embeds
         if given is None:

@@ -26,14 +26,10 @@ from transformers.models.roberta.modeling_roberta import (
     eager_attention_forward,
 )
 
-from .configuration_stack_roberta import StackRobertaConfig
-from .position_encodings import ENCODINGS, encode, init_encoding, position_embedding
-from .stack_checkpoint import LoadsStockCheckpoints
-from .stack_checkpointing import checkpointing_waits
-from .stack_errors import StackError
-from .stack_inputs import PadsMasksForStaticCaches, check_length, past_length, stack_inputs
-from .stack_layer import StackContext, StackSubLayer, init_stack
-from .stack_lora import SavesStacksWithAdapters
+from .configuration_stack import StackError, StackRobertaConfig
+from .position_encodings import ENCODINGS, encode, position_embedding
+from .stack_inputs import check_length, past_length, stack_inputs, vanilla_inputs
+from .stack_layer import StackContext, StackSubLayer
 from .stack_outputs import (
     StackCausalLMOutput,
     StackMaskedLMOutput,
@@ -46,7 +42,7 @@ from .stack_outputs import (
     ignores_padding,
     returns_stacks,
 )
-from .stack_vanilla import vanilla_inputs
+from .stack_pretrained import StackPreTrained, checkpointing_waits
 
 
 def first_token(hidden: Tensor, start: Tensor) -> Tensor:
@@ -112,20 +108,12 @@ class StackRobertaLayer(RobertaLayer):
         return self.stack(hidden_states, layer_input, past_key_values, stack_context)
 
 
-class StackRobertaPreTrainedModel(
-    LoadsStockCheckpoints, SavesStacksWithAdapters, PadsMasksForStaticCaches, RobertaPreTrainedModel
-):
+class StackRobertaPreTrainedModel(StackPreTrained, RobertaPreTrainedModel):
     """The base of all StackRoberta models: configuration, initialisation, loading."""
 
     config_class = StackRobertaConfig
     config: StackRobertaConfig
     _no_split_modules = ["RobertaEmbeddings", "StackRobertaLayer"]
-
-    @torch.no_grad()
-    def _init_weights(self, module: nn.Module) -> None:
-        super()._init_weights(module)
-        init_stack(module)
-        init_encoding(module)
 
 
 class StackRobertaModel(StackRobertaPreTrainedModel, RobertaModel):
@@ -183,11 +171,9 @@ class StackRobertaModel(StackRobertaPreTrainedModel, RobertaModel):
         [`stack_inputs`]; the pooled output is then that of the first one.
 
         Raises:
-            ActionError: operations that do not fit.
-            BosError: `stack_bottom="bos_token"`, and a sequence begins with another token (Section 3.2).
-            LengthError: more positions than the model's learned embeddings.
-            PackingError: it is unknown where the sequences of a row begin, or a cache is to hold several.
-            StackCacheError: a cache that cannot hold a stack.
+            StackError: operations that do not fit; `stack_bottom="bos_token"`, and a sequence begins with another token
+                (Section 3.2); more positions than the model's learned embeddings; it is unknown where the sequences of
+                a row begin, or a cache is to hold several; a cache that cannot hold a stack.
         """
         given = input_ids if input_ids is not None else inputs_embeds
         if given is None:
