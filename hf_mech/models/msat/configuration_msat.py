@@ -8,7 +8,7 @@ from typing import Any, Literal
 from transformers.configuration_utils import PreTrainedConfig
 
 from .configs import strict_config
-from .msat_errors import ConfigurationError, SpaceError
+from .msat_errors import MSATError
 
 Activation = Literal["tanh", "relu", "gelu", "silu", "linear"]
 
@@ -21,7 +21,7 @@ LARGEST_STATE = 10**8
 
 
 @strict_config(
-    ConfigurationError,
+    MSATError,
     context_length=(1, 1_000_000),
     max_timestep=(0, 100_000_000),
     n_layer=(1, 1_000),
@@ -93,7 +93,7 @@ class MSATDecisionTransformerConfig(PreTrainedConfig):
             My Way Home and 0.1, 0.1, 0.3 for Deadly Corridor.
 
     Raises:
-        ConfigurationError: a value of a wrong type or outside its range, or values that contradict each other.
+        MSATError: a value of a wrong type or outside its range, or values that contradict each other.
 
     Example:
 
@@ -152,12 +152,12 @@ class MSATDecisionTransformerConfig(PreTrainedConfig):
         """Refuses invalid values before any work starts."""
         sizes, shape = self.action_sizes, self.state_shape
         if not 1 <= len(sizes) <= MOST_COMPONENTS or not all(1 <= size <= LARGEST_COMPONENT for size in sizes):
-            raise ConfigurationError(
+            raise MSATError(
                 f"action_sizes must be 1 to {MOST_COMPONENTS} numbers from 1 to {LARGEST_COMPONENT}, one a component, "
                 f"got {_shortened(sizes)}."
             )
         if len(shape) not in (1, 3) or not all(number >= 1 for number in shape):
-            raise ConfigurationError(
+            raise MSATError(
                 "state_shape must be (channels, height, width) of frames or (features,) of vectors, all at least 1, "
                 f"got {_shortened(shape)}."
             )
@@ -165,21 +165,21 @@ class MSATDecisionTransformerConfig(PreTrainedConfig):
         for number in shape:
             numbers *= number
         if numbers > LARGEST_STATE:
-            raise ConfigurationError(f"state_shape {_shortened(shape)} has more than {LARGEST_STATE:,} numbers.")
+            raise MSATError(f"state_shape {_shortened(shape)} has more than {LARGEST_STATE:,} numbers.")
         if self.reads_frames and shape[2] in (1, 3, 4) and shape[0] > 4:
-            raise ConfigurationError(
+            raise MSATError(
                 f"state_shape {list(shape)} seems to be [height, width, channels], as environments have it; the "
                 f"model's channels come first: [{shape[2]}, {shape[0]}, {shape[1]}]."
             )
         if self.reads_frames and min(convolved(size) for size in shape[1:]) < 1:
-            raise ConfigurationError(
+            raise MSATError(
                 f"state_shape {list(shape)}: frames must be at least 36 x 36 for the three convolutions; resize them, "
                 "or give them as vectors."
             )
         if self.n_embd % self.n_head:
-            raise ConfigurationError(f"n_embd must be a multiple of n_head, got {self.n_embd} and {self.n_head}.")
+            raise MSATError(f"n_embd must be a multiple of n_head, got {self.n_embd} and {self.n_head}.")
         if self.component_prediction == "autoregressive" and self.action_tokenization == "single":
-            raise ConfigurationError(
+            raise MSATError(
                 "component_prediction='autoregressive' needs a token for each component; set action_tokenization to "
                 "'multi' or 'multi_state', got 'single'."
             )
@@ -225,16 +225,16 @@ class MSATDecisionTransformerConfig(PreTrainedConfig):
     # ------------------------------------------------------------------------------------------- the environment
 
     def check_action_sizes(self, sizes: Sequence[int]) -> None:
-        """Raises SpaceError unless an environment's actions have these components and sizes."""
+        """Raises MSATError unless an environment's actions have these components and sizes."""
         found = [int(size) for size in sizes]
         if found != list(self.action_sizes):
-            raise SpaceError(
+            raise MSATError(
                 f"The environment's actions have the component sizes {found}, the model's {list(self.action_sizes)}: "
                 "the model was made for another scenario. Take the checkpoint of this scenario, or train one."
             )
 
     def check_state_shape(self, shape: Sequence[int]) -> None:
-        """Raises SpaceError unless an environment's observations fit `state_shape`.
+        """Raises MSATError unless an environment's observations fit `state_shape`.
 
         Args:
             shape: `[height, width, channels]` of frames, as environments give them, or `[features]`.
@@ -244,14 +244,14 @@ class MSATDecisionTransformerConfig(PreTrainedConfig):
         if self.reads_frames:
             expected = [*expected[1:], expected[0]]
         if found != expected:
-            raise SpaceError(
+            raise MSATError(
                 f"The environment's observations have the shape {found}, the model's {expected} (height, width, "
                 "channels of frames). Take the checkpoint of this scenario, or make the environment with the frame "
                 "size that the model was trained on."
             )
 
     def check_spaces(self, observation_space: Any, action_space: Any) -> None:
-        """Raises SpaceError unless an environment's gymnasium spaces fit the model.
+        """Raises MSATError unless an environment's gymnasium spaces fit the model.
 
         Args:
             observation_space: a `Box` of frames [height, width, channels] or of vectors.
@@ -261,7 +261,7 @@ class MSATDecisionTransformerConfig(PreTrainedConfig):
         if sizes is None and hasattr(action_space, "n"):
             sizes = [action_space.n]
         if sizes is None or getattr(observation_space, "shape", None) is None:
-            raise SpaceError(
+            raise MSATError(
                 "The model acts in environments with a Box of observations and MultiDiscrete or Discrete actions, got "
                 f"{observation_space} and {action_space}."
             )

@@ -19,7 +19,7 @@ from .checkpoints import SafeCheckpoints
 from .configuration_msat import MSATDecisionTransformerConfig
 from .image_processing_msat import CHANNELS, MSATImageProcessor
 from .msat_acting import Acts
-from .msat_errors import CheckpointError
+from .msat_errors import MSATError
 from .msat_inputs import (
     check_mask,
     check_states,
@@ -110,7 +110,7 @@ class MSATDecisionTransformer(Acts, SafeCheckpoints, PreTrainedModel):
     _supports_sdpa = True
     _supports_attention_backend = True
     _no_split_modules = ["GPT2Block"]
-    _checkpoint_error = CheckpointError
+    _checkpoint_error = MSATError
 
     def __init__(self, config: MSATDecisionTransformerConfig) -> None:
         super().__init__(config)
@@ -170,8 +170,8 @@ class MSATDecisionTransformer(Acts, SafeCheckpoints, PreTrainedModel):
             return_dict: as in transformers; `can_return_tuple` reads it.
 
         Raises:
-            StateError, ActionError, ReturnError, TimestepError: inputs of another shape, type or range.
-            LengthError: more steps than `context_length`, or a mask that does not fit.
+            MSATError: inputs of another shape, type or range; more steps than `context_length`, or a mask that does not
+                fit.
         """
         check_states(states, self.config, "batch, steps")
         shape = (states.shape[0], states.shape[1])

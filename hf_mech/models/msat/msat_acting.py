@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from .msat_context import ActingContext, sizes_of
-from .msat_errors import ContextError, ReturnError
+from .msat_errors import MSATError
 from .msat_inputs import check_states, real_actions, real_returns, real_states, real_timesteps
 from .msat_loss import padded_logits
 
@@ -35,7 +35,7 @@ class Acts:
             use_cache: keep keys and values between decisions. Without it decisions are the same, and slower.
 
         Raises:
-            ContextError: a batch size or a stride that is out of range.
+            MSATError: a batch size or a stride that is out of range.
         """
         weight = self.heads[0].weight
         return ActingContext(self.config, batch_size, stride, use_cache, weight.device, weight.dtype)
@@ -76,31 +76,31 @@ class Acts:
             the actions, [rows, components], int64.
 
         Raises:
-            ContextError: a model in training mode, rows that the context does not have, or a bad temperature.
-            StateError, ReturnError, TimestepError, ActionError: as in `forward`.
+            MSATError: a model in training mode, rows that the context does not have, or a bad temperature; as in
+                `forward`.
         """
         chosen = self._rows(context, rows)
         shape = (len(chosen),)
         if self.training:
-            raise ContextError("The model is in training mode, where dropout changes decisions; call model.eval().")
+            raise MSATError("The model is in training mode, where dropout changes decisions; call model.eval().")
         if not temperature >= LEAST_TEMPERATURE:
-            raise ContextError(
+            raise MSATError(
                 f"temperature must be above 0, {LEAST_TEMPERATURE} or more, got {temperature}; leave do_sample out for "
                 "argmax."
             )
         if temperature != 1 and not do_sample:
-            raise ContextError(
+            raise MSATError(
                 f"temperature={temperature} needs do_sample=True: without it, components take their likeliest values."
             )
         states = torch.as_tensor(states, device=context.device)
         check_states(states, self.config, "rows")
         states = real_states(states, None)
         if len(states) != len(chosen):
-            raise ContextError(f"states must be one for each of the {len(chosen)} rows that decide, got {len(states)}.")
+            raise MSATError(f"states must be one for each of the {len(chosen)} rows that decide, got {len(states)}.")
         try:
             returns = torch.as_tensor(returns_to_go, device=context.device)
         except (RuntimeError, TypeError, ValueError) as error:
-            raise ReturnError(
+            raise MSATError(
                 "returns_to_go must be a real number, or one for each row that decides: the return still wanted; got "
                 f"{returns_to_go!r}."
             ) from error
@@ -108,7 +108,7 @@ class Acts:
         new = begins if isinstance(begins, bool) else False if begins is None else _numbers("begins", begins)
         begin = [new] * len(chosen) if isinstance(new, bool) else [bool(one) for one in new]
         if len(begin) != len(chosen):
-            raise ContextError(f"begins must be one for each of the {len(chosen)} rows that decide, got {len(begin)}.")
+            raise MSATError(f"begins must be one for each of the {len(chosen)} rows that decide, got {len(begin)}.")
         if actions is not None:
             actions = torch.as_tensor(actions, device=context.device)
             actions = real_actions(actions, shape, None, self.config.action_sizes)
@@ -153,27 +153,25 @@ class Acts:
 
     def _rows(self, context: ActingContext, rows: Tensor | Sequence[int] | None) -> list[int]:
         if not hasattr(context, "tokens"):  # not isinstance: a checkpoint's own code has a class of its own
-            raise ContextError(
+            raise MSATError(
                 f"context must be what model.start_context(batch_size) returns, got {type(context).__name__}. Make it "
                 "once, and give it to every decision."
             )
         weight = self.heads[0].weight
         if (context.device, context.tokens.dtype) != (weight.device, weight.dtype):
-            raise ContextError(
+            raise MSATError(
                 f"The context is {context.tokens.dtype} on {context.device}, the model {weight.dtype} on "
                 f"{weight.device}; start a new context."
             )
         if context.sizes != sizes_of(self.config):
-            raise ContextError("The context is that of another model; start one with this model's start_context.")
+            raise MSATError("The context is that of another model; start one with this model's start_context.")
         if rows is None:
             return list(range(context.batch_size))
         found = _numbers("rows", rows)
         if any(type(row) is not int for row in found):
-            raise ContextError(
-                f"rows must be the numbers of the rows that decide, got {found}; of a mask, its nonzero()."
-            )
+            raise MSATError(f"rows must be the numbers of the rows that decide, got {found}; of a mask, its nonzero().")
         if len(set(found)) != len(found) or not found or not all(0 <= row < context.batch_size for row in found):
-            raise ContextError(
+            raise MSATError(
                 f"rows must be different numbers from 0 to {context.batch_size - 1}, at least one, got {found}."
             )
         return found
@@ -203,13 +201,13 @@ class Acts:
 
 
 def _numbers(name: str, values: Tensor | Sequence[Any]) -> list[Any]:
-    """One number for each row. Raises ContextError for anything but a row of numbers."""
+    """One number for each row. Raises MSATError for anything but a row of numbers."""
     try:
         found = torch.as_tensor(values)
     except (RuntimeError, TypeError, ValueError) as error:
-        raise ContextError(f"{name} must be a list or a tensor of numbers, got {values!r}.") from error
+        raise MSATError(f"{name} must be a list or a tensor of numbers, got {values!r}.") from error
     if found.dim() != 1:
-        raise ContextError(f"{name} must be a list of numbers, [rows], got the shape {list(found.shape)}.")
+        raise MSATError(f"{name} must be a list of numbers, [rows], got the shape {list(found.shape)}.")
     return found.tolist()
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from .configuration_msat import MSATDecisionTransformerConfig
 from .msat_cache import RowsCache
-from .msat_errors import ContextError
+from .msat_errors import MSATError
 
 
 class ActingContext:
@@ -33,7 +33,7 @@ class ActingContext:
             before the first one.
 
     Raises:
-        ContextError: a batch size or a stride that is out of range.
+        MSATError: a batch size or a stride that is out of range.
     """
 
     def __init__(
@@ -46,9 +46,9 @@ class ActingContext:
         dtype: torch.dtype,
     ) -> None:
         if not _is_whole(batch_size) or batch_size < 1:
-            raise ContextError(f"batch_size must be the number of environments, at least 1, got {batch_size!r}.")
+            raise MSATError(f"batch_size must be the number of environments, at least 1, got {batch_size!r}.")
         if not _is_whole(stride) or not 1 <= stride <= config.context_length:
-            raise ContextError(
+            raise MSATError(
                 f"stride must be from 1 to context_length = {config.context_length}, got {stride!r}; it is the number "
                 "of steps that leave a full context at once."
             )

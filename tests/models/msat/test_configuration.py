@@ -10,7 +10,7 @@ import pytest
 import torch
 from gymnasium.spaces import Box, MultiDiscrete
 
-from hf_mech.models.msat import ConfigurationError, MSATDecisionTransformer, MSATDecisionTransformerConfig
+from hf_mech.models.msat import MSATDecisionTransformer, MSATDecisionTransformerConfig, MSATError
 
 
 def test_the_defaults_are_deadly_corridors():
@@ -48,7 +48,7 @@ def test_the_defaults_are_deadly_corridors():
     ],
 )
 def test_bad_values_are_named(said: str, values: dict[str, Any]):
-    with pytest.raises(ConfigurationError, match=said):
+    with pytest.raises(MSATError, match=said):
         MSATDecisionTransformerConfig(**values)
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from hf_mech.models.msat import ActionError
+from hf_mech.models.msat import MSATError
 
 from .models import SIZES, model, steps
 
@@ -61,7 +61,7 @@ def test_logits_that_no_component_has_are_minus_infinity():
 def test_nothing_to_train_is_refused_unless_it_is_a_part():
     trained, batch = model(), steps(1, 2)
     labels = torch.full((1, 2, 3), -100)
-    with pytest.raises(ActionError, match="nothing to train"):
+    with pytest.raises(MSATError, match="nothing to train"):
         trained(**batch, labels=labels)
     assert trained(**batch, labels=labels, num_items_in_batch=6).loss == 0
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from hf_mech.models.msat import ContextError
+from hf_mech.models.msat import MSATError
 
 from .models import FEATURES, model, steps
 
@@ -87,5 +87,5 @@ def test_dropout_never_changes_a_decision():
     for context in contexts:
         acting.act(torch.zeros(1, FEATURES), context, 1.0)
     assert torch.equal(contexts[0].logits, contexts[1].logits)
-    with pytest.raises(ContextError):
+    with pytest.raises(MSATError):
         acting.train().act(torch.zeros(1, FEATURES), contexts[0], 1.0)
