@@ -13,9 +13,8 @@ from hf_mech.control.environments import MultiDiscreteEnvironment
 from hf_mech.control.episodes import episode_seed
 from hf_mech.control.errors import ControlError
 from hf_mech.control.play import Score, play, watch
-from hf_mech.models.msat.configuration_msat import MSATDecisionTransformerConfig
+from hf_mech.models.msat.configuration_msat import MSATDecisionTransformerConfig, MSATError
 from hf_mech.models.msat.modeling_msat import MSATDecisionTransformer
-from hf_mech.models.msat.msat_errors import MSATError
 from tests.control.squares import ID
 
 SMALL = {"n_layer": 1, "n_head": 2, "n_embd": 16, "context_length": 4, "max_timestep": 40}

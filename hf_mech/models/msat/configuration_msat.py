@@ -8,9 +8,6 @@ from typing import Any, Literal
 from transformers.configuration_utils import PreTrainedConfig
 
 from .configs import strict_config
-from .msat_errors import MSATError
-
-Activation = Literal["tanh", "relu", "gelu", "silu", "linear"]
 
 #: The published base's convolutions: channels, width of the kernel, stride.
 CONVOLUTIONS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
@@ -18,6 +15,10 @@ CONVOLUTIONS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
 LARGEST_COMPONENT, MOST_COMPONENTS = 100_000, 1_000
 #: The most numbers in one state.
 LARGEST_STATE = 10**8
+
+
+class MSATError(ValueError):
+    """What the family refuses: a configuration, a checkpoint, an environment or an input."""
 
 
 @strict_config(
@@ -28,14 +29,11 @@ LARGEST_STATE = 10**8
     n_head=(1, 100_000),
     n_embd=(1, 1_000_000),
     n_inner=(1, 10_000_000),
-    state_layers=(1, 100),
-    action_layers=(1, 100),
     embd_pdrop=(0, 1),
     resid_pdrop=(0, 1),
     attn_pdrop=(0, 1),
     layer_norm_epsilon=(0, 1),
     initializer_range=(0, 1000),
-    state_scale=(1e-30, 1e30),
     return_scale=(1e-30, 1e30),
 )
 class MSATDecisionTransformerConfig(PreTrainedConfig):
@@ -66,23 +64,13 @@ class MSATDecisionTransformerConfig(PreTrainedConfig):
             own, so a shared MLP knows which component it reads. `"overlapping"`: as wide as the largest component,
             all begin at column 0; an MLP that is shared cannot tell components apart then. `"single"` always
             concatenates the components' vectors.
-        action_mlp (`str`, *optional*, defaults to `"shared"`): one MLP for all components, as Appendix 7.1 speaks of
-            "the State-Action embedding MLP", or `"per_component"`.
-        action_layers (`int`, *optional*, defaults to 2): the linear layers of that MLP; the inner ones are `n_embd`
-            wide. The paper says MLP and no more. With one layer, state and action only add up before the activation.
-        action_activation (`str`, *optional*, defaults to `"tanh"`): follows each of these layers, the last too, as
-            Tanh follows every embedding of the base.
-        return_activation (`str`, *optional*, defaults to `"tanh"`): follows the linear embedding of the return-to-go,
-            as in the base; `"linear"` for none.
-        state_layers (`int`, *optional*, defaults to 2): the linear layers of the MLP that reads vectors, with ReLU
-            between them and Tanh at the end, as at the end of the base's CNN. Not read for frames.
-        state_scale (`float`, *optional*): states are multiplied by it. Defaults to 1/255 for frames, which must then
-            be integers from 0 to 255, and to 1 for vectors.
         return_scale (`float`, *optional*, defaults to 1.0): returns-to-go are multiplied by it. Give the model the
             environment's returns in training and in play, and scale here.
-        component_loss (`str`, *optional*, defaults to `"mean"`): the cross-entropies of a step's components are
-            averaged, so that the loss of any action space is about as large, or, with `"sum"`, added: the negative
-            log-likelihood of the step's action.
+        environment (`dict`, *optional*): the environment that the model was made for, `{"id": ..., "kwargs": {...}}`:
+            arguments of `hf_mech.control.make_environment`, and of `gymnasium.make`. `hf_mech.control.play.play` takes
+            it as its default.
+        target_return (`float`, *optional*): the return to ask for at play, in the environment's units, as far as a
+            user names no other.
         n_layer (`int`, *optional*, defaults to 8), n_head (`int`, *optional*, defaults to 8), n_embd (`int`,
             *optional*, defaults to 128), n_inner (`int`, *optional*), activation_function (`str`, *optional*,
             defaults to `"gelu"`), layer_norm_epsilon (`float`, *optional*, defaults to 1e-5), initializer_range
@@ -125,14 +113,9 @@ class MSATDecisionTransformerConfig(PreTrainedConfig):
     max_timestep: int = 1023
     component_prediction: Literal["independent", "autoregressive"] = "independent"
     one_hot: Literal["disjoint", "overlapping"] = "disjoint"
-    action_mlp: Literal["shared", "per_component"] = "shared"
-    action_layers: int = 2
-    action_activation: Activation = "tanh"
-    return_activation: Activation = "tanh"
-    state_layers: int = 2
-    state_scale: float | int | None = None
     return_scale: float | int = 1.0
-    component_loss: Literal["mean", "sum"] = "mean"
+    environment: dict[str, Any] | None = None
+    target_return: float | int | None = None
     n_layer: int = 8
     n_head: int = 8
     n_embd: int = 128
@@ -183,6 +166,11 @@ class MSATDecisionTransformerConfig(PreTrainedConfig):
                 "component_prediction='autoregressive' needs a token for each component; set action_tokenization to "
                 "'multi' or 'multi_state', got 'single'."
             )
+        if self.environment is not None and not isinstance(self.environment.get("id"), str):
+            raise MSATError(
+                'environment must be {"id": ..., "kwargs": {...}}, as make_environment takes them, got '
+                f"{self.environment}."
+            )
 
     # ---------------------------------------------------------------------------------------------- what follows
 
@@ -208,10 +196,8 @@ class MSATDecisionTransformerConfig(PreTrainedConfig):
 
     @property
     def scale_of_states(self) -> float:
-        """`state_scale`, or its default."""
-        if self.state_scale is None:
-            return 1 / 255 if self.reads_frames else 1.0
-        return float(self.state_scale)
+        """States are multiplied by it: 1/255 for frames, 1 for vectors."""
+        return 1 / 255 if self.reads_frames else 1.0
 
     def token_names(self, timesteps: Sequence[int]) -> list[str]:
         """The names of the tokens of steps, in order, as in Appendix 7.6: r17, s17, a1_17, a2_17, ...
@@ -246,8 +232,8 @@ class MSATDecisionTransformerConfig(PreTrainedConfig):
         if found != expected:
             raise MSATError(
                 f"The environment's observations have the shape {found}, the model's {expected} (height, width, "
-                "channels of frames). Take the checkpoint of this scenario, or make the environment with the frame "
-                "size that the model was trained on."
+                "channels of frames). Take the checkpoint of this scenario, or make the environment as "
+                f"the model's was: {self.environment or 'with the frame size that it was trained on'}."
             )
 
     def check_spaces(self, observation_space: Any, action_space: Any) -> None:

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from transformers.image_processing_utils import BaseImageProcessor, BatchFeature
 
-from .configuration_msat import MSATDecisionTransformerConfig
-from .msat_errors import MSATError
+from .configuration_msat import MSATDecisionTransformerConfig, MSATError
 
 CHANNELS = 3
 WIDER_MODES = ("I", "F")

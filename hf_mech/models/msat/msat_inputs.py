@@ -5,8 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .configuration_msat import MSATDecisionTransformerConfig
-from .msat_errors import MSATError
+from .configuration_msat import MSATDecisionTransformerConfig, MSATError
 
 
 def check_states(states: Tensor, config: MSATDecisionTransformerConfig, leading: str) -> None:
@@ -31,12 +30,12 @@ def check_states(states: Tensor, config: MSATDecisionTransformerConfig, leading:
         raise MSATError(f"states must be [{leading}, {', '.join(map(str, shape))}], got {list(states.shape)}.{hint}")
     if states.dtype == torch.bool or states.is_complex():
         raise MSATError(f"states must be numbers, got {states.dtype}.")
-    if not config.reads_frames or config.state_scale is not None or states.dtype == torch.uint8:
+    if not config.reads_frames or states.dtype == torch.uint8:
         return
     if states.is_floating_point():
         raise MSATError(
             f"Frames must be integers from 0 to 255, got {states.dtype}: the model scales them itself. Give them as "
-            "uint8, or set state_scale in the configuration if they are numbers of another kind."
+            "uint8."
         )
     if not torch.compiler.is_compiling() and states.numel() and (states.amin() < 0 or states.amax() > 255):
         raise MSATError(
