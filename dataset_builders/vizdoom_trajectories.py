@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_args
 import pyarrow as pa
 
 from hf_mech.control.episodes import Split
-from hf_mech.control.errors import TrajectorySettingsError, check_frame_size
+from hf_mech.control.errors import ControlError, check_frame_size
 from hf_mech.control.generation import TrajectorySettings
 from hf_mech.control.orphans import children_end_with_us
 from hf_mech.control.policies import PolicyName
@@ -71,15 +71,14 @@ class VizdoomTrajectoriesConfig(SeededConfig):
         """The config as the generator takes it.
 
         Raises:
-            TrajectorySettingsError: a setting out of its range, or one that the policy does not take.
-            PolicyError: noise or hold out of its range.
-            EnvironmentOptionError: another frame size than (height, width).
+            ControlError: a setting out of its range, or one that the policy does not take; noise or hold out of its
+                range; another frame size than (height, width).
         """
         scenario, _, policy = self.name.partition("-")
         given = {name: value for name in _SETTINGS if (value := getattr(self, name)) is not None}
         for name, value in given.items():
             if policy not in _SETTINGS[name]:
-                raise TrajectorySettingsError(
+                raise ControlError(
                     f"The config {self.name!r} does not take {name}={value!r}; leave it out, or take {scenario}-"
                     f"{f' or {scenario}-'.join(_SETTINGS[name])}."
                 )

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from hf_mech.control.errors import ObservationError
+from hf_mech.control.errors import ControlError
 from hf_mech.control.rows import actions_of, check_columns, observations_of, tables_of
 from hf_mech.control.windows import ContextWindows, Window, check_actions, check_dataset
 from hf_mech.hub.files import held, replacing
@@ -41,8 +41,7 @@ class DecodedWindows(ContextWindows):
         action_sizes: the number of choices of each component, to be checked.
 
     Raises:
-        MissingColumnsError, RowOrderError, ContextLengthError, ActionSizesError, TrajectoryError: as `ContextWindows`.
-        ObservationError: frames of different sizes, or that cannot be read.
+        ControlError: as `ContextWindows`; and frames of different sizes.
         OutputError: a full disk.
     """
 
@@ -95,7 +94,7 @@ def _parts(dataset: datasets.Dataset) -> Any:
         frames = observations.ndim == 4
         size = size or observations.shape[1:]
         if observations.shape[1:] != size:
-            raise ObservationError(
+            raise ControlError(
                 f"All observations must have one size, got {list(size)} and {list(observations.shape[1:])}."
             )
         yield {

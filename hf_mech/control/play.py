@@ -17,7 +17,7 @@ from tqdm.auto import tqdm
 
 from hf_mech.control.environments import Environment, make_environment
 from hf_mech.control.episodes import Episode, episode_seed
-from hf_mech.control.errors import EpisodeWithoutEndError, TrajectorySettingsError, check_whole
+from hf_mech.control.errors import ControlError, check_whole
 from hf_mech.control.recording import MAX_STEPS
 
 if TYPE_CHECKING:
@@ -68,9 +68,9 @@ class Running:
 
 
 def check_play(model: Any, target_return: Any) -> None:
-    """Raises TrajectorySettingsError for what cannot decide, or for a return that cannot be reached."""
+    """Raises ControlError for what cannot decide, or for a return that cannot be reached."""
     if not hasattr(model, "start_context") or not hasattr(model, "act"):
-        raise TrajectorySettingsError(
+        raise ControlError(
             "A player is a model with start_context and act, such as MSATDecisionTransformer, got "
             f"{model if isinstance(model, str) else type(model).__name__!r}. Load one with "
             "AutoModel.from_pretrained(...).eval()."
@@ -80,7 +80,7 @@ def check_play(model: Any, target_return: Any) -> None:
     except TypeError:
         finite = False
     if not finite:
-        raise TrajectorySettingsError(
+        raise ControlError(
             "target_return must be a finite number in the environment's units, such as the return of a good training "
             f"episode, got {target_return!r}."
         )
@@ -129,8 +129,8 @@ def decide(
     return chosen
 
 
-def endless(seed: int, max_steps: int) -> EpisodeWithoutEndError:
-    return EpisodeWithoutEndError(
+def endless(seed: int, max_steps: int) -> ControlError:
+    return ControlError(
         f"The episode of seed {seed} has no end after {max_steps} steps. Give the environment a limit of time: "
         "max_episode_steps=..., or max_steps more."
     )
@@ -191,19 +191,17 @@ def play(
         the scores, in the order of `episodes`.
 
     Raises:
-        TrajectorySettingsError: no model, no finite return, no episodes, or `num_envs` is no whole number, 1 or more.
-        EpisodeWithoutEndError: an episode of more than `max_steps` steps.
-        SpaceError: the model was made for other observations or actions.
+        ControlError: no model, no finite return, no episodes, `num_envs` is no whole number, 1 or more, or an episode
+            has more than `max_steps` steps.
+        MSATError: the model was made for other observations or actions.
     """
     check_play(model, target_return)
     if not isinstance(episodes, Iterable):
-        raise TrajectorySettingsError(
-            f"episodes must be the numbers of the episodes, such as range(50), got {episodes!r}."
-        )
-    check_whole("num_envs", num_envs, 1, None, TrajectorySettingsError)
+        raise ControlError(f"episodes must be the numbers of the episodes, such as range(50), got {episodes!r}.")
+    check_whole("num_envs", num_envs, 1)
     seeds = [episode_seed(seed, "play", number) for number in episodes]
     if not seeds:
-        raise TrajectorySettingsError("There are no episodes to play; give their numbers, such as range(50).")
+        raise ControlError("There are no episodes to play; give their numbers, such as range(50).")
     waiting = list(enumerate(seeds))[::-1]
     scores: dict[int, Score] = {}
 

@@ -17,7 +17,7 @@ from datasets.builder import Key
 
 from hf_mech.control.environments import make_environment
 from hf_mech.control.episodes import MOST_EPISODES, Episode, Split, episode_seed
-from hf_mech.control.errors import ControlError, EpisodeWithoutEndError, TrajectorySettingsError, check_whole
+from hf_mech.control.errors import ControlError, check_whole
 from hf_mech.control.orphans import children_end_with_us
 from hf_mech.control.policies import Policy, PolicyName, check_policy, make_policy
 from hf_mech.control.rows import features_of, table_of
@@ -38,7 +38,7 @@ def record_episode(
         max_steps: the most steps to wait for the end.
 
     Raises:
-        EpisodeWithoutEndError: the episode goes on for longer.
+        ControlError: the episode goes on for longer.
     """
     observation, info = environment.reset(seed=seed)
     policy.reset(environment, np.random.default_rng([seed, _POLICY_STREAM]))
@@ -62,7 +62,7 @@ def record_episode(
                 seed=seed,
                 final_observation=np.array(observation),
             )
-    raise EpisodeWithoutEndError(
+    raise ControlError(
         f"The episode of seed {seed} has no end after {max_steps} steps. Give the environment a limit of time: "
         "make_environment(id, max_episode_steps=...)."
     )
@@ -100,15 +100,14 @@ def record(
         The data set, memory-mapped.
 
     Raises:
-        TrajectorySettingsError: a number of episodes or of processes out of its range.
-        EpisodeWithoutEndError: an episode of more than `max_steps` steps.
-        EnvironmentIdError, SpaceError, PolicyError, SeedError: see `make_environment`, `make_policy`, `episode_seed`.
+        ControlError: a number of episodes or of processes out of its range, an episode of more than `max_steps` steps,
+            or what `make_environment`, `make_policy` and `episode_seed` refuse.
     """
-    check_whole("num_episodes", num_episodes, 1, MOST_EPISODES, TrajectorySettingsError)
+    check_whole("num_episodes", num_episodes, 1, MOST_EPISODES)
     policy = make_policy(policy) if isinstance(policy, str) else policy
     check_policy(policy)
     if num_proc is not None:
-        check_whole("num_proc", num_proc, 1, None, TrajectorySettingsError)
+        check_whole("num_proc", num_proc, 1)
     episode_seed(seed, split, 0)  # wrong ones are refused before work starts
     features = environment_features(environment, options)
     recording = Recording(environment, options, policy, seed, split, features.arrow_schema, max_steps)

@@ -15,7 +15,7 @@ from huggingface_hub import DatasetCard, HfApi
 
 import hf_mech  # noqa: F401  # registers the data sets
 from hf_mech.control import MissingExtraError, episode_seed, make_environment, make_policy
-from hf_mech.control.errors import EnvironmentOptionError, PolicyError, TrajectorySettingsError
+from hf_mech.control.errors import ControlError
 from hf_mech.control.recording import record_episode
 from hf_mech.control.rows import episodes_of
 from hf_mech.control.windows import ContextWindows, ContextWindowStream
@@ -100,16 +100,16 @@ print(digest(ContextWindowStream(stream, 30, (3, 3), buffer_size=0)))
         (
             HOME,
             {"noise": 0.1},
-            TrajectorySettingsError,
+            ControlError,
             "does not take noise=0.1; leave it out, or take my_way_home-noisy",
         ),
-        (HOME, {"hold": 4}, TrajectorySettingsError, "or take my_way_home-noisy or my_way_home-random"),
-        ("my_way_home-noisy", {"noise": 1.5}, PolicyError, "noise must be a probability"),
-        (HOME, {"num_train": 0}, TrajectorySettingsError, "num_train must be a whole number, 1"),
-        (HOME, {"seed": -1}, TrajectorySettingsError, "seed must be"),
-        (HOME, {"frame_size": (0, 8)}, EnvironmentOptionError, "frame_size must be"),
-        (HOME, {"frame_size": 72}, EnvironmentOptionError, r"\(height, width\).*got 72"),
-        (HOME, {"skill": 6}, EnvironmentOptionError, "skill must be"),
+        (HOME, {"hold": 4}, ControlError, "or take my_way_home-noisy or my_way_home-random"),
+        ("my_way_home-noisy", {"noise": 1.5}, ControlError, "noise must be a probability"),
+        (HOME, {"num_train": 0}, ControlError, "num_train must be a whole number, 1"),
+        (HOME, {"seed": -1}, ControlError, "seed must be"),
+        (HOME, {"frame_size": (0, 8)}, ControlError, "frame_size must be"),
+        (HOME, {"frame_size": 72}, ControlError, r"\(height, width\).*got 72"),
+        (HOME, {"skill": 6}, ControlError, "skill must be"),
     ],
 )
 def test_wrong_settings_are_refused(name, changes, error, message):

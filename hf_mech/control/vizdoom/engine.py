@@ -13,7 +13,7 @@ from typing import Any
 
 import vizdoom
 
-from hf_mech.control.errors import EngineError
+from hf_mech.control.errors import ControlError
 from hf_mech.control.vizdoom import engine_guard
 
 SCENARIO_FOLDER = Path(vizdoom.scenarios_path)
@@ -40,7 +40,7 @@ def start_engine(owner: object, name: str, settings: dict[str, Any]) -> vizdoom.
         The running engine. Close it with `close`.
 
     Raises:
-        EngineError: it does not start.
+        ControlError: it does not start.
     """
     game = vizdoom.DoomGame()
     folder = tempfile.mkdtemp(prefix="hf-mech-engine-")
@@ -55,7 +55,7 @@ def start_engine(owner: object, name: str, settings: dict[str, Any]) -> vizdoom.
         game.init()
     except FAILURES as error:
         finalizer()
-        raise EngineError(f"The engine of {name} does not start: {error}") from error
+        raise ControlError(f"The engine of {name} does not start: {error}") from error
     except BaseException:
         finalizer()
         raise
@@ -74,7 +74,7 @@ def _guarded(folder: str) -> str:
     program.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
     program.chmod(0o700)
     if not os.access(program, os.X_OK):
-        raise EngineError(
+        raise ControlError(
             f"No program can run in {tempfile.gettempdir()}, the folder for temporary files. Set TMPDIR to one where "
             "programs can."
         )

@@ -11,7 +11,7 @@ import vizdoom
 from gymnasium.spaces import Box, MultiDiscrete
 from numpy.typing import NDArray
 
-from hf_mech.control.errors import EngineError, EnvironmentOptionError, EpisodeError, check_frame_size, check_whole
+from hf_mech.control.errors import ControlError, check_frame_size, check_whole
 from hf_mech.control.policies import Policy
 from hf_mech.control.vizdoom.engine import FAILURES, start_engine
 from hf_mech.control.vizdoom.scenarios import RENDERED, SCENARIOS, Scenario
@@ -61,7 +61,7 @@ class ViZDoomEnvironment(gymnasium.Env[NDArray[np.uint8], NDArray[np.int64]]):
         render_mode: "rgb_array" to have `render` return what the engine drew, or None.
 
     Raises:
-        EnvironmentOptionError: an option out of its range.
+        ControlError: an option out of its range.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 35 / 4}
@@ -92,10 +92,10 @@ class ViZDoomEnvironment(gymnasium.Env[NDArray[np.uint8], NDArray[np.int64]]):
         """The running engine.
 
         Raises:
-            EpisodeError: before the first `reset`, or after `close`.
+            ControlError: before the first `reset`, or after `close`.
         """
         if self._game is None:
-            raise EpisodeError("The engine is not running; call reset() first.")
+            raise ControlError("The engine is not running; call reset() first.")
         return self._game
 
     def reset(
@@ -116,7 +116,7 @@ class ViZDoomEnvironment(gymnasium.Env[NDArray[np.uint8], NDArray[np.int64]]):
     def step(self, action: NDArray[np.int64]) -> tuple[NDArray[np.uint8], float, bool, bool, dict[str, Any]]:
         """One decision, kept for `frame_skip` steps of the engine."""
         if self._over:
-            raise EpisodeError("The episode is over, or none has begun; call reset() first.")
+            raise ControlError("The episode is over, or none has begun; call reset() first.")
         self.last_action = tuple(int(choice) for choice in action)
         buttons = [press for row, choice in zip(self._presses, action, strict=True) for press in row[choice]]
         reward = self._engine_call(self.game.make_action, buttons, self.frame_skip)
@@ -156,7 +156,7 @@ class ViZDoomEnvironment(gymnasium.Env[NDArray[np.uint8], NDArray[np.int64]]):
             return call(*arguments)
         except FAILURES as error:
             self.close()
-            raise EngineError(
+            raise ControlError(
                 "The game engine ended by itself or was killed; the next reset() starts another one."
             ) from error
 
@@ -181,8 +181,8 @@ def _presses(scenario: Scenario) -> list[list[list[bool]]]:
 
 def _checked(scenario: str, frame_size: tuple[int, int], frame_skip: int, skill: int) -> Scenario:
     if scenario not in SCENARIOS:
-        raise EnvironmentOptionError(f"scenario must be one of {', '.join(SCENARIOS)}, got {scenario!r}.")
+        raise ControlError(f"scenario must be one of {', '.join(SCENARIOS)}, got {scenario!r}.")
     check_frame_size(frame_size, (1, 1), RENDERED)
-    check_whole("frame_skip", frame_skip, 1, None, EnvironmentOptionError)
-    check_whole("skill", skill, 1, 5, EnvironmentOptionError)
+    check_whole("frame_skip", frame_skip, 1)
+    check_whole("skill", skill, 1, 5)
     return SCENARIOS[scenario]

@@ -10,7 +10,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_mech.control.errors import EngineError
+from hf_mech.control.errors import ControlError
 from hf_mech.control.vizdoom.engine import SCENARIO_FOLDER
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -33,7 +33,7 @@ def walls(scenario: str, opaque: bool = False) -> NDArray[np.float64]:
         [walls, 2, 2]: the two ends of each, (x, y) in map units.
 
     Raises:
-        EngineError: the scenario's file is not a map in the UDMF format.
+        ControlError: the scenario's file is not a map in the UDMF format.
     """
     text = _lump((SCENARIO_FOLDER / f"{scenario}.wad").read_bytes(), b"TEXTMAP", scenario).decode("latin-1")
     blocks = [(kind, dict(_FIELD.findall(body))) for kind, body in _BLOCK.findall(text)]
@@ -50,7 +50,9 @@ def _lump(wad: bytes, wanted: bytes, scenario: str) -> bytes:
         offset, size, name = struct.unpack_from("<ii8s", wad, directory + 16 * entry)
         if name.rstrip(b"\0") == wanted:
             return wad[offset : offset + size]
-    raise EngineError(f"The map of {scenario} in the vizdoom package is not in the UDMF format; install vizdoom again.")
+    raise ControlError(
+        f"The map of {scenario} in the vizdoom package is not in the UDMF format; install vizdoom again."
+    )
 
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ import pytest
 
 import hf_mech.control
 from hf_mech.control import make_environment
-from hf_mech.control.errors import EngineError
+from hf_mech.control.errors import ControlError
 
 PLAY = """
 import os, signal, sys
@@ -150,7 +150,7 @@ def test_an_engine_that_is_killed_is_reported_and_replaced(which: str, temporary
         (child,) = _children(guard, temporary)
         os.kill({"engine": child, "guard": guard}[which], signal.SIGKILL)
         time.sleep(0.5)
-        with pytest.raises(EngineError, match="ended by itself or was killed; the next reset"):
+        with pytest.raises(ControlError, match="ended by itself or was killed; the next reset"):
             environment.step(np.array([0, 1]))
         assert np.array_equal(environment.reset(seed=3)[0], observation)
         environment.step(np.array([0, 1]))
@@ -173,6 +173,6 @@ def _children(process: int, folder: Path) -> list[int]:
 def test_a_temporary_folder_without_programs_is_refused(monkeypatch: pytest.MonkeyPatch, temporary: Path) -> None:
     monkeypatch.setattr("os.access", lambda *_: False)
     with make_environment("hf_mech/MyWayHome-v0") as environment:
-        with pytest.raises(EngineError, match="Set TMPDIR to one where programs can"):
+        with pytest.raises(ControlError, match="Set TMPDIR to one where programs can"):
             environment.reset()
     assert list(temporary.iterdir()) == []

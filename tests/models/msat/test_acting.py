@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.testing import assert_close
 
-from hf_mech.models.msat import ContextError
+from hf_mech.models.msat import MSATError
 from hf_mech.models.msat.modeling_msat import MSATDecisionTransformer
 
 from .models import FEATURES, KINDS, SIZES, model, steps
@@ -169,7 +169,7 @@ def test_sampling_follows_the_logits_and_the_generator(kind: dict[str, Any]):
 
 def test_a_model_in_training_mode_does_not_act():
     acting = model().train()
-    with pytest.raises(ContextError, match=r"training mode.*model\.eval\(\)"):
+    with pytest.raises(MSATError, match=r"training mode.*model\.eval\(\)"):
         acting.act(torch.zeros(1, FEATURES), acting.start_context(), 1.0)
 
 

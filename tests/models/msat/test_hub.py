@@ -29,7 +29,7 @@ assert type(model).__module__.startswith("transformers_modules"), type(model)
 context, logits = model.start_context(2), []
 for frames in np.random.default_rng(0).integers(0, 256, (8, 2, 120, 160, 3)).astype(np.uint8):
     model.act(**processor(frames, return_tensors="pt"), context=context, returns_to_go=1.8)
-    logits.append(context.logits.nan_to_num(neginf=0).tolist())
+    logits.append(context.logits.tolist())
 print(json.dumps(logits))
 """
 
@@ -52,4 +52,4 @@ def test_what_was_pushed_acts_without_the_package(hub: LocalHub, api: HfApi, tmp
     for seen, logits in zip(frames, json.loads(done.stdout.splitlines()[-1]), strict=True):
         model.act(**processor(seen, return_tensors="pt"), context=context, returns_to_go=1.8)
         assert context.logits is not None
-        assert torch.equal(context.logits.nan_to_num(neginf=0), torch.tensor(logits))
+        assert torch.equal(context.logits, torch.tensor(logits))

@@ -14,7 +14,7 @@ from PIL import Image
 from transformers import AutoImageProcessor, AutoProcessor
 
 from hf_mech.control.vizdoom.environment import NearestNeighbour
-from hf_mech.models.msat import FrameError, MSATDecisionTransformer, MSATImageProcessor
+from hf_mech.models.msat import MSATDecisionTransformer, MSATError, MSATImageProcessor
 
 from .contract import config, inputs
 
@@ -77,7 +77,7 @@ def test_frames_in_every_form_are_the_same_states():
     ],
 )
 def test_frames_that_cannot_be(said: str, given: object):
-    with pytest.raises(FrameError, match=said):
+    with pytest.raises(MSATError, match=said):
         MSATImageProcessor(size=SIZE, do_resize=False)(given)
 
 
@@ -85,7 +85,7 @@ def test_frames_that_cannot_be(said: str, given: object):
     "size", [{"height": 36}, 36, {"height": 0, "width": 64}, {"height": 36.5, "width": 64}], ids=str
 )
 def test_a_size_that_is_none(size: object):
-    with pytest.raises(FrameError, match="size must"):
+    with pytest.raises(MSATError, match="size must"):
         MSATImageProcessor(size=size)
 
 
@@ -110,7 +110,7 @@ def test_a_processor_of_your_own_stays(tmp_path: Path):
 def test_models_of_vectors_have_none(tmp_path: Path):
     MSATDecisionTransformer(config(state_shape=[4])).save_pretrained(tmp_path)
     assert not (tmp_path / "preprocessor_config.json").exists()
-    with pytest.raises(FrameError, match="RGB"):
+    with pytest.raises(MSATError, match="RGB"):
         MSATImageProcessor.of_config(config(state_shape=[4]))
 
 
