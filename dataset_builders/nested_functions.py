@@ -68,7 +68,7 @@ class NestedFunctions(ShardedBuilder):
         return {name: datasets.Value("string") for name in COLUMNS}
 
     def check(self) -> None:
-        """Raises SplitError for a number out of its range."""
+        """Raises ProgramsError for a number out of its range."""
         _ = self.config.settings
 
     def tables(self, split: str, shard: int) -> Iterator[pa.Table]:

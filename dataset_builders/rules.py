@@ -65,7 +65,7 @@ class Rules(ShardedBuilder):
         }
 
     def check(self) -> None:
-        """Raises RuleError for a number out of its range."""
+        """Raises ProgramsError for a number out of its range."""
         _ = self.config.settings
 
     def tables(self, split: str, shard: int) -> Iterator[pa.Table]:

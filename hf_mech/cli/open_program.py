@@ -7,10 +7,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from hf_mech.programs.errors import ProgramsError
 from hf_mech.programs.psl.compile import lower_program
-from hf_mech.programs.psl.language.errors import ProgramError, PSLError
-from hf_mech.programs.psl.language.syntax import Program
-from hf_mech.programs.psl.language.values import DEFAULT_LIMIT
 from hf_mech.programs.psl.library import (
     load_program,
     program_heading,
@@ -19,10 +17,11 @@ from hf_mech.programs.psl.library import (
     read_program,
     restore,
 )
-from hf_mech.programs.psl.machines.machine import Run
-from hf_mech.programs.psl.machines.psm import PSM
-from hf_mech.programs.psl.machines.qkvm import QKVM
+from hf_mech.programs.psl.machine import Run
+from hf_mech.programs.psl.machines import PSM, QKVM
 from hf_mech.programs.psl.qkvl import QKVLProgram
+from hf_mech.programs.psl.syntax import Program
+from hf_mech.programs.psl.values import DEFAULT_LIMIT
 
 if TYPE_CHECKING:
     from hf_mech.models.dat.modeling_dat import DATForCausalLM
@@ -39,8 +38,8 @@ class OpenedProgram:
         config: further arguments of `DATConfig` for a program; a checkpoint has its own.
 
     Raises:
-        ProgramError: there is no such program or checkpoint, or `config` is given for a checkpoint.
-        PSLSyntaxError, PSLCheckError: the program cannot be compiled exactly.
+        ProgramsError: there is no such program or checkpoint, or `config` is given for a checkpoint.
+        PSLError: the program cannot be compiled exactly.
 
     Example:
 
@@ -59,7 +58,7 @@ class OpenedProgram:
         self.from_checkpoint = not packaged and restore(Path(source).resolve())  # should a compilation have been killed
         if self.from_checkpoint:
             if config:
-                raise ProgramError(
+                raise ProgramsError(
                     f"{source} is a checkpoint and has its own {' and '.join(config)}; compile the program again to "
                     "change them"
                 )
@@ -76,17 +75,17 @@ class OpenedProgram:
         """The program as it was written.
 
         Raises:
-            ProgramError: a checkpoint does not have it, or its program differs from its weights.
+            ProgramsError: a checkpoint does not have it, or its program differs from its weights.
         """
         if self._program is None:
             from hf_mech.programs.psl.compile import PROGRAM_FILE
 
             path = Path(self.source) / PROGRAM_FILE
             if not path.is_file():
-                raise ProgramError(f"{self.source} has no {PROGRAM_FILE}, and so only the machines qkvm and dat run it")
+                raise ProgramsError(f"{self.source} has no {PROGRAM_FILE}; only the machines qkvm and dat run it")
             program = load_program(path.read_text("utf-8"), str(path))
             if lower_program(program, self.limit).to_json() != self.qkvl.to_json():
-                raise ProgramError(f"{path} is not the program of the checkpoint's config.json; compile it again")
+                raise ProgramsError(f"{path} is not the program of the checkpoint's config.json; compile it again")
             self._program = program
         return self._program
 
@@ -103,7 +102,7 @@ class OpenedProgram:
         """The model and its tokenizer.
 
         Raises:
-            ProgramError: the folder holds no DAT that can be loaded.
+            ProgramsError: the folder holds no DAT that can be loaded.
         """
         if self.from_checkpoint:
             return _load(self.source)
@@ -117,7 +116,7 @@ class OpenedProgram:
 
     def _machine(self, name: MachineName) -> Callable[[str, int], Run]:
         if name == "dat":
-            from hf_mech.programs.psl.machines.dat import DAT
+            from hf_mech.programs.psl.network import DAT
 
             return DAT(*self.network).run
         symbolic = PSM(self.program) if name == "psm" else QKVM(self.qkvl)
@@ -133,13 +132,13 @@ def _load(folder: str) -> tuple[DATForCausalLM, DATTokenizer]:
     from hf_mech.models.dat.tokenization_dat import DATTokenizer
 
     if not (Path(folder) / "config.json").is_file():
-        raise ProgramError(f"{folder} is a folder without config.json; give a checkpoint, a file of PSL, or a name")
+        raise ProgramsError(f"{folder} is a folder without config.json; give a checkpoint, a file of PSL, or a name")
     try:
         config = AutoConfig.from_pretrained(folder)
         if not isinstance(config, DATConfig):
-            raise ProgramError(f"{folder} holds a model of type {config.model_type!r}; expected 'dat', which runs PSL")
+            raise ProgramsError(f"{folder} holds a model of type {config.model_type!r}; expected 'dat', which runs PSL")
         return DATForCausalLM.from_pretrained(folder).eval(), DATTokenizer.from_pretrained(folder)
-    except (PSLError, DATError):
+    except (ProgramsError, DATError):
         raise
     except Exception as error:  # transformers, safetensors and json raise different errors for a damaged file
-        raise ProgramError(f"{folder} holds no checkpoint that can be loaded: {error}") from error
+        raise ProgramsError(f"{folder} holds no checkpoint that can be loaded: {error}") from error

@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from hf_mech.programs.psl.language.errors import ProgramError, PromptError, PromptTooLongError, PSLError
-from hf_mech.programs.psl.machines.machine import words_of
+from hf_mech.programs.errors import ProgramsError
+from hf_mech.programs.psl.machine import words_of
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from hf_mech.cli.open_program import OpenedProgram
-    from hf_mech.programs.psl.machines.machine import Run
+    from hf_mech.programs.psl.machine import Run
     from hf_mech.programs.psl.qkvl import QKVLProgram
 
 _PACKAGED = (
@@ -87,10 +87,7 @@ def compile_to_folder(
         max_position_embeddings=max_position_embeddings, num_open_values=num_open_values, filler_dim=filler_dim
     )
     with _quiet():
-        try:
-            model = compile_file(program, out, overwrite=force, heads=heads, embedding=embedding, **config)
-        except OSError as error:  # a full or read-only disk
-            raise ProgramError(f"the checkpoint cannot be written to {out}: {error}") from error
+        model = compile_file(program, out, overwrite=force, heads=heads, embedding=embedding, **config)
     files = [path for path in out.iterdir() if path.is_file()]
     rows = {
         "registers": f"{model.config.num_registers}, of {model.config.vocab_size:,} values each",
@@ -181,7 +178,7 @@ def trace_prompt(
 
     for file in (json_file, html_file):
         if file is not None and (file.is_dir() or not file.parent.is_dir()):
-            raise ProgramError(f"{file} cannot be written: name a file in a folder that exists")
+            raise ProgramsError(f"{file} cannot be written: name a file in a folder that exists")
     config = _given(max_position_embeddings=max_position_embeddings, num_open_values=num_open_values)
     with _quiet():
         opened = OpenedProgram(program, **config)
@@ -249,7 +246,7 @@ def _batches(prompts: list[str] | None, size: int) -> Iterator[list[str]]:
         while batch := [line.rstrip("\n") for line in islice(lines, size)]:
             yield batch
     except UnicodeDecodeError as error:
-        raise PromptError(f"stdin is not {error.encoding}: {error}") from error
+        raise ProgramsError(f"stdin is not {error.encoding}: {error}") from error
 
 
 def _completions(
@@ -319,7 +316,7 @@ def _faults(qkvl: QKVLProgram, prompt: str) -> list[str]:
     """Faults of a prompt by the grammar of templatic generation; none for a program that does not read it."""
     from hf_mech.programs.templatic.grammar import ANSWER, QUESTION
     from hf_mech.programs.templatic.parse import check_prompt
-    from hf_mech.programs.templatic.tasks import GrammarWarning, TemplaticError
+    from hf_mech.programs.templatic.tasks import GrammarWarning
 
     if not {QUESTION, ANSWER} <= set(qkvl.constants_map.values()):
         return []
@@ -328,7 +325,7 @@ def _faults(qkvl: QKVLProgram, prompt: str) -> list[str]:
         said = []
         try:
             check_prompt(prompt)
-        except TemplaticError as error:
+        except ProgramsError as error:
             said = [f"This is no prompt of templatic generation. {error}"]
     return [*(str(warning.message) for warning in caught), *said]
 
@@ -340,9 +337,9 @@ def _errors_say_how_to_mend(opened: OpenedProgram, where: str = "") -> Iterator[
 
     try:
         yield
-    except (PSLError, DATError) as error:
+    except (ProgramsError, DATError) as error:
         mend = ""
-        if isinstance(error, PromptTooLongError | DATLengthError):
+        if isinstance(error, DATLengthError) or getattr(error, "limit", None) is not None:
             mend = f"--max-position-embeddings {4 * opened.limit}"
         elif isinstance(error, DATVocabularyError):
             mend = "--num-open-values N"
@@ -351,7 +348,7 @@ def _errors_say_how_to_mend(opened: OpenedProgram, where: str = "") -> Iterator[
             mend = f"\nOn the command line: {compiled}{mend}"
         if not (where or mend):
             raise
-        raise PromptError(f"{where}{error}{mend}") from error
+        raise ProgramsError(f"{where}{error}{mend}") from error
 
 
 def _console() -> Console:

@@ -12,9 +12,9 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from hf_mech.programs.psl.language.check import did_you_mean
-from hf_mech.programs.psl.language.errors import ProgramError
-from hf_mech.programs.psl.machines.machine import Path, Run, State, Step
+from hf_mech.programs.errors import ProgramsError
+from hf_mech.programs.psl.check import did_you_mean
+from hf_mech.programs.psl.machine import Path, Run, State, Step
 from hf_mech.programs.psl.qkvl import QKVLProgram
 
 _NIL = "·"
@@ -166,7 +166,7 @@ def shown_registers(qkvl: QKVLProgram, wanted: Sequence[str]) -> list[str]:
     """Names of the registers to show, from names and short names; by default the watched ones, or all.
 
     Raises:
-        ProgramError: there is no such register.
+        ProgramsError: there is no such register.
     """
     names = list(qkvl.register_map)
     if not wanted:
@@ -176,7 +176,7 @@ def shown_registers(qkvl: QKVLProgram, wanted: Sequence[str]) -> list[str]:
     for name in wanted:
         if name not in names and name not in by_short:
             known = did_you_mean(name, names, otherwise_all=False)
-            raise ProgramError(f"the program has no register {name!r}. {known}It has: {', '.join(names)}")
+            raise ProgramsError(f"the program has no register {name!r}. {known}It has: {', '.join(names)}")
         found.append(name if name in names else by_short[name])
     return list(dict.fromkeys(found))
 
@@ -185,7 +185,7 @@ def wanted_layers(qkvl: QKVLProgram, wanted: Sequence[str]) -> list[int]:
     """Numbers of productions from 1, from numbers and beginnings of their comments, such as `P5b`.
 
     Raises:
-        ProgramError: there is no such layer.
+        ProgramsError: there is no such layer.
     """
     comments = [layer.layer_comment for layer in qkvl.layers]
     found: list[int] = []
@@ -195,7 +195,7 @@ def wanted_layers(qkvl: QKVLProgram, wanted: Sequence[str]) -> list[int]:
             continue
         exact = [i for i, comment in enumerate(comments, 1) if comment.partition(":")[0] == name]
         if not exact:
-            raise ProgramError(
+            raise ProgramsError(
                 f"the program has no layer {name!r}: give a number from 1 to {len(comments)}, or what the comment of a "
                 f"production begins with. {did_you_mean(name, [c.partition(':')[0] for c in comments if c])}".strip()
             )

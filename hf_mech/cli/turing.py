@@ -10,7 +10,7 @@ import typer
 from hf_mech.cli.programs import MachineName
 
 if TYPE_CHECKING:
-    from hf_mech.programs.psl.language.syntax import Program
+    from hf_mech.programs.psl.syntax import Program
 
 
 def run_table(
@@ -55,9 +55,8 @@ def run_table(
 
 def _machine(name: str, program: Program, cells: int) -> Any:
     from hf_mech.programs.psl.compile import compile_program, lower_program
-    from hf_mech.programs.psl.machines.dat import DAT
-    from hf_mech.programs.psl.machines.psm import PSM
-    from hf_mech.programs.psl.machines.qkvm import QKVM
+    from hf_mech.programs.psl.machines import PSM, QKVM
+    from hf_mech.programs.psl.network import DAT
 
     if name == "psm":
         return PSM(program)

@@ -14,13 +14,12 @@ import lark
 
 from hf_mech.data.random_numbers import Draws
 from hf_mech.data.whole_numbers import check_whole
+from hf_mech.programs.errors import ProgramsError
 from hf_mech.programs.nested_functions.calls import (
     ARROW,
     Call,
     Definition,
-    PromptError,
     Split,
-    SplitError,
     Text,
     depth,
     has_call,
@@ -69,11 +68,11 @@ class Prompt:
         """Every step to the value.
 
         Raises:
-            PromptError: a function is not defined or has another number of arguments, or the steps have more words.
+            ProgramsError: a function is not defined or has another number of arguments, or the steps have more words.
         """
         said = list(islice(steps(self.by_name, self.expression), most_words + 1))
         if len(said) > most_words:
-            raise PromptError(f"The steps have more than {most_words:,} words; do definitions call each other?")
+            raise ProgramsError(f"The steps have more than {most_words:,} words; do definitions call each other?")
         return " ".join(said)
 
 
@@ -81,7 +80,7 @@ def read_prompt(text: str) -> Prompt:
     """The prompt in a text with a space between words.
 
     Raises:
-        PromptError: the text is no prompt, a function is defined twice, or a parameter is.
+        ProgramsError: the text is no prompt, a function is defined twice, or a parameter is.
 
     Example:
 
@@ -98,10 +97,10 @@ def read_prompt(text: str) -> Prompt:
         raise error.orig_exc from None
     except lark.UnexpectedInput as error:
         form = "`f ( x , y ) -> y x ; f ( a , b ) ->`, with a space between words"
-        raise PromptError(f"A prompt has the form {form}, got {text!r}.") from error
+        raise ProgramsError(f"A prompt has the form {form}, got {text!r}.") from error
     for names in ([one.function for one in prompt.definitions], *(one.parameters for one in prompt.definitions)):
         if twice := next((name for name in names if names.count(name) > 1), None):
-            raise PromptError(f"{twice!r} is defined twice; give each function and parameter a name of its own.")
+            raise ProgramsError(f"{twice!r} is defined twice; give each function and parameter a name of its own.")
     return prompt
 
 
@@ -120,7 +119,7 @@ class _Reader(lark.Transformer[Any, Any]):
         match head:
             case (Call(function, arguments),) if all(len(one) == 1 and not has_call(one) for one in arguments):
                 return Definition(function, tuple(str(name) for (name,) in arguments), body)
-        raise PromptError(f"A definition begins like `f ( x , y ) ->`, got {' '.join(words(head))!r}.")
+        raise ProgramsError(f"A definition begins like `f ( x , y ) ->`, got {' '.join(words(head))!r}.")
 
     def text(self, children: list[Any]) -> Text:
         return tuple(children)
@@ -171,7 +170,7 @@ def generate(
         start, stop: the range of indices. By default `stop` is the split's size; a larger one continues the split.
 
     Raises:
-        SplitError: no such configuration or split, or a seed or range out of bounds.
+        ProgramsError: no such configuration or split, or a seed or range out of bounds.
 
     Example:
 
@@ -188,7 +187,7 @@ def generate(
     vocabulary(config, split.held_out)
     stop = split.size if stop is None else stop
     for name, value in (("seed", seed), ("start", start), ("stop", stop)):
-        check_whole(name, value, 0, SplitError)
+        check_whole(name, value, 0, ProgramsError)
     return (_example(config, split, seed, index) for index in range(start, stop))
 
 

@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from hf_mech.data.shards import tables_of
 from hf_mech.data.whole_numbers import check_whole
-from hf_mech.programs.nested_functions.calls import SplitError, split_named, vocabulary
+from hf_mech.programs.errors import ProgramsError
+from hf_mech.programs.nested_functions.calls import split_named, vocabulary
 from hf_mech.programs.nested_functions.grammar import generate
 
 COLUMNS = ("prompt", "completion", "info")
@@ -27,7 +28,7 @@ class NestedFunctionSettings:
         num_eval: the maximum number of prompts of any other split, its first ones; None for all.
 
     Raises:
-        SplitError: no such configuration, or a number out of its range.
+        ProgramsError: no such configuration, or a number out of its range.
     """
 
     config: str
@@ -37,12 +38,12 @@ class NestedFunctionSettings:
 
     def __post_init__(self) -> None:
         vocabulary(self.config, held_out=False)
-        check_whole("seed", self.seed, 0, SplitError)
-        check_whole("num_train", self.num_train, 1, SplitError, optional=True)
-        check_whole("num_eval", self.num_eval, 1, SplitError, optional=True)
+        check_whole("seed", self.seed, 0, ProgramsError)
+        check_whole("num_train", self.num_train, 1, ProgramsError, optional=True)
+        check_whole("num_eval", self.num_eval, 1, ProgramsError, optional=True)
 
     def rows(self, split: str) -> int:
-        """The number of prompts of the split. Raises SplitError: there is no such split."""
+        """The number of prompts of the split. Raises ProgramsError: there is no such split."""
         size = split_named(split).size
         if split == "train":
             return size if self.num_train is None else self.num_train
@@ -53,7 +54,7 @@ def generate_rows(settings: NestedFunctionSettings, split: str, shard: int) -> I
     """The rows of one shard, as tables with the columns of the data set; the same on every machine.
 
     Raises:
-        SplitError: there is no such split.
+        ProgramsError: there is no such split.
     """
     for table in tables_of(settings.rows(split), shard):
         examples = generate(settings.config, split, settings.seed, table.start, table.stop)

@@ -7,13 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hf_mech.data.random_numbers import Draws
+from hf_mech.programs.errors import ProgramsError
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Errors of texts and rules.
-
-
-class RuleError(ValueError):
-    """A rule that is none, or settings out of range."""
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -74,7 +71,7 @@ def read_formula(words: Sequence[str]) -> Formula:
     """The formula that is written so.
 
     Raises:
-        RuleError: the words are no formula.
+        ProgramsError: the words are no formula.
 
     Example:
 
@@ -86,7 +83,7 @@ def read_formula(words: Sequence[str]) -> Formula:
     """
     formula, rest = _read(list(words))
     if rest:
-        raise RuleError(f"The rule {' '.join(words)!r} ends before {' '.join(rest)!r}.")
+        raise ProgramsError(f"The rule {' '.join(words)!r} ends before {' '.join(rest)!r}.")
     return formula
 
 
@@ -95,7 +92,7 @@ def _read(words: list[str]) -> tuple[Formula, list[str]]:
     if first == NOT:
         inner, rest = _read(rest)
         if inner.denied:
-            raise RuleError("A rule denies a part once: write 'A' for 'not not A'.")
+            raise ProgramsError("A rule denies a part once: write 'A' for 'not not A'.")
         return Formula(inner.name, inner.joint, inner.parts, True), rest
     if first in PROPERTIES:
         return Formula(first), rest
@@ -107,7 +104,9 @@ def _read(words: list[str]) -> tuple[Formula, list[str]]:
             return Formula(joint="and", parts=(left, right)), rest[1:]
         if joint == OR and rest[:1] == [CLOSE]:
             return Formula(joint="or", parts=(left, right)), rest[1:]
-    raise RuleError(f"Expected a property of {', '.join(PROPERTIES)}, 'not', or '( ... and|or ... )' at {words[:8]}.")
+    raise ProgramsError(
+        f"Expected a property of {', '.join(PROPERTIES)}, 'not', or '( ... and|or ... )' at {words[:8]}."
+    )
 
 
 def draw_formula(draws: Draws, depth: int) -> Formula:

@@ -11,7 +11,8 @@ import pyarrow as pa
 from hf_mech.data.random_numbers import Draws
 from hf_mech.data.shards import tables_of
 from hf_mech.data.whole_numbers import check_whole
-from hf_mech.programs.rules.formulas import PROPERTIES, RuleError, draw_formula, draw_text, truths_of
+from hf_mech.programs.errors import ProgramsError
+from hf_mech.programs.rules.formulas import PROPERTIES, draw_formula, draw_text, truths_of
 
 RULE = ":"
 """Stands between the text and its rule."""
@@ -48,7 +49,7 @@ class RuleSettings:
         num_train, num_eval: rows of the training split, and of every other one.
 
     Raises:
-        RuleError: a number out of its range.
+        ProgramsError: a number out of its range.
     """
 
     seed: int = 0
@@ -57,7 +58,7 @@ class RuleSettings:
 
     def __post_init__(self) -> None:
         for name, least in (("seed", 0), ("num_train", 1), ("num_eval", 1)):
-            check_whole(name, getattr(self, name), least, RuleError)
+            check_whole(name, getattr(self, name), least, ProgramsError)
 
     def rows(self, split: str) -> int:
         """The number of rows of a split."""
@@ -68,7 +69,7 @@ def generate(split: str, seed: int = 0, start: int = 0, stop: int = 1_000) -> It
     """The examples `start` to `stop - 1` of a split; each depends on split, seed and index alone. Half are acceptable.
 
     Raises:
-        RuleError: there is no such split.
+        ProgramsError: there is no such split.
 
     Example:
 
@@ -79,7 +80,7 @@ def generate(split: str, seed: int = 0, start: int = 0, stop: int = 1_000) -> It
     ```
     """
     if split not in DEPTHS:
-        raise RuleError(f"The split must be one of {', '.join(SPLITS)}, got {split!r}.")
+        raise ProgramsError(f"The split must be one of {', '.join(SPLITS)}, got {split!r}.")
     for index in range(start, stop):
         yield _example(split, seed, index)
 

@@ -11,15 +11,8 @@ from itertools import pairwise
 
 from hf_mech.data.random_numbers import Draws
 from hf_mech.data.whole_numbers import check_whole
-from hf_mech.programs.templatic.tasks import (
-    DELIMITER_SYMBOLS,
-    Split,
-    Task,
-    TaskError,
-    TemplateError,
-    split_named,
-    task_named,
-)
+from hf_mech.programs.errors import ProgramsError
+from hf_mech.programs.templatic.tasks import DELIMITER_SYMBOLS, Split, Task, split_named, task_named
 
 # ----------------------------------------------------------------------------------------------------------------------
 # A template, and the prompts that are instances of it (Sec. 4.1, (31)-(32)).
@@ -43,7 +36,7 @@ class Template:
             may be neighbours, as in (25). The grammar has each at most once (32b-i); a template may repeat one.
 
     Raises:
-        TemplateError: no field, an empty delimiter, two delimiters in a row, or invalid constituents.
+        ProgramsError: no field, an empty delimiter, two delimiters in a row, or invalid constituents.
 
     Example: the template of Sec. 4.2.1.
 
@@ -63,19 +56,19 @@ class Template:
     def __post_init__(self) -> None:
         for name, region in (("question", self.question), ("answer", self.answer)):
             if not region:
-                raise TemplateError(f"The {name} of a template must have at least one field, got none.")
+                raise ProgramsError(f"The {name} of a template must have at least one field, got none.")
             if () in region:
-                raise TemplateError(f"A delimiter must have at least one symbol, got the {name} {region}.")
+                raise ProgramsError(f"A delimiter must have at least one symbol, got the {name} {region}.")
             if any(isinstance(a, tuple) and isinstance(b, tuple) for a, b in pairwise(region)):
-                raise TemplateError(f"Two delimiters in a row are one: join their symbols in the {name} {region}.")
+                raise ProgramsError(f"Two delimiters in a row are one: join their symbols in the {name} {region}.")
         numbers = [f for f in self.question if isinstance(f, int)]
         if numbers != list(range(len(numbers))):
-            raise TemplateError(f"The question's constituents must be 0, 1, 2, ... from the left, got {numbers}.")
+            raise ProgramsError(f"The question's constituents must be 0, 1, 2, ... from the left, got {numbers}.")
         if any(isinstance(a, int) and isinstance(b, int) for a, b in pairwise(self.question)):
-            raise TemplateError(f"Two constituents of a question need a delimiter between them, got {self.question}.")
+            raise ProgramsError(f"Two constituents of a question need a delimiter between them, got {self.question}.")
         used = [f for f in self.answer if isinstance(f, int)]
         if not set(used) <= set(numbers):
-            raise TemplateError(f"The answer's constituents must be the question's (32d-i), {numbers}, got {used}.")
+            raise ProgramsError(f"The answer's constituents must be the question's (32d-i), {numbers}, got {used}.")
 
     @cached_property
     def count(self) -> int:
@@ -83,16 +76,16 @@ class Template:
         return sum(isinstance(f, int) for f in self.question)
 
     def ask(self, values: Sequence[Sequence[str]]) -> str:
-        """A cue, the text of a Q-region and its `A`. Raises TemplateError: not a value for each constituent."""
+        """A cue, the text of a Q-region and its `A`. Raises ProgramsError: not a value for each constituent."""
         return f"{QUESTION} {self._fill(self.question, values)} {ANSWER}"
 
     def complete(self, values: Sequence[Sequence[str]]) -> str:
-        """The text of the A-region after its `A`. Raises TemplateError: not a value for each constituent."""
+        """The text of the A-region after its `A`. Raises ProgramsError: not a value for each constituent."""
         return self._fill(self.answer, values)
 
     def _fill(self, region: tuple[Field, ...], values: Sequence[Sequence[str]]) -> str:
         if len(values) != self.count or not all(values):
-            raise TemplateError(f"Each of the {self.count} constituents needs at least one symbol, got {values}.")
+            raise ProgramsError(f"Each of the {self.count} constituents needs at least one symbol, got {values}.")
         return " ".join([symbol for field in region for symbol in (values[field] if isinstance(field, int) else field)])
 
     def __str__(self) -> str:
@@ -181,7 +174,7 @@ def generate(
             whole. By default `stop` is the split's size; a larger `stop` continues the split.
 
     Raises:
-        TaskError: no such task or split, or a seed or range out of bounds.
+        ProgramsError: no such task or split, or a seed or range out of bounds.
 
     Example:
 
@@ -197,12 +190,12 @@ def generate(
     task, split = _named(task, split)
     stop = task.size(split.name) if stop is None else stop
     for name, value in (("seed", seed), ("start", start), ("stop", stop)):
-        check_whole(name, value, 0, TaskError)
+        check_whole(name, value, 0, ProgramsError)
     return (_example(task, split, seed, index) for index in range(start, stop))
 
 
 def prompt_at(task: str | Task, split: str | Split, seed: int, index: int) -> Prompt:
-    """One example as its template and the values of its constituents. Raises TaskError: no such task or split."""
+    """One example as its template and the values of its constituents. Raises ProgramsError: no such task or split."""
     task, split = _named(task, split)
     return _prompt(task, split, seed, index)
 
@@ -241,10 +234,10 @@ def distinct(draws: Draws, n: int, count: int, first: tuple[int, ...] = ()) -> l
     """`count` different numbers out of 0 to n - 1: those in `first`, and then others in random order.
 
     Raises:
-        TaskError: `count` is larger than n.
+        ProgramsError: `count` is larger than n.
     """
     if count > n:
-        raise TaskError(f"No {count} different symbols can be drawn out of {n}.")
+        raise ProgramsError(f"No {count} different symbols can be drawn out of {n}.")
     chosen = dict.fromkeys(first)
     while len(chosen) < count:
         chosen[draws.below(n)] = None

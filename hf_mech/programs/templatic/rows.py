@@ -9,8 +9,9 @@ import pyarrow as pa
 
 from hf_mech.data.shards import tables_of
 from hf_mech.data.whole_numbers import check_whole
+from hf_mech.programs.errors import ProgramsError
 from hf_mech.programs.templatic.grammar import generate
-from hf_mech.programs.templatic.tasks import TaskError, task_named
+from hf_mech.programs.templatic.tasks import task_named
 
 COLUMNS = ("prompt", "completion", "info")
 
@@ -26,7 +27,7 @@ class TemplaticSettings:
         num_eval: the maximum number of prompts of any other split, its first ones; None for all, see `Split.size`.
 
     Raises:
-        TaskError: no such task, or a number out of its range.
+        ProgramsError: no such task, or a number out of its range.
     """
 
     task: str
@@ -36,12 +37,12 @@ class TemplaticSettings:
 
     def __post_init__(self) -> None:
         task_named(self.task)
-        check_whole("seed", self.seed, 0, TaskError)
-        check_whole("num_train", self.num_train, 1, TaskError, optional=True)
-        check_whole("num_eval", self.num_eval, 1, TaskError, optional=True)
+        check_whole("seed", self.seed, 0, ProgramsError)
+        check_whole("num_train", self.num_train, 1, ProgramsError, optional=True)
+        check_whole("num_eval", self.num_eval, 1, ProgramsError, optional=True)
 
     def rows(self, split: str) -> int:
-        """The number of prompts of the split. Raises TaskError: there is no such split."""
+        """The number of prompts of the split. Raises ProgramsError: there is no such split."""
         size = task_named(self.task).size(split)
         if split == "train":
             return size if self.num_train is None else self.num_train
@@ -52,7 +53,7 @@ def generate_rows(settings: TemplaticSettings, split: str, shard: int) -> Iterat
     """The rows of one shard, as tables with the columns of the data set; the same on every machine.
 
     Raises:
-        TaskError: there is no such split.
+        ProgramsError: there is no such split.
     """
     for table in tables_of(settings.rows(split), shard):
         examples = generate(settings.task, split, settings.seed, table.start, table.stop)

@@ -17,8 +17,8 @@ from torch import Tensor
 from hf_mech.models.dat import DATBackendError, DATConfig, DATConfigError, DATForCausalLM, DATModel, DATRepeatError
 from hf_mech.models.dat.dat_vectors import coherence, fillers, narrowest, orthonormal, weakest_match
 from hf_mech.programs.psl import compile_program, program_text
-from hf_mech.programs.psl.language.syntax import Program
-from hf_mech.programs.psl.machines.dat import DAT
+from hf_mech.programs.psl.network import DAT
+from hf_mech.programs.psl.syntax import Program
 from hf_mech.programs.psl.turing import TuringMachine, run_turing
 from tests.models.dat.literal import Literal
 from tests.models.dat.tensor_products import TensorProducts

@@ -18,8 +18,9 @@ import hf_mech
 from hf_mech.cli import app
 from hf_mech.cli.explorer.app import GradioMissingError, make_app
 from hf_mech.cli.explorer.views import all_views, view_for, view_of
+from hf_mech.programs.errors import ProgramsError
 from hf_mech.programs.explorer_view import VIEW
-from hf_mech.programs.psl import PSLError, compile_program, program_text
+from hf_mech.programs.psl import compile_program, program_text
 from hf_mech.viz.page import Section, fault_page, figures_page
 from hf_mech.viz.palette import PAGE
 from hf_mech.viz.view import ExplorerError
@@ -82,7 +83,7 @@ def test_a_prompt_is_text_and_never_markup() -> None:
 
 
 def test_a_fault_is_shown_at_its_line() -> None:
-    with pytest.raises(PSLError) as caught:
+    with pytest.raises(ProgramsError) as caught:
         VIEW.page("pargen", "Q", written=BROKEN)
     page = fault_page(caught.value, BROKEN)
     assert_alone(page)
