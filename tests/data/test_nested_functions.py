@@ -6,8 +6,7 @@ from datasets import load_dataset
 import hf_mech  # noqa: F401  # registers the data sets
 from hf_mech.programs.errors import ProgramsError
 from hf_mech.programs.nested_functions.calls import SPLITS
-from hf_mech.programs.nested_functions.grammar import generate
-from hf_mech.programs.nested_functions.rows import NestedFunctionSettings, generate_rows
+from hf_mech.programs.nested_functions.grammar import NestedFunctionSettings, generate, generate_rows
 
 NAME = "hf_mech/nested_functions"
 

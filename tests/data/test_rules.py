@@ -11,15 +11,20 @@ from hf_mech.programs.errors import ProgramsError
 from hf_mech.programs.psl import PSM, load_program
 from hf_mech.programs.rules.formulas import (
     DEEPEST,
+    DEPTHS,
     PROPERTIES,
+    RULE,
+    SPLITS,
     TRIGGERS_OF,
     WORDS,
+    RuleSettings,
     draw_formula,
+    generate,
+    generate_rows,
     read_formula,
     truths_of,
 )
 from hf_mech.programs.rules.program import POSITIONS, rule_config, rule_program, rule_tokenizer
-from hf_mech.programs.rules.rows import DEPTHS, RULE, SPLITS, RuleSettings, generate, generate_rows
 
 
 def test_a_formula_is_what_is_written() -> None:

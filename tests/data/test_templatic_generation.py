@@ -10,8 +10,7 @@ from hf_mech.data import local_datasets
 from hf_mech.dataset_builders.templatic_generation import TemplaticGeneration
 from hf_mech.hub.dataset_export import export_dataset
 from hf_mech.programs.errors import ProgramsError
-from hf_mech.programs.templatic.grammar import generate
-from hf_mech.programs.templatic.rows import TemplaticSettings, generate_rows
+from hf_mech.programs.templatic.grammar import TemplaticSettings, generate, generate_rows
 from hf_mech.programs.templatic.tasks import SPLITS, TASKS, load_published
 
 NAME = "hf_mech/templatic_generation"

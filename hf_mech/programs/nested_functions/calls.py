@@ -9,10 +9,6 @@ from hf_mech.programs.errors import ProgramsError
 from hf_mech.programs.templatic.tasks import words as templatic_words
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Errors of nested function evaluation.
-
-
-# ----------------------------------------------------------------------------------------------------------------------
 # Definitions, expressions and the steps to a value: Sec. 9.3.1, (89).
 
 

@@ -1,18 +1,20 @@
-"""Prompts of nested functions: as text, read back, and drawn at random."""
+"""Prompts of nested functions: as text, read back, drawn at random, and as the rows of a data set."""
 
 from __future__ import annotations
 
 import json
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from itertools import islice
 from typing import Any, TypeVar
 
 import lark
+import pyarrow as pa
 
 from hf_mech.data.random_numbers import Draws
+from hf_mech.data.shards import tables_of
 from hf_mech.data.whole_numbers import check_whole
 from hf_mech.programs.errors import ProgramsError
 from hf_mech.programs.nested_functions.calls import (
@@ -262,3 +264,55 @@ class _Drawing:
     def new_word(self) -> str:
         """A word that no later draw gives again."""
         return self.words.pop(self.draws.below(len(self.words)))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The rows of a data set; the prompts come from `hf_mech.programs.nested_functions.grammar`.
+
+
+COLUMNS = ("prompt", "completion", "info")
+_SCHEMA = pa.schema([(name, pa.string()) for name in COLUMNS])
+
+
+@dataclass(frozen=True)
+class NestedFunctionSettings:
+    """The settings of a data set.
+
+    Args:
+        config: the vocabulary, see `VOCABULARIES`.
+        seed: of all prompts; 0 or more.
+        num_train: the number of training prompts, the first of the split; None for all.
+        num_eval: the maximum number of prompts of any other split, its first ones; None for all.
+
+    Raises:
+        ProgramsError: no such configuration, or a number out of its range.
+    """
+
+    config: str
+    seed: int = 0
+    num_train: int | None = None
+    num_eval: int | None = None
+
+    def __post_init__(self) -> None:
+        vocabulary(self.config, held_out=False)
+        check_whole("seed", self.seed, 0, ProgramsError)
+        check_whole("num_train", self.num_train, 1, ProgramsError, optional=True)
+        check_whole("num_eval", self.num_eval, 1, ProgramsError, optional=True)
+
+    def rows(self, split: str) -> int:
+        """The number of prompts of the split. Raises ProgramsError: there is no such split."""
+        size = split_named(split).size
+        if split == "train":
+            return size if self.num_train is None else self.num_train
+        return size if self.num_eval is None else min(size, self.num_eval)
+
+
+def generate_rows(settings: NestedFunctionSettings, split: str, shard: int) -> Iterator[pa.Table]:
+    """The rows of one shard, as tables with the columns of the data set; the same on every machine.
+
+    Raises:
+        ProgramsError: there is no such split.
+    """
+    for table in tables_of(settings.rows(split), shard):
+        examples = generate(settings.config, split, settings.seed, table.start, table.stop)
+        yield pa.Table.from_pylist([asdict(example) for example in examples], _SCHEMA)

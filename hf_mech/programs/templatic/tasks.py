@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Errors of templatic generation, with messages that name the remedy, and one warning.
+# A prompt that is readable, and still breaks the grammar.
 
 
 class GrammarWarning(UserWarning):

@@ -12,8 +12,8 @@ from hf_mech.models.dat.dat_embedding import Embedding
 from hf_mech.models.dat.dat_errors import DATConfigError, DATInputError, DATLengthError, DATRepeatError
 from hf_mech.models.dat.dat_fillers import LocalFillers
 from hf_mech.models.dat.semi_formal_heads import attention_entropy, biased_head_reference
+from hf_mech.programs.rules.formulas import SPLITS, Example, generate
 from hf_mech.programs.rules.program import rule_config, rule_tokenizer
-from hf_mech.programs.rules.rows import SPLITS, Example, generate
 from tests.models.dat.semi_formal_contract import PROGRAM, config, inputs
 
 
