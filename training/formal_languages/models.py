@@ -11,7 +11,7 @@ from transformers import PreTrainedModel
 from hf_mech.hub.checkpoint import load_checkpoint
 from hf_mech.languages import formal_language_tokenizer
 from hf_mech.models.stack import StackRobertaConfig, StackRobertaForCausalLM, StackRobertaForMaskedLM
-from hf_mech.probing.baselines.stack_rnn import FormalRNN
+from hf_mech.probing.baselines import FormalRNN
 
 from .settings import TRANSFORMERS, Run
 

@@ -55,7 +55,7 @@ def evaluate(
         ProgramsError: if the folder was begun with another model, seed or system prompt, its files were changed, or
             another process writes there now.
         OutputError: if the folder cannot be written; earlier answers are kept.
-        LanguageModelError: if the model fails at a question; earlier answers are kept, and the next run continues.
+        ProbingError: if the model fails at a question; earlier answers are kept, and the next run continues.
         ProgramsError: if a variant has too few prompts, or `prompts` is less than 1.
     """
     asked = {variant: prompts_of(variant, seed, prompts) for variant in variants}  # wrong ones are refused first

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hf_mech.probing.language_model_errors import LanguageModelError
+from hf_mech.probing import ProbingError
 from hf_mech.probing.language_models import Reply
 from hf_mech.programs.errors import ProgramsError
 from hf_mech.programs.llm_test.evaluate import evaluate
@@ -26,14 +26,14 @@ class Solver:
     def replies(self, questions):
         for question in questions:
             if len(self.asked) == self.fail_after:
-                raise LanguageModelError("no more")
+                raise ProbingError("no more")
             self.asked.append(question)
             yield Reply(self.answer(question.prompt))
 
 
 @pytest.mark.parametrize(("group", "kept"), [(1, 6), (4, 4), (8, 0)])
 def test_a_broken_line_and_a_broken_group_are_asked_again(tmp_path, group, kept):
-    with pytest.raises(LanguageModelError):
+    with pytest.raises(ProbingError):
         evaluate(Solver(group, fail_after=6), [Variant()], tmp_path, prompts=10, progress=False)
     path = tmp_path / "answers" / "1_shot_rlw.test.jsonl"
     with path.open("a", encoding="utf-8") as file:

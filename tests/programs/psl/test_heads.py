@@ -17,7 +17,7 @@ from hf_mech.programs.psl.compile import lower_program, merge_heads
 from hf_mech.programs.psl.library import read_program
 from hf_mech.programs.psl.machine import Run, Step
 from hf_mech.programs.psl.machines import PSM, QKVM
-from hf_mech.programs.psl.machines import machine as symbolic
+from hf_mech.programs.psl import machine as symbolic
 from hf_mech.programs.psl.network import DAT
 from hf_mech.programs.psl.qkvl import QKVLHeads, QKVLProduction, QKVLProgram, QKVLRepeat
 from hf_mech.programs.psl.syntax import Program
