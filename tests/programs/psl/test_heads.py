@@ -13,11 +13,11 @@ from hypothesis import HealthCheck, event, given, settings
 from hf_mech.models.dat import DATConfigError, DATForCausalLM
 from hf_mech.programs.errors import ProgramsError
 from hf_mech.programs.psl import compile_program, load_program
+from hf_mech.programs.psl import machine as symbolic
 from hf_mech.programs.psl.compile import lower_program, merge_heads
 from hf_mech.programs.psl.library import read_program
 from hf_mech.programs.psl.machine import Run, Step
 from hf_mech.programs.psl.machines import PSM, QKVM
-from hf_mech.programs.psl import machine as symbolic
 from hf_mech.programs.psl.network import DAT
 from hf_mech.programs.psl.qkvl import QKVLHeads, QKVLProduction, QKVLProgram, QKVLRepeat
 from hf_mech.programs.psl.syntax import Program

@@ -16,8 +16,7 @@ from typer.testing import CliRunner
 
 import hf_mech
 from hf_mech.cli import app
-from hf_mech.cli.explorer.app import GradioMissingError, make_app
-from hf_mech.cli.explorer.views import all_views, view_for, view_of
+from hf_mech.cli.explorer.app import all_views, make_app, view_for, view_of
 from hf_mech.programs.errors import ProgramsError
 from hf_mech.programs.explorer_view import VIEW
 from hf_mech.programs.psl import compile_program, program_text
@@ -202,7 +201,7 @@ def test_the_command_names_what_is_wrong(tmp_path: Path) -> None:
 
 def test_without_gradio_the_command_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gradio", None)
-    with pytest.raises(GradioMissingError):
+    with pytest.raises(ExplorerError):
         make_app()
     done = hf("explore", "pargen")
     assert done.exit_code == 1

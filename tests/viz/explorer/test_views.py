@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from hf_mech.cli.explorer.views import view_for
+from hf_mech.cli.explorer.app import view_for
 from hf_mech.control.explorer_view import VIEW as DECISIONS
 from hf_mech.control.explorer_view import read_settings
 from hf_mech.control.figures import film
