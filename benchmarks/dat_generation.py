@@ -28,10 +28,9 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from hf_mech.hub import Measurement, measurement
 from hf_mech.programs.psl.compile import compile_program, lower_program
 from hf_mech.programs.psl.library import program_text, read_program
-from hf_mech.programs.psl.machines.dat import DAT
-from hf_mech.programs.psl.machines.machine import Machine
-from hf_mech.programs.psl.machines.psm import PSM
-from hf_mech.programs.psl.machines.qkvm import QKVM
+from hf_mech.programs.psl.machine import Machine
+from hf_mech.programs.psl.machines import PSM, QKVM
+from hf_mech.programs.psl.network import DAT
 from hf_mech.programs.psl.turing import TuringMachine, run_turing
 from hf_mech.programs.templatic.grammar import generate
 

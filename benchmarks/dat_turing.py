@@ -20,7 +20,7 @@ from harness import arguments, peak_memory, ratios, report, take_turns
 
 from hf_mech.hub import Measurement, measurement
 from hf_mech.programs.psl import PSM, compile_program, load_program, program_text
-from hf_mech.programs.psl.machines.machine import Run
+from hf_mech.programs.psl.machine import Run
 from hf_mech.programs.psl.turing import TuringMachine, run_turing
 
 BEAVER = TuringMachine.parse(

@@ -4,7 +4,7 @@
     load_dataset("hf_mech/nested_functions", "small", split="ood_depth_4", seed=1)
     load_dataset("hf_mech/nested_functions", "small", num_train=50_000, num_eval=200)
 
-The rows come from `hf_mech.programs.nested_functions.rows`.
+The rows come from `hf_mech.programs.nested_functions.grammar`.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import datasets
 import pyarrow as pa
 
 from hf_mech.programs.nested_functions.calls import SPLITS, VOCABULARIES, vocabulary
-from hf_mech.programs.nested_functions.rows import COLUMNS, NestedFunctionSettings, generate_rows
+from hf_mech.programs.nested_functions.grammar import COLUMNS, NestedFunctionSettings, generate_rows
 
 from ._base import SeededConfig, ShardedBuilder
 
@@ -68,7 +68,7 @@ class NestedFunctions(ShardedBuilder):
         return {name: datasets.Value("string") for name in COLUMNS}
 
     def check(self) -> None:
-        """Raises SplitError for a number out of its range."""
+        """Raises ProgramsError for a number out of its range."""
         _ = self.config.settings
 
     def tables(self, split: str, shard: int) -> Iterator[pa.Table]:

@@ -3,7 +3,7 @@
     load_dataset("hf_mech/rules", "comments")
     load_dataset("hf_mech/rules", "comments", split="depth_4", seed=1, num_eval=200)
 
-The rows come from `hf_mech.programs.rules.rows`.
+The rows come from `hf_mech.programs.rules.formulas`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import datasets
 import pyarrow as pa
 
-from hf_mech.programs.rules.rows import SPLITS, RuleSettings, generate_rows
+from hf_mech.programs.rules.formulas import SPLITS, RuleSettings, generate_rows
 
 from ._base import SeededConfig, ShardedBuilder
 
@@ -65,7 +65,7 @@ class Rules(ShardedBuilder):
         }
 
     def check(self) -> None:
-        """Raises RuleError for a number out of its range."""
+        """Raises ProgramsError for a number out of its range."""
         _ = self.config.settings
 
     def tables(self, split: str, shard: int) -> Iterator[pa.Table]:

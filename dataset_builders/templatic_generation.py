@@ -4,7 +4,7 @@
     load_dataset("hf_mech/templatic_generation", "5_shot_rlw", split="test", seed=1)
     load_dataset("hf_mech/templatic_generation", "1_shot_eng", num_train=2_000, num_eval=200)
 
-The rows come from `hf_mech.programs.templatic.rows`.
+The rows come from `hf_mech.programs.templatic.grammar`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import datasets
 import pyarrow as pa
 
-from hf_mech.programs.templatic.rows import COLUMNS, TemplaticSettings, generate_rows
+from hf_mech.programs.templatic.grammar import COLUMNS, TemplaticSettings, generate_rows
 from hf_mech.programs.templatic.tasks import SPLITS, TASKS, task_named
 
 from ._base import SeededConfig, ShardedBuilder
@@ -69,7 +69,7 @@ class TemplaticGeneration(ShardedBuilder):
         return {name: datasets.Value("string") for name in COLUMNS}
 
     def check(self) -> None:
-        """Raises TaskError for a number out of its range."""
+        """Raises ProgramsError for a number out of its range."""
         _ = self.config.settings
 
     def tables(self, split: str, shard: int) -> Iterator[pa.Table]:

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from hf_mech.lookahead import LookaheadError
 from hf_mech.lookahead.stories.judge import CRITERIA, OVERALL, REPEATS, Comparison, compare
+from hf_mech.probing import ProbingError
 from hf_mech.probing.chat_endpoint import OPENAI, ChatEndpoint, api_key_from_environment
-from hf_mech.probing.language_model_errors import LanguageModelError
 
 from .engine import SettingsError
 from .engine.run import OUTCOME_FILE
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     args = parser.parse_args(arguments)
     try:
         judged(args)
-    except (SettingsError, LookaheadError, LanguageModelError) as error:
+    except (SettingsError, LookaheadError, ProbingError) as error:
         parser.exit(2, f"{error}\n")
 
 

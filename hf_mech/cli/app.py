@@ -11,9 +11,8 @@ import typer
 from typer.core import TyperGroup
 
 from hf_mech.cli.explore import explore_source
-from hf_mech.cli.programs import compile_to_folder, list_programs, run_prompts, trace_prompt
+from hf_mech.cli.programs import compile_to_folder, list_programs, run_prompts, run_table, trace_prompt
 from hf_mech.cli.test_llm import ask_llm
-from hf_mech.cli.turing import run_table
 
 _DEMO_NEEDS = ("matplotlib", "networkx", "up_pyperplan")  # modules of the extras `viz` and `plan`
 

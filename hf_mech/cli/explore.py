@@ -42,10 +42,10 @@ def explore_source(
     share: Annotated[bool, typer.Option("--share", help="Let Gradio make a public address.")] = False,
 ) -> None:
     """Show a model's mechanism in the browser: the states of all cells, layer by layer."""
-    from hf_mech.cli.explorer.views import view_for
+    from hf_mech.cli.explorer.app import view_for
 
     if space is not None:
-        from hf_mech.cli.explorer.write_space import write_space
+        from hf_mech.cli.explorer.app import write_space
 
         for path in write_space(space):
             typer.echo(f"Wrote {path}")

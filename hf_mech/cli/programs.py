@@ -1,4 +1,4 @@
-"""The commands `hf-mech compile`, `hf-mech run` and `hf-mech trace`."""
+"""The commands `hf-mech compile`, `programs`, `run`, `trace` and `turing`."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from hf_mech.programs.psl.language.errors import ProgramError, PromptError, PromptTooLongError, PSLError
-from hf_mech.programs.psl.machines.machine import words_of
+from hf_mech.programs.errors import ProgramsError
+from hf_mech.programs.psl.machine import words_of
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from hf_mech.cli.open_program import OpenedProgram
-    from hf_mech.programs.psl.machines.machine import Run
+    from hf_mech.programs.psl.machine import Run
     from hf_mech.programs.psl.qkvl import QKVLProgram
+    from hf_mech.programs.psl.syntax import Program
+
 
 _PACKAGED = (
     "balanced, binary_addition, count, induction, majority, nested_functions, pargen, pargen_k_shot, reverse, sort, "
@@ -87,10 +89,7 @@ def compile_to_folder(
         max_position_embeddings=max_position_embeddings, num_open_values=num_open_values, filler_dim=filler_dim
     )
     with _quiet():
-        try:
-            model = compile_file(program, out, overwrite=force, heads=heads, embedding=embedding, **config)
-        except OSError as error:  # a full or read-only disk
-            raise ProgramError(f"the checkpoint cannot be written to {out}: {error}") from error
+        model = compile_file(program, out, overwrite=force, heads=heads, embedding=embedding, **config)
     files = [path for path in out.iterdir() if path.is_file()]
     rows = {
         "registers": f"{model.config.num_registers}, of {model.config.vocab_size:,} values each",
@@ -175,13 +174,12 @@ def trace_prompt(
     """
     from rich.console import Console
 
-    from hf_mech.cli.open_program import OpenedProgram
-    from hf_mech.cli.trace_tables import TraceTables, shown_registers, wanted_layers
+    from hf_mech.cli.open_program import OpenedProgram, TraceTables, shown_registers, wanted_layers
     from hf_mech.hub.files import write_text_atomically
 
     for file in (json_file, html_file):
         if file is not None and (file.is_dir() or not file.parent.is_dir()):
-            raise ProgramError(f"{file} cannot be written: name a file in a folder that exists")
+            raise ProgramsError(f"{file} cannot be written: name a file in a folder that exists")
     config = _given(max_position_embeddings=max_position_embeddings, num_open_values=num_open_values)
     with _quiet():
         opened = OpenedProgram(program, **config)
@@ -249,7 +247,7 @@ def _batches(prompts: list[str] | None, size: int) -> Iterator[list[str]]:
         while batch := [line.rstrip("\n") for line in islice(lines, size)]:
             yield batch
     except UnicodeDecodeError as error:
-        raise PromptError(f"stdin is not {error.encoding}: {error}") from error
+        raise ProgramsError(f"stdin is not {error.encoding}: {error}") from error
 
 
 def _completions(
@@ -319,7 +317,7 @@ def _faults(qkvl: QKVLProgram, prompt: str) -> list[str]:
     """Faults of a prompt by the grammar of templatic generation; none for a program that does not read it."""
     from hf_mech.programs.templatic.grammar import ANSWER, QUESTION
     from hf_mech.programs.templatic.parse import check_prompt
-    from hf_mech.programs.templatic.tasks import GrammarWarning, TemplaticError
+    from hf_mech.programs.templatic.tasks import GrammarWarning
 
     if not {QUESTION, ANSWER} <= set(qkvl.constants_map.values()):
         return []
@@ -328,7 +326,7 @@ def _faults(qkvl: QKVLProgram, prompt: str) -> list[str]:
         said = []
         try:
             check_prompt(prompt)
-        except TemplaticError as error:
+        except ProgramsError as error:
             said = [f"This is no prompt of templatic generation. {error}"]
     return [*(str(warning.message) for warning in caught), *said]
 
@@ -340,9 +338,9 @@ def _errors_say_how_to_mend(opened: OpenedProgram, where: str = "") -> Iterator[
 
     try:
         yield
-    except (PSLError, DATError) as error:
+    except (ProgramsError, DATError) as error:
         mend = ""
-        if isinstance(error, PromptTooLongError | DATLengthError):
+        if isinstance(error, DATLengthError) or getattr(error, "limit", None) is not None:
             mend = f"--max-position-embeddings {4 * opened.limit}"
         elif isinstance(error, DATVocabularyError):
             mend = "--num-open-values N"
@@ -351,7 +349,7 @@ def _errors_say_how_to_mend(opened: OpenedProgram, where: str = "") -> Iterator[
             mend = f"\nOn the command line: {compiled}{mend}"
         if not (where or mend):
             raise
-        raise PromptError(f"{where}{error}{mend}") from error
+        raise ProgramsError(f"{where}{error}{mend}") from error
 
 
 def _console() -> Console:
@@ -394,3 +392,59 @@ def _record(opened: OpenedProgram, run: Run, prompt: str, machine: str) -> dict[
             for steps in run.trace
         ],
     }
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The command `hf-mech turing`.
+
+
+def run_table(
+    table: Annotated[
+        Path, typer.Argument(help="A file of lines `state symbol -> state symbol L`.", show_default=False)
+    ],
+    tape: Annotated[str, typer.Argument(help="The symbols of the tape, with spaces between them.", show_default=False)],
+    head: Annotated[int, typer.Option(min=0, help="The cell of the tape where the head begins.")] = 0,
+    left: Annotated[int, typer.Option(min=0, help="Blanks before the tape.")] = 16,
+    right: Annotated[int, typer.Option(min=0, help="Blanks behind the tape.")] = 16,
+    max_steps: Annotated[int, typer.Option(min=1, help="Most steps of the compiled program.")] = 10_000,
+    universal: Annotated[
+        bool, typer.Option("--universal", help="Put the table into the prompt of one program for all tables.")
+    ] = False,
+    machine: MachineName = "dat",
+    show: Annotated[bool, typer.Option("--show", help="Print the tape after every step, too.")] = False,
+    psl: Annotated[bool, typer.Option("--psl", help="Print the compiled program instead of running it.")] = False,
+) -> None:
+    """Run a Turing machine as a program: what it wrote, its last state, and its steps."""
+    from hf_mech.programs.psl.turing import Tape, TuringMachine, run_turing
+
+    made = TuringMachine.read(table)
+    if psl:
+        typer.echo(made.to_psl(max_steps), nl=False)
+        return
+    cells = len(tape.split()) + left + right + (len(made.table) if universal else 0)
+    ended: Tape = run_turing(
+        made,
+        tape,
+        head=head,
+        left=left,
+        right=right,
+        max_steps=max_steps,
+        universal=universal,
+        runner=lambda program: _machine(machine, program, cells),
+    )
+    for step in ended.history() if show else ():
+        typer.echo(step)
+    typer.echo(" ".join(ended.written))
+    typer.echo(f"state {ended.state}, {ended.steps:,} steps", err=True)
+
+
+def _machine(name: str, program: Program, cells: int) -> Any:
+    from hf_mech.programs.psl.compile import compile_program, lower_program
+    from hf_mech.programs.psl.machines import PSM, QKVM
+    from hf_mech.programs.psl.network import DAT
+
+    if name == "psm":
+        return PSM(program)
+    if name == "qkvm":
+        return QKVM(lower_program(program))
+    return DAT(*compile_program(program, max_position_embeddings=max(512, cells)))

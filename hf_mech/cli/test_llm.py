@@ -151,7 +151,7 @@ def _endpoint(model: str, base_url: str, api_key_env: str, **options: Any) -> It
 def _pipeline(model: str, **options: Any) -> Iterator[LanguageModel]:
     from transformers.utils import logging
 
-    from hf_mech.probing.text_pipeline import TextPipeline
+    from hf_mech.probing.language_models import TextPipeline
 
     logging.set_verbosity_error()  # only the bar and the table are shown
     yield TextPipeline.from_pretrained(model, **options)

@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
+import random
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from threading import TIMEOUT_MAX
+from email.utils import parsedate_to_datetime
 from typing import Any, Self
 from urllib.parse import urlsplit
 
 import httpx2
 
-from hf_mech.hub.redaction import redact, redact_known, remember
-from hf_mech.probing.bounded_post import DeepJSONError, ReplyTooLargeError, UnknownEncodingError, json_of, post
-from hf_mech.probing.language_model_errors import (
-    EndpointAnswerError,
-    EndpointBusyError,
-    EndpointKeyError,
-    EndpointRefusedError,
-    EndpointSettingsError,
-    EndpointUnreachableError,
-)
+from hf_mech.hub.redaction import redact, remember
+from hf_mech.probing import ProbingError
 from hf_mech.probing.language_models import Question, Reply
-from hf_mech.probing.retries import RETRIED, retrying
 
 OPENAI = "https://api.openai.com/v1"
+
+RETRIED = frozenset({408, 429, 500, 502, 503, 504})
+"""The statuses after which the same request may succeed."""
+
+LONGEST_WAIT = 60.0
+"""Seconds between two attempts, at most, also after a longer Retry-After header."""
 
 _CONNECT_SECONDS = 10.0
 _MOST_READ = 20_000  # characters of an error
@@ -40,7 +40,9 @@ class ChatEndpoint:
 
     The client is httpx2, the one of huggingface_hub. `huggingface_hub.InferenceClient` itself does not fit: without a
     key it sends the user's Hugging Face token to the endpoint, in offline mode it refuses local servers too, it turns a
-    redirected POST into a GET, and it has no retries.
+    redirected POST into a GET, and it has no retries. `openai.OpenAI` does not fit either: without a key it sends that
+    of OPENAI_API_KEY to any server, a reply that comes drop by drop or never ends has no bound, and all attempts
+    together have none.
 
     Args:
         model: the model's name at the endpoint.
@@ -48,8 +50,7 @@ class ChatEndpoint:
         api_key: sent as a bearer token; None sends none. It is never written to a file or message, also if the server
             repeats it.
         timeout: seconds for a whole reply, for each attempt; also if it comes drop by drop.
-        retries: further attempts after a status of [`~hf_mech.probing.retries.RETRIED`], a lost connection or a
-            time-out.
+        retries: further attempts after a status of `RETRIED`, a lost connection or a time-out.
         backoff: seconds before the first retry; each later wait is about twice as long. A Retry-After header goes
             first. No wait is longer than a minute.
         deadline: seconds for a question: all attempts and the waits between them.
@@ -60,7 +61,7 @@ class ChatEndpoint:
             take `{"temperature": None, "max_tokens": None, "max_completion_tokens": 8192}`.
 
     Raises:
-        EndpointSettingsError: if the settings do not make a valid request.
+        ProbingError: if the settings do not make a valid request.
     """
 
     group = 1  # requests are independent
@@ -80,63 +81,52 @@ class ChatEndpoint:
         max_tokens: int = 256,
         request: Mapping[str, Any] | None = None,
     ) -> None:
-        for name, value, least in (
-            ("retries", retries, 0),
-            ("concurrency", concurrency, 1),
-            ("max_tokens", max_tokens, 1),
-            ("max_reply_bytes", max_reply_bytes, 1),
-        ):
-            if value < least:
-                raise EndpointSettingsError(f"{name} must be {least} or more, got {value}.")
-        if not 0 < timeout <= TIMEOUT_MAX or not 0 <= backoff <= TIMEOUT_MAX:
-            raise EndpointSettingsError(
-                f"timeout must be more than 0 seconds and backoff 0 or more, both finite, got {timeout} and {backoff}."
-            )
-        if not 0 < deadline <= TIMEOUT_MAX:
-            raise EndpointSettingsError(f"deadline must be more than 0 seconds and finite, got {deadline}.")
-        if api_key is not None and not (
-            api_key.isascii() and api_key.isprintable() and api_key.strip() == api_key != ""
-        ):
-            raise EndpointSettingsError(
-                "The API key is empty, or holds blanks or characters that no HTTP header takes."
-            )
+        positive = {"timeout": timeout, "deadline": deadline, "max_reply_bytes": max_reply_bytes}
+        positive |= {"concurrency": concurrency, "max_tokens": max_tokens}
+        for name, value in positive.items():
+            if not 0 < value < math.inf:
+                raise ProbingError(f"{name} must be more than 0, and finite, got {value}.")
+        for name, value in (("retries", retries), ("backoff", backoff)):
+            if not 0 <= value < math.inf:
+                raise ProbingError(f"{name} must be 0 or more, and finite, got {value}.")
+        if api_key is not None and not (api_key.isascii() and api_key.isprintable()):
+            raise ProbingError("The API key holds characters that no HTTP header takes.")
         fields = {"model": model, "temperature": 0, "max_tokens": max_tokens} | dict(request or {})
         if taken := {"messages", "stream", "n"} & fields.keys():
-            raise EndpointSettingsError(f"{', '.join(sorted(taken))} cannot be among the request's further fields.")
+            raise ProbingError(f"{', '.join(sorted(taken))} cannot be among the request's further fields.")
         self.name = model
         self.url = _completions_url(base_url)
         self.timeout = timeout
         self.retries = retries
+        self.backoff = backoff
         self.deadline = deadline
         self.max_reply_bytes = max_reply_bytes
         self.concurrency = concurrency
-        self._secrets = () if api_key is None else (api_key,)
-        remember(*self._secrets, fields)
+        if api_key is not None:
+            remember(api_key)
         self._request: dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
-        self._attempts = retrying(retries, backoff, deadline)
         try:
             self._client = httpx2.Client(
                 headers={} if api_key is None else {"Authorization": f"Bearer {api_key}"},
-                timeout=httpx2.Timeout(timeout, connect=_CONNECT_SECONDS),
                 limits=httpx2.Limits(max_keepalive_connections=concurrency),
                 follow_redirects=False,  # a redirected POST would arrive as a GET
             )
             self._client.build_request("POST", self.url, json=self._request)
         except (TypeError, ValueError, ImportError) as error:  # ImportError: the environment asks for a SOCKS proxy
-            raise EndpointSettingsError(
+            raise ProbingError(
                 f"No request to {self.url} can be made: {redact(str(error))}. Check --request and the proxy of the "
                 "environment."
             ) from error
 
     def settings(self) -> dict[str, Any]:
-        """The address and the request without secrets; not the key."""
-        return redact({"kind": "chat endpoint", "url": self.url, **self._request}, *self._secrets)
+        """The address and the request, without the key."""
+        return {"kind": "chat endpoint", "url": self.url, **self._request}
 
     def replies(self, questions: Sequence[Question]) -> Iterator[Reply]:
         """One reply a question, in order, from up to `concurrency` simultaneous requests.
 
         Raises:
-            LanguageModelError: see [`~hf_mech.probing.language_model_errors`].
+            ProbingError: as in [`reply`], at the first question without an answer.
         """
         waiting: deque[Future[Reply]] = deque()
         with ThreadPoolExecutor(self.concurrency) as pool:
@@ -155,81 +145,101 @@ class ChatEndpoint:
         """Ask one question.
 
         Raises:
-            LanguageModelError: see [`~hf_mech.probing.language_model_errors`].
+            ProbingError: no whole reply in time, a status other than 200, or a reply that is no chat completion; the
+                message says which, and what to do.
         """
         messages = [{"role": "user", "content": question.prompt}]
         if question.system is not None:
             messages.insert(0, {"role": "system", "content": question.system})
-        tried, ends = 0, time.monotonic() + self.deadline
+        content = self._request | {"messages": messages}
+        ends, retried = time.monotonic() + self.deadline, 0
+        while True:
+            response, body, failure = None, b"", None
+            try:
+                response, body = self._post(content, min(self.timeout, max(ends - time.monotonic(), 0.001)))
+            except httpx2.RequestError as error:
+                failure = error
+            if response is not None and response.status_code not in RETRIED:
+                break
+            seconds = self._wait(retried, response)
+            if retried == self.retries or time.monotonic() + seconds >= ends:
+                break
+            time.sleep(seconds)
+            retried += 1
+        if response is None:
+            raise ProbingError(
+                f"{self.url} did not answer after {retried} retries ({redact(_reason(failure))}). Is the address right "
+                f"and the server up? The limit for a reply is {self.timeout:g} s, and for all attempts together "
+                f"{self.deadline:g} s."
+            ) from failure
+        self._check_status(response.status_code, body, retried)
+        return self._read(body)
 
-        def attempt() -> httpx2.Response:
-            nonlocal tried
-            tried += 1
-            seconds = min(self.timeout, ends - time.monotonic())
-            content = self._request | {"messages": messages}
-            return post(self._client, self.url, content, seconds=seconds, most=self.max_reply_bytes)
+    def _post(self, content: Any, seconds: float) -> tuple[httpx2.Response, bytes]:
+        """A response and its body, of which at most a part behind `max_reply_bytes` is read."""
+        ends, body = time.monotonic() + seconds, bytearray()
+        # The client's time-outs begin anew with each part of the reply; `ends` does not.
+        timeout = httpx2.Timeout(seconds, connect=min(seconds, _CONNECT_SECONDS))
+        with self._client.stream("POST", self.url, json=content, timeout=timeout) as response:
+            for part in response.iter_bytes():
+                body += part
+                if time.monotonic() > ends:
+                    raise httpx2.ReadTimeout(f"no whole reply in {seconds:.3g} s")
+                if len(body) > self.max_reply_bytes:
+                    break
+        return response, bytes(body)
 
-        try:
-            response = self._attempts(attempt)
-        except (ReplyTooLargeError, UnknownEncodingError) as error:
-            raise EndpointAnswerError(
-                f"{self.url} answered with something that is not a chat completion: {redact(str(error))}. A chat "
-                "completion is a few thousand bytes of JSON; --max-reply-bytes sets the limit."
-            ) from error
-        except httpx2.RequestError as error:
-            raise EndpointUnreachableError(
-                f"{self.url} did not answer after {tried - 1} retries ({redact(_reason(error), *self._secrets)}). Is "
-                f"the address right and the server up? The limit for a reply is {self.timeout:g} s, and for all "
-                f"attempts together {self.deadline:g} s."
-            ) from error
-        self._check_status(response, tried - 1)
-        return self._read(response)
+    def _wait(self, retried: int, response: httpx2.Response | None) -> float:
+        """Seconds before the next attempt: those of a Retry-After header, else `backoff`, doubled by each retry.
 
-    def _check_status(self, response: httpx2.Response, tried: int) -> None:
-        if (status := response.status_code) == 200:
+        Up to `backoff` seconds are added at random, so that simultaneous requests come back apart.
+        """
+        seconds = None if response is None else retry_after(response)
+        if seconds is None:
+            seconds = self.backoff * 2 ** min(retried, 10) + random.uniform(0, self.backoff)
+        return min(seconds, LONGEST_WAIT)
+
+    def _check_status(self, status: int, body: bytes, retried: int) -> None:
+        if status == 200:
             return
-        said = self._excerpt(response)
+        said = _excerpt(body)
         if status in (401, 403):
-            raise EndpointKeyError(
+            raise ProbingError(
                 f"{self.url} refused the API key, or wants one (status {status}: {said}). Put the key into the "
                 "environment variable that --api-key-env names."
             )
         if status in RETRIED or status >= 500:
-            raise EndpointBusyError(
-                f"{self.url} still answers with status {status} after {tried} retries: {said}. Run the command again "
+            raise ProbingError(
+                f"{self.url} still answers with status {status} after {retried} retries: {said}. Run the command again "
                 "later, with less --concurrency: it goes on from here."
             )
-        raise EndpointRefusedError(
+        raise ProbingError(
             f"{self.url} refused the request with status {status}: {said}. Check the model's name ({self.name!r}), the "
             "address and --request."
         )
 
-    def _read(self, response: httpx2.Response) -> Reply:
+    def _read(self, body: bytes) -> Reply:
+        if len(body) > self.max_reply_bytes:
+            raise ProbingError(
+                f"{self.url} answered with something that is not a chat completion: the reply has more than "
+                f"{self.max_reply_bytes:,} bytes. A chat completion is a few thousand bytes of JSON; --max-reply-bytes "
+                "sets the limit."
+            )
         try:
-            choice = json_of(response)["choices"][0]
+            choice = json.loads(body)["choices"][0]
             text, finish_reason = choice["message"]["content"], choice.get("finish_reason")
-        except (ValueError, LookupError, TypeError, AttributeError) as error:
-            reason = f" ({error})" if isinstance(error, DeepJSONError) else ""
-            raise EndpointAnswerError(
-                f"{self.url} answered with something that is not a chat completion{reason}: {self._excerpt(response)}. "
+        except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+            raise ProbingError(
+                f"{self.url} answered with something that is not a chat completion: {_excerpt(body)}. "
                 'Expected {"choices": [{"message": {"content": "..."}}]}.'
             ) from error
         # The protocol writes null for a reply without text, such as one whose tokens all went into reasoning.
         if not isinstance(text, str | None) or not isinstance(finish_reason, str | None):
-            raise EndpointAnswerError(
-                f"{self.url} answered with a message that is not text: {self._excerpt(response)}. Expected a string as "
-                "content and as finish_reason."
+            raise ProbingError(
+                f"{self.url} answered with a message that is not text: {_excerpt(body)}. Expected a string as content "
+                "and as finish_reason."
             )
-        ended = None if finish_reason is None else redact_known(finish_reason, *self._secrets)
-        return Reply(redact_known(text or "", *self._secrets), ended)
-
-    def _excerpt(self, response: httpx2.Response, longest: int = 300) -> str:
-        """The error message of a body in OpenAI's form, else the beginning of the body, without secrets."""
-        said = response.text
-        with suppress(ValueError, LookupError, TypeError, RecursionError):
-            said = str(json_of(response)["error"]["message"])
-        said = redact(" ".join(said[:_MOST_READ].split()), *self._secrets)
-        return (said[:longest] + " ..." if len(said) > longest else said) or "(empty)"
+        return Reply(redact(text or ""), redact(finish_reason))
 
     def close(self) -> None:
         """Close the connections."""
@@ -247,6 +257,17 @@ def api_key_from_environment(variable: str) -> str | None:
     return os.environ.get(variable, "").strip() or None
 
 
+def retry_after(response: httpx2.Response) -> float | None:
+    """Seconds until the time in the Retry-After header, 0 for a past one; None without a valid header (RFC 9110)."""
+    value = response.headers.get("Retry-After", "").strip()
+    if value.isascii() and value.isdigit():
+        return float(value)
+    try:
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    except ValueError:
+        return None
+
+
 def _completions_url(base_url: str) -> str:
     try:
         parts = urlsplit(base_url)
@@ -254,20 +275,30 @@ def _completions_url(base_url: str) -> str:
     except ValueError:  # a port out of range, half a bracket
         whole = False
     if whole and "@" in parts.netloc:
-        raise EndpointSettingsError(
+        raise ProbingError(
             f"The endpoint's address must not hold a user name or password (at {parts.hostname}); an API key goes into "
             "the environment variable that --api-key-env names."
         )
     if not whole or "?" in base_url or "#" in base_url:
-        raise EndpointSettingsError(
-            f"The endpoint's address must look like https://host/v1, got {redact(base_url.rpartition('@')[2])!r}; "
-            "/chat/completions is added to it."
+        shown = base_url.rpartition("@")[2].partition("?")[0]
+        raise ProbingError(
+            f"The endpoint's address must look like https://host/v1, without ? and #, got {shown!r}; /chat/completions "
+            "is added to it."
         )
     return f"{base_url.rstrip('/').removesuffix('/chat/completions')}/chat/completions"
 
 
-def _reason(error: BaseException) -> str:
+def _excerpt(body: bytes, longest: int = 300) -> str:
+    """The error message of a body in OpenAI's form, else the beginning of the body, without secrets."""
+    said = body.decode("utf-8", errors="replace")
+    with suppress(ValueError, LookupError, TypeError, RecursionError):
+        said = str(json.loads(body)["error"]["message"])
+    said = redact(" ".join(said[:_MOST_READ].split()))
+    return (said[:longest] + " ..." if len(said) > longest else said) or "(empty)"
+
+
+def _reason(error: BaseException | None) -> str:
     """The innermost cause, the one with the helpful text."""
-    while inner := error.__cause__ or error.__context__:
+    while error is not None and (inner := error.__cause__ or error.__context__):
         error = inner
     return f"{type(error).__name__}: {error}"

@@ -13,14 +13,11 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from hf_mech.hub.files import replacing
+from hf_mech.probing import ProbingError
 
 PROBES_FILE = "probes.safetensors"
 """In the folder of the checkpoint whose states they read."""
 _TARGETS = "targets"
-
-
-class ProbesError(ValueError):
-    """A file that holds no probes, or states that they cannot read."""
 
 
 class StateProbes(nn.Module):
@@ -70,10 +67,10 @@ class StateProbes(nn.Module):
         """Logits [targets, count, vocabulary] from states [count, size].
 
         Raises:
-            ProbesError: states of another size.
+            ProbingError: states of another size.
         """
         if states.shape[-1] != len(self.mean):
-            raise ProbesError(f"The probes read states of size {len(self.mean)}, got {states.shape[-1]}.")
+            raise ProbingError(f"The probes read states of size {len(self.mean)}, got {states.shape[-1]}.")
         hidden = (torch.matmul((states - self.mean) / self.std, self.first) + self.first_bias).relu()
         return torch.matmul(hidden, self.second) + self.second_bias
 
@@ -91,7 +88,7 @@ class StateProbes(nn.Module):
         """The probes in a file.
 
         Raises:
-            ProbesError: the file holds no probes.
+            ProbingError: the file holds no probes.
         """
         try:
             with safe_open(path, "pt") as file:
@@ -101,5 +98,5 @@ class StateProbes(nn.Module):
             probes = cls(targets, size, vocabulary, width)
             probes.load_state_dict(tensors)
         except (SafetensorError, KeyError, ValueError, RuntimeError) as error:
-            raise ProbesError(f"{path} holds no probes of states: {error}") from error
+            raise ProbingError(f"{path} holds no probes of states: {error}") from error
         return probes.eval()

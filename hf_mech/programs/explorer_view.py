@@ -7,12 +7,12 @@ from pathlib import Path
 
 from hf_mech.models.dat.modeling_dat import DATForCausalLM
 from hf_mech.models.dat.tokenization_dat import DATTokenizer
+from hf_mech.programs.errors import ProgramsError
 from hf_mech.programs.psl.compile import PROGRAM_FILE, compile_program
-from hf_mech.programs.psl.language.errors import PromptError
 from hf_mech.programs.psl.library import load_program, program_names, program_text
-from hf_mech.programs.psl.machines.machine import Registers
+from hf_mech.programs.psl.machine import Registers
+from hf_mech.programs.psl.network import RunRecorder
 from hf_mech.programs.psl.program_run import program_page
-from hf_mech.programs.psl.run_record import RunRecorder
 from hf_mech.viz.view import Example, ExplorerError, View
 
 _UNSET = "-"
@@ -76,7 +76,7 @@ class ProgramView(View):
         """As in `View`.
 
         Raises:
-            PSLError, DATError: the program or the prompt is refused.
+            ProgramsError, DATError: the program or the prompt is refused.
         """
         recorder = self.recorder(source, self.written(source) if written is None else written)
         registers, most = read_settings(settings)
@@ -99,7 +99,7 @@ def read_settings(settings: str) -> tuple[Registers, int]:
             `max_new_tokens: number`.
 
     Raises:
-        PromptError: a line has another form, or a name has two lines.
+        ProgramsError: a line has another form, or a name has two lines.
 
     >>> read_settings("head: - 1 -")
     ({'head': [None, '1', None]}, 64)
@@ -110,14 +110,14 @@ def read_settings(settings: str) -> tuple[Registers, int]:
         if not line.strip():
             continue
         if not colon or not name or name in lines:
-            raise PromptError(
+            raise ProgramsError(
                 f"line {number} of the registers must be `register: value value ...`, once for each register, got "
                 f"{line!r}"
             )
         lines[name] = values.split()
     most = lines.pop(_MOST, [str(_MOST_WORDS)])
     if len(most) != 1 or not most[0].isascii() or not most[0].isdigit():
-        raise PromptError(f"{_MOST} is one number, 0 or more, got {' '.join(most)!r}")
+        raise ProgramsError(f"{_MOST} is one number, 0 or more, got {' '.join(most)!r}")
     registers = {name: [None if value == _UNSET else value for value in own] for name, own in lines.items()}
     return registers, int(most[0])
 

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from hf_mech.cli import app
 from hf_mech.cli.open_program import OpenedProgram
 from hf_mech.programs.psl.library import program_names, program_text, read_program
-from hf_mech.programs.psl.machines.psm import PSM
+from hf_mech.programs.psl.machines import PSM
 
 ROOT = Path(__file__).parents[2]
 SWAP = "Q B V D E A D E V B . Q F G H V K L A"

@@ -4,9 +4,9 @@ import pytest
 from datasets import load_dataset
 
 import hf_mech  # noqa: F401  # registers the data sets
-from hf_mech.programs.nested_functions.calls import SPLITS, SplitError
-from hf_mech.programs.nested_functions.grammar import generate
-from hf_mech.programs.nested_functions.rows import NestedFunctionSettings, generate_rows
+from hf_mech.programs.errors import ProgramsError
+from hf_mech.programs.nested_functions.calls import SPLITS
+from hf_mech.programs.nested_functions.grammar import NestedFunctionSettings, generate, generate_rows
 
 NAME = "hf_mech/nested_functions"
 
@@ -36,5 +36,5 @@ def test_the_whole_sizes_are_those_of_the_splits():
     ],
 )
 def test_settings_that_make_no_sense_are_refused(changes, message):
-    with pytest.raises(SplitError, match=message):
+    with pytest.raises(ProgramsError, match=message):
         load_dataset(NAME, "rlw", **changes)

@@ -7,19 +7,24 @@ from datasets import load_dataset
 
 import hf_mech  # noqa: F401  # registers the data sets
 from hf_mech.data.random_numbers import Draws
+from hf_mech.programs.errors import ProgramsError
 from hf_mech.programs.psl import PSM, load_program
 from hf_mech.programs.rules.formulas import (
     DEEPEST,
+    DEPTHS,
     PROPERTIES,
+    RULE,
+    SPLITS,
     TRIGGERS_OF,
     WORDS,
-    RuleError,
+    RuleSettings,
     draw_formula,
+    generate,
+    generate_rows,
     read_formula,
     truths_of,
 )
 from hf_mech.programs.rules.program import POSITIONS, rule_config, rule_program, rule_tokenizer
-from hf_mech.programs.rules.rows import DEPTHS, RULE, SPLITS, RuleSettings, generate, generate_rows
 
 
 def test_a_formula_is_what_is_written() -> None:
@@ -34,7 +39,7 @@ def test_a_formula_is_what_is_written() -> None:
 
 @pytest.mark.parametrize("text", ["", "( A and B", "A B", "not not A", "( A xor B )", "E"])
 def test_what_is_no_formula_is_refused(text: str) -> None:
-    with pytest.raises(RuleError):
+    with pytest.raises(ProgramsError):
         read_formula(text.split())
 
 
@@ -79,9 +84,9 @@ def test_load_dataset_gives_the_generators_rows() -> None:
 
 
 def test_settings_out_of_range_are_refused() -> None:
-    with pytest.raises(RuleError, match="num_train must be a whole number, 1 or more, got 0"):
+    with pytest.raises(ProgramsError, match="num_train must be a whole number, 1 or more, got 0"):
         RuleSettings(num_train=0)
-    with pytest.raises(RuleError, match="one of train, test"):
+    with pytest.raises(ProgramsError, match="one of train, test"):
         next(generate("dev"))
 
 

@@ -9,9 +9,9 @@ import hf_mech  # noqa: F401  # registers the data sets
 from hf_mech.data import local_datasets
 from hf_mech.dataset_builders.templatic_generation import TemplaticGeneration
 from hf_mech.hub.dataset_export import export_dataset
-from hf_mech.programs.templatic.grammar import generate
-from hf_mech.programs.templatic.rows import TemplaticSettings, generate_rows
-from hf_mech.programs.templatic.tasks import SPLITS, TASKS, TaskError, load_published
+from hf_mech.programs.errors import ProgramsError
+from hf_mech.programs.templatic.grammar import TemplaticSettings, generate, generate_rows
+from hf_mech.programs.templatic.tasks import SPLITS, TASKS, load_published
 
 NAME = "hf_mech/templatic_generation"
 
@@ -108,14 +108,14 @@ def test_it_can_be_exported_and_loaded_without_the_builder(tmp_path):
     ],
 )
 def test_settings_that_make_no_sense_are_refused(changes, message):
-    with pytest.raises(TaskError, match=message):
+    with pytest.raises(ProgramsError, match=message):
         load("1_shot_rlw", **changes)
 
 
 def test_an_unknown_task_is_refused_with_the_names_there_are():
     with pytest.raises(ValueError, match=r"'4_shot_rlw' not found.*5_shot_rlw"):
         load("4_shot_rlw")
-    with pytest.raises(TaskError, match="task must be one of"):
+    with pytest.raises(ProgramsError, match="task must be one of"):
         TemplaticSettings("4_shot_rlw")
 
 
@@ -155,7 +155,7 @@ def test_the_published_data_set_has_the_same_columns(names, copy_of_the_publishe
 
 def test_other_columns_are_refused(copy_of_the_published):
     path = copy_of_the_published(("input", "label", "info"))
-    with pytest.raises(TaskError, match=r"column prompt or text, got input, label, info"):
+    with pytest.raises(ProgramsError, match=r"column prompt or text, got input, label, info"):
         load_published("1_shot_rlw", path)
-    with pytest.raises(TaskError, match="task must be one of"):
+    with pytest.raises(ProgramsError, match="task must be one of"):
         load_published("4_shot_rlw", path)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from hf_mech.languages import test_batch
-from hf_mech.probing.baselines.stack_rnn import CELL, HIDDEN, FormalRNN
+from hf_mech.probing.baselines import CELL, HIDDEN, FormalRNN
 
 
 def test_the_stack_rnn_keeps_a_stack():

@@ -12,7 +12,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
 from hf_mech.programs.psl.compile import compile_program
 from hf_mech.programs.psl.library import load_program, program_text
-from hf_mech.programs.psl.machines.psm import PSM
+from hf_mech.programs.psl.machines import PSM
 from hf_mech.programs.templatic.batches import Layout
 
 from .settings import Run

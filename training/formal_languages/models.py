@@ -22,7 +22,7 @@ from hf_mech.models.stack import (
     balance_loss,
     push_loss,
 )
-from hf_mech.probing.baselines.stack_rnn import FormalRNN
+from hf_mech.probing.baselines import FormalRNN
 
 from .settings import STACKS, TRANSFORMERS, Run
 

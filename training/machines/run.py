@@ -9,10 +9,9 @@ from dataclasses import dataclass
 from itertools import islice, zip_longest
 
 from hf_mech.programs.psl.compile import compile_program, lower_program
-from hf_mech.programs.psl.machines.dat import DAT
-from hf_mech.programs.psl.machines.machine import Run
-from hf_mech.programs.psl.machines.psm import PSM
-from hf_mech.programs.psl.machines.qkvm import QKVM
+from hf_mech.programs.psl.machine import Run
+from hf_mech.programs.psl.machines import PSM, QKVM
+from hf_mech.programs.psl.network import DAT
 
 from ..engine import Job, Outcome, Settings, axis, fixed, option
 from .trials import Machine, task_named, task_names

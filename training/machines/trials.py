@@ -9,9 +9,9 @@ from functools import partial
 from typing import Any, Protocol
 
 from hf_mech.programs.nested_functions import grammar as nested_functions
-from hf_mech.programs.psl.language.syntax import Program
 from hf_mech.programs.psl.library import program_names, read_program
-from hf_mech.programs.psl.machines.machine import Registers, Run
+from hf_mech.programs.psl.machine import Registers, Run
+from hf_mech.programs.psl.syntax import Program
 from hf_mech.programs.psl.turing import run_turing
 from hf_mech.programs.templatic import grammar as templatic
 

@@ -16,9 +16,9 @@ from hf_mech.models.dat.configuration_dat import DATConfig
 from hf_mech.models.dat.dat_embedding import MARGIN, narrowest, weakest_match
 from hf_mech.programs.psl.compile import compile_program, lower_program, merge_heads
 from hf_mech.programs.psl.library import program_names, read_program
-from hf_mech.programs.psl.machines.dat import DAT
-from hf_mech.programs.psl.machines.machine import Run, Step
-from hf_mech.programs.psl.machines.psm import PSM
+from hf_mech.programs.psl.machine import Run, Step
+from hf_mech.programs.psl.machines import PSM
+from hf_mech.programs.psl.network import DAT
 from hf_mech.programs.psl.qkvl import QKVLBlock, QKVLProgram, QKVLRepeat
 from hf_mech.programs.psl.turing import TuringMachine, run_turing
 from hf_mech.programs.templatic.grammar import generate

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -14,7 +12,7 @@ from hf_mech.programs.templatic.tasks import task_named
 
 from ..engine import Experiment, Options, Request, SettingsError
 from . import report
-from .run import Part, PartOutcome, digest_of, positions_for, run_part
+from .run import Part, PartOutcome, digest_of, run_part
 
 
 @dataclass(kw_only=True)
@@ -35,7 +33,6 @@ class PargenExperiment(Experiment[Part, PartOutcome]):
     options = PargenOptions
     unit = "parts"
     preset = "whole"
-    forgotten = ("program_digest",)
     train = staticmethod(run_part)
     report = report
 
@@ -62,14 +59,6 @@ class PargenExperiment(Experiment[Part, PartOutcome]):
 
     def shares_card(self, settings: Part) -> Hashable:
         return settings.program
-
-    def upgrade(self, record: dict[str, Any], folder: Path) -> dict[str, Any] | None:
-        """Before, a part was one file, which held its settings and the digest of the program."""
-        if "part" not in record:
-            return record if "program_digest" in record else None
-        part = {**record["part"], "program_digest": record["program_digest"], "preset": self.preset}
-        usual = part["max_position_embeddings"] == positions_for(part["task"])
-        return part | ({"max_position_embeddings": None} if usual else {})
 
 
 EXPERIMENT = PargenExperiment()

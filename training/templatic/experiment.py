@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Hashable
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
 from ..engine import Experiment, StepOptions
 from . import report
@@ -33,17 +30,6 @@ class TemplaticExperiment(Experiment[Run, RunOutcome]):
 
     def shares_card(self, settings: Run) -> Hashable:
         return settings.task, settings.preset
-
-    def upgrade(self, record: dict[str, Any], folder: Path) -> dict[str, Any] | None:
-        """Before, the arguments of the data set were one text of JSON."""
-        if "eval_prompts" not in record:
-            return None
-        if "data" not in record:
-            return record
-        data = json.loads(record["data"])
-        record = {name: value for name, value in record.items() if name != "data"}
-        given = {"data_seed": data.get("seed", 0), "num_train": data.get("num_train"), "num_eval": data.get("num_eval")}
-        return record | given
 
 
 EXPERIMENT = TemplaticExperiment()

@@ -19,8 +19,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
-from hf_mech.probing.baselines.convolution import ConvolutionalSeq2Seq
-from hf_mech.probing.baselines.recurrent import LSTMWithAttention
+from hf_mech.probing.baselines import ConvolutionalSeq2Seq, LSTMWithAttention
 
 from .settings import Run
 

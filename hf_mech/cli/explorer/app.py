@@ -1,14 +1,18 @@
-"""The explorer as a Gradio app: a tab for each view, with fields for its source and text, and the page below them."""
+"""The explorer: its views, a Gradio app with a tab for each, and the app as a Space for the Hub."""
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import os
+import pkgutil
+import shutil
 from collections.abc import Callable
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from hf_mech.cli.explorer.views import all_views
+import hf_mech
 from hf_mech.viz.page import fault_page
 from hf_mech.viz.palette import PAGE
 from hf_mech.viz.view import ExplorerError, View
@@ -16,13 +20,63 @@ from hf_mech.viz.view import ExplorerError, View
 if TYPE_CHECKING:
     import gradio
 
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Finds the views of the explorer: a subject's room has one if it holds a module `explorer_view`, with `VIEW`.
+
+
+def all_views() -> list[View]:
+    """Every view; those that can show something without a checkpoint come first."""
+    rooms = [room.name for room in pkgutil.iter_modules(hf_mech.__path__) if room.ispkg]
+    names = sorted(f"hf_mech.{room}.explorer_view" for room in rooms)
+    views: list[View] = [importlib.import_module(name).VIEW for name in names if importlib.util.find_spec(name)]
+    return sorted(views, key=lambda view: not view.sources)
+
+
+def view_of(model_type: str) -> View:
+    """The view of a checkpoint.
+
+    Raises:
+        ExplorerError: no view reads such models.
+    """
+    for view in all_views():
+        if model_type in view.model_types:
+            return view
+    known = sorted(known for view in all_views() for known in view.model_types)
+    raise ExplorerError(
+        f"the explorer has no view of models of type {model_type!r}; it has views of {', '.join(known)}"
+    )
+
+
+def view_for(source: str) -> View:
+    """The view that reads a source: one that knows its name, or the one of the checkpoint's model type.
+
+    Raises:
+        ExplorerError: there is no such source, or no view of it.
+    """
+    for view in all_views():
+        if source in view.sources or view.written(source):
+            return view
+    from transformers import AutoConfig
+
+    try:
+        model_type = AutoConfig.from_pretrained(source).model_type
+    except (OSError, ValueError) as error:
+        names = ", ".join(name for view in all_views() for name in view.sources)
+        raise ExplorerError(
+            f"{source!r} is no checkpoint's folder, no repository on the Hub, no file of PSL, and none of {names}: "
+            f"{error}"
+        ) from error
+    return view_of(model_type)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The explorer as a Gradio app: a tab for each view, with fields for its source and text, and the page below them.
+
+
 _STYLES = Path(__file__).with_name("app.css")
 _FONTS = ("system-ui", "-apple-system", "Segoe UI", "Roboto", "sans-serif")
 _MONO = ("ui-monospace", "SF Mono", "Menlo", "Consolas", "monospace")
-
-
-class GradioMissingError(ImportError):
-    """The app needs the extra `explore`."""
 
 
 def make_app(source: str = "", text: str = "", view: View | None = None) -> gradio.Blocks:
@@ -34,7 +88,7 @@ def make_app(source: str = "", text: str = "", view: View | None = None) -> grad
         view: the view of `source`; by default the first.
 
     Raises:
-        GradioMissingError: gradio is not installed.
+        ExplorerError: gradio is not installed.
     """
     gradio = _gradio()
     views = all_views()
@@ -71,7 +125,7 @@ def _gradio() -> Any:
     try:
         import gradio
     except ModuleNotFoundError as error:
-        raise GradioMissingError(
+        raise ExplorerError(
             "The explorer's app needs gradio: pip install 'hf_mech[explore]'. Without it, --html FILE writes one run."
         ) from error
     return gradio
@@ -183,3 +237,23 @@ def _theme(gradio: Any) -> Any:
     theme = gradio.themes.Base(font=_FONTS, font_mono=_MONO)
     widths = {"input_border_width": "1px", "input_border_width_dark": "1px"}
     return theme.set(**widths, **dict(both))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The explorer as a Space: a folder to be pushed to the Hub as it is.
+
+
+_FOLDER = Path(__file__).with_name("space")
+_FILES = ("README.md", "app.py", "requirements.txt")
+
+
+def write_space(folder: Path) -> list[Path]:
+    """Copies the Space's files into a new or empty folder, and returns their paths.
+
+    Raises:
+        ExplorerError: the folder holds something else, or is a file.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ExplorerError(f"{folder} is not empty, or is a file; name a new folder for the Space")
+    folder.mkdir(parents=True, exist_ok=True)
+    return [Path(shutil.copyfile(_FOLDER / name, folder / name)) for name in _FILES]

@@ -200,7 +200,7 @@ def compare(
     Raises:
         LookaheadError: repeats below 1; the numbers of stories differ, a story is blank, or `answers` holds another
             comparison.
-        LanguageModelError: the judge cannot be reached, or refuses; the answers before that are kept in `answers`.
+        ProbingError: the judge cannot be reached, or refuses; the answers before that are kept in `answers`.
     """
     if type(repeats) is not int or repeats < 1:
         raise LookaheadError(f"repeats must be a whole number, 1 or more, got {repeats!r}.")

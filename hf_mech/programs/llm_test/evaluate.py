@@ -21,13 +21,10 @@ from tqdm.auto import tqdm
 from hf_mech.hub.files import held, naming_the_path, write_text_atomically
 from hf_mech.hub.redaction import redact
 from hf_mech.probing.language_models import LanguageModel, Question
+from hf_mech.programs.errors import ProgramsError
 from hf_mech.programs.llm_test.report import Record, Score, accuracy, judge, score
 from hf_mech.programs.llm_test.variants import Variant, prompts_of, system_prompt
 from hf_mech.programs.templatic.grammar import Prompt
-
-
-class AnswersError(ValueError):
-    """A folder with the answers of another run, or a file of answers with foreign lines."""
 
 
 def evaluate(
@@ -55,16 +52,16 @@ def evaluate(
         One score a variant.
 
     Raises:
-        AnswersError: if the folder was begun with another model, seed or system prompt, its files were changed, or
+        ProgramsError: if the folder was begun with another model, seed or system prompt, its files were changed, or
             another process writes there now.
         OutputError: if the folder cannot be written; earlier answers are kept.
-        LanguageModelError: if the model fails at a question; earlier answers are kept, and the next run continues.
-        VariantError: if a variant has too few prompts, or `prompts` is less than 1.
+        ProbingError: if the model fails at a question; earlier answers are kept, and the next run continues.
+        ProgramsError: if a variant has too few prompts, or `prompts` is less than 1.
     """
     asked = {variant: prompts_of(variant, seed, prompts) for variant in variants}  # wrong ones are refused first
     with naming_the_path(folder), held(folder) as alone:
         if not alone:
-            raise AnswersError(f"Another process writes answers to {folder}. Wait for it, or choose another --out.")
+            raise ProgramsError(f"Another process writes answers to {folder}. Wait for it, or choose another --out.")
         _claim(folder, {"model": model.settings(), "seed": seed, "system_prompt": system})
         answers = folder / "answers"
         answers.mkdir(exist_ok=True)
@@ -113,7 +110,7 @@ def _answered(path: Path, wanted: Sequence[Prompt], group: int) -> list[Record]:
     records = [_record(line, number, path) for number, line in enumerate(whole.split("\n")[:-1], 1)]
     for number, (record, prompt) in enumerate(zip(records, wanted, strict=False)):
         if (record.index, record.prompt, record.completion) != (number, prompt.text, prompt.completion):
-            raise AnswersError(
+            raise ProgramsError(
                 f"Line {number + 1} of {path} answers another prompt, {record.prompt!r}, than {prompt.text!r}. The "
                 "prompts have changed since it was written; choose another --out."
             )
@@ -129,7 +126,7 @@ def _record(line: str, number: int, path: Path) -> Record:
     try:
         return Record(**json.loads(line))
     except (ValueError, TypeError) as error:
-        raise AnswersError(
+        raise ProgramsError(
             f"Line {number} of {path} is no answer of ours ({error}). Remove the file, or choose another --out."
         ) from error
 
@@ -143,9 +140,9 @@ def _claim(folder: Path, settings: dict[str, Any]) -> None:
         try:
             before = redact(json.loads(note.read_text(encoding="utf-8")))
         except ValueError as error:
-            raise AnswersError(f"{note} is no JSON ({error}). Remove {folder}, or choose another --out.") from error
+            raise ProgramsError(f"{note} is no JSON ({error}). Remove {folder}, or choose another --out.") from error
         if before != settings:
-            raise AnswersError(
+            raise ProgramsError(
                 f"{folder} was begun with other settings, {before}; asked for {settings}. Choose another --out."
             )
         return

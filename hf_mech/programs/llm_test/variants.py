@@ -9,17 +9,9 @@ from itertools import chain, islice
 from typing import Any
 
 from hf_mech.data.random_numbers import Draws
+from hf_mech.programs.errors import ProgramsError
 from hf_mech.programs.templatic.grammar import Prompt, Values, distinct, prompt_at
-from hf_mech.programs.templatic.tasks import (
-    SPLITS,
-    TASKS,
-    Task,
-    TaskError,
-    TemplaticError,
-    split_named,
-    task_named,
-    words,
-)
+from hf_mech.programs.templatic.tasks import SPLITS, TASKS, Task, split_named, task_named, words
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The instruction that the paper puts before each prompt when it tests a language model (App. G).
@@ -82,10 +74,6 @@ SHIFTED_LENGTH = 7
 _K_SHOT = re.compile(r"([1-9]\d*)_shot_rlw")
 
 
-class VariantError(TemplaticError):
-    """An unknown variant, or one with too few prompts."""
-
-
 @dataclass(frozen=True)
 class Variant:
     """A set of prompts, with or without the grammar in the system prompt.
@@ -98,7 +86,7 @@ class Variant:
         grammar: append the grammar to the system prompt (Table 9).
 
     Raises:
-        VariantError: if there is no such task or split, or none of its prompts has that count or length.
+        ProgramsError: if there is no such task or split, or none of its prompts has that count or length.
     """
 
     task: str = "1_shot_rlw"
@@ -111,19 +99,19 @@ class Variant:
         try:
             task = _source(self.task)
             split = split_named("test" if self.split in _SHIFTS else self.split)
-        except TaskError as error:
-            raise VariantError(
+        except ProgramsError as error:
+            raise ProgramsError(
                 f"{error} Beside these there are k_shot_rlw with k from 1 to 10, and the splits {', '.join(_SHIFTS)}."
             ) from error
         if self.split in _SHIFTS and task.vocabulary != "rlw":
-            raise VariantError(f"{self.split} is made from two-letter words; {self.task} has others.")
+            raise ProgramsError(f"{self.split} is made from two-letter words; {self.task} has others.")
         for name, asked, there in (
             ("con_count", self.con_count, split.counts),
             ("con_length", self.con_length, () if self.split in _LENGTH_SHIFTS else split.lengths),
         ):
             if asked is not None and asked not in there:
                 choice = f"one of {', '.join(map(str, there))}" if there else "left out, since lengths differ,"
-                raise VariantError(f"{name} must be {choice} in the split {self.split}, got {asked!r}.")
+                raise ProgramsError(f"{name} must be {choice} in the split {self.split}, got {asked!r}.")
 
     @property
     def name(self) -> str:
@@ -143,7 +131,7 @@ def prompts_of(variant: Variant, seed: int = 0, count: int = 100) -> list[Prompt
         count: number of prompts; 1 or more.
 
     Raises:
-        VariantError: if the split has fewer, or seed or count is out of range.
+        ProgramsError: if the split has fewer, or seed or count is out of range.
 
     Example:
 
@@ -157,10 +145,10 @@ def prompts_of(variant: Variant, seed: int = 0, count: int = 100) -> list[Prompt
     numbers: tuple[tuple[str, Any, int], ...] = (("seed", seed, 0), ("count", count, 1))
     for name, value, least in numbers:
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise VariantError(f"{name} must be a whole number, {least} or more, got {value!r}.")
+            raise ProgramsError(f"{name} must be a whole number, {least} or more, got {value!r}.")
     prompts = list(islice(_prompts(variant, seed), count))
     if len(prompts) < count:
-        raise VariantError(
+        raise ProgramsError(
             f"The split has {len(prompts)} prompts as {variant.name} asks for, {count} were asked for. Ask for fewer."
         )
     return prompts
@@ -225,7 +213,7 @@ def _source(task: str) -> Task:
         return task_named(task)
     larger = [other for name, other in TASKS.items() if _K_SHOT.fullmatch(name) and other.shots > int(match[1])]
     if not larger:
-        raise TaskError(f"No task has as many shots as {task!r}.")
+        raise ProgramsError(f"No task has as many shots as {task!r}.")
     return min(larger, key=lambda other: other.shots)
 
 

@@ -5,23 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from hf_mech.programs.errors import ProgramsError
 from hf_mech.programs.templatic.tasks import words as templatic_words
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Errors of nested function evaluation.
-
-
-class NestedFunctionError(ValueError):
-    """Base of all errors of nested function evaluation."""
-
-
-class SplitError(NestedFunctionError):
-    """An unknown vocabulary or split, or an invalid seed, size or range of examples."""
-
-
-class PromptError(NestedFunctionError):
-    """A text other than definitions and an expression, or an expression without a value."""
-
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Definitions, expressions and the steps to a value: Sec. 9.3.1, (89).
@@ -59,10 +44,10 @@ class Definition:
         """The body with the call's arguments in place of the parameters.
 
         Raises:
-            PromptError: the call has another number of arguments.
+            ProgramsError: the call has another number of arguments.
         """
         if len(call.arguments) != len(self.parameters):
-            raise PromptError(
+            raise ProgramsError(
                 f"{self.function} takes {len(self.parameters)} arguments, got {len(call.arguments)} in "
                 f"{' '.join(words((call,)))!r}."
             )
@@ -148,12 +133,12 @@ def steps(definitions: Mapping[str, Definition], expression: Text) -> Iterator[s
         expression: what is evaluated. Where definitions call each other in a circle, the steps do not end.
 
     Raises:
-        PromptError: a function is not defined, or has another number of arguments.
+        ProgramsError: a function is not defined, or has another number of arguments.
     """
     while has_call(expression):
         calls = dict.fromkeys(innermost_calls(expression))
         if undefined := next((call.function for call in calls if call.function not in definitions), None):
-            raise PromptError(f"{undefined!r} is not defined; defined are {', '.join(definitions) or 'no functions'}.")
+            raise ProgramsError(f"{undefined!r} is not defined; defined: {', '.join(definitions) or 'no functions'}.")
         values = {call: definitions[call.function].value(call) for call in calls}
         if depth(expression) > 1:
             yield from words(expression, values)
@@ -224,14 +209,14 @@ SPLITS: Mapping[str, Split] = {
 
 
 def split_named(name: str) -> Split:
-    """The split of that name. Raises SplitError: there is none."""
+    """The split of that name. Raises ProgramsError: there is none."""
     if name not in SPLITS:
-        raise SplitError(f"The split must be one of {', '.join(SPLITS)}, got {name!r}.")
+        raise ProgramsError(f"The split must be one of {', '.join(SPLITS)}, got {name!r}.")
     return SPLITS[name]
 
 
 def vocabulary(config: str, held_out: bool) -> tuple[str, ...]:
-    """The words of prompts. Raises SplitError: there is no such configuration."""
+    """The words of prompts. Raises ProgramsError: there is no such configuration."""
     if config not in VOCABULARIES:
-        raise SplitError(f"The configuration must be one of {', '.join(VOCABULARIES)}, got {config!r}.")
+        raise ProgramsError(f"The configuration must be one of {', '.join(VOCABULARIES)}, got {config!r}.")
     return templatic_words("rlw", held_out)[: VOCABULARIES[config]]

@@ -1,26 +1,27 @@
-"""Prompts of nested functions: as text, read back, and drawn at random."""
+"""Prompts of nested functions: as text, read back, drawn at random, and as the rows of a data set."""
 
 from __future__ import annotations
 
 import json
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from itertools import islice
 from typing import Any, TypeVar
 
 import lark
+import pyarrow as pa
 
 from hf_mech.data.random_numbers import Draws
+from hf_mech.data.shards import tables_of
 from hf_mech.data.whole_numbers import check_whole
+from hf_mech.programs.errors import ProgramsError
 from hf_mech.programs.nested_functions.calls import (
     ARROW,
     Call,
     Definition,
-    PromptError,
     Split,
-    SplitError,
     Text,
     depth,
     has_call,
@@ -69,11 +70,11 @@ class Prompt:
         """Every step to the value.
 
         Raises:
-            PromptError: a function is not defined or has another number of arguments, or the steps have more words.
+            ProgramsError: a function is not defined or has another number of arguments, or the steps have more words.
         """
         said = list(islice(steps(self.by_name, self.expression), most_words + 1))
         if len(said) > most_words:
-            raise PromptError(f"The steps have more than {most_words:,} words; do definitions call each other?")
+            raise ProgramsError(f"The steps have more than {most_words:,} words; do definitions call each other?")
         return " ".join(said)
 
 
@@ -81,7 +82,7 @@ def read_prompt(text: str) -> Prompt:
     """The prompt in a text with a space between words.
 
     Raises:
-        PromptError: the text is no prompt, a function is defined twice, or a parameter is.
+        ProgramsError: the text is no prompt, a function is defined twice, or a parameter is.
 
     Example:
 
@@ -98,10 +99,10 @@ def read_prompt(text: str) -> Prompt:
         raise error.orig_exc from None
     except lark.UnexpectedInput as error:
         form = "`f ( x , y ) -> y x ; f ( a , b ) ->`, with a space between words"
-        raise PromptError(f"A prompt has the form {form}, got {text!r}.") from error
+        raise ProgramsError(f"A prompt has the form {form}, got {text!r}.") from error
     for names in ([one.function for one in prompt.definitions], *(one.parameters for one in prompt.definitions)):
         if twice := next((name for name in names if names.count(name) > 1), None):
-            raise PromptError(f"{twice!r} is defined twice; give each function and parameter a name of its own.")
+            raise ProgramsError(f"{twice!r} is defined twice; give each function and parameter a name of its own.")
     return prompt
 
 
@@ -120,7 +121,7 @@ class _Reader(lark.Transformer[Any, Any]):
         match head:
             case (Call(function, arguments),) if all(len(one) == 1 and not has_call(one) for one in arguments):
                 return Definition(function, tuple(str(name) for (name,) in arguments), body)
-        raise PromptError(f"A definition begins like `f ( x , y ) ->`, got {' '.join(words(head))!r}.")
+        raise ProgramsError(f"A definition begins like `f ( x , y ) ->`, got {' '.join(words(head))!r}.")
 
     def text(self, children: list[Any]) -> Text:
         return tuple(children)
@@ -171,7 +172,7 @@ def generate(
         start, stop: the range of indices. By default `stop` is the split's size; a larger one continues the split.
 
     Raises:
-        SplitError: no such configuration or split, or a seed or range out of bounds.
+        ProgramsError: no such configuration or split, or a seed or range out of bounds.
 
     Example:
 
@@ -188,7 +189,7 @@ def generate(
     vocabulary(config, split.held_out)
     stop = split.size if stop is None else stop
     for name, value in (("seed", seed), ("start", start), ("stop", stop)):
-        check_whole(name, value, 0, SplitError)
+        check_whole(name, value, 0, ProgramsError)
     return (_example(config, split, seed, index) for index in range(start, stop))
 
 
@@ -263,3 +264,55 @@ class _Drawing:
     def new_word(self) -> str:
         """A word that no later draw gives again."""
         return self.words.pop(self.draws.below(len(self.words)))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The rows of a data set; the prompts come from `hf_mech.programs.nested_functions.grammar`.
+
+
+COLUMNS = ("prompt", "completion", "info")
+_SCHEMA = pa.schema([(name, pa.string()) for name in COLUMNS])
+
+
+@dataclass(frozen=True)
+class NestedFunctionSettings:
+    """The settings of a data set.
+
+    Args:
+        config: the vocabulary, see `VOCABULARIES`.
+        seed: of all prompts; 0 or more.
+        num_train: the number of training prompts, the first of the split; None for all.
+        num_eval: the maximum number of prompts of any other split, its first ones; None for all.
+
+    Raises:
+        ProgramsError: no such configuration, or a number out of its range.
+    """
+
+    config: str
+    seed: int = 0
+    num_train: int | None = None
+    num_eval: int | None = None
+
+    def __post_init__(self) -> None:
+        vocabulary(self.config, held_out=False)
+        check_whole("seed", self.seed, 0, ProgramsError)
+        check_whole("num_train", self.num_train, 1, ProgramsError, optional=True)
+        check_whole("num_eval", self.num_eval, 1, ProgramsError, optional=True)
+
+    def rows(self, split: str) -> int:
+        """The number of prompts of the split. Raises ProgramsError: there is no such split."""
+        size = split_named(split).size
+        if split == "train":
+            return size if self.num_train is None else self.num_train
+        return size if self.num_eval is None else min(size, self.num_eval)
+
+
+def generate_rows(settings: NestedFunctionSettings, split: str, shard: int) -> Iterator[pa.Table]:
+    """The rows of one shard, as tables with the columns of the data set; the same on every machine.
+
+    Raises:
+        ProgramsError: there is no such split.
+    """
+    for table in tables_of(settings.rows(split), shard):
+        examples = generate(settings.config, split, settings.seed, table.start, table.stop)
+        yield pa.Table.from_pylist([asdict(example) for example in examples], _SCHEMA)

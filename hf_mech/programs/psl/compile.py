@@ -8,19 +8,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
-
 from hf_mech.models.dat.configuration_dat import MOST_VALUES, DATConfig, conflicting, reads, writes
 from hf_mech.models.dat.dat_program import Layer, ValueSpace, constants_of
 from hf_mech.models.dat.dat_program import read_program as read_dat_program
 from hf_mech.models.dat.modeling_dat import DATForCausalLM
 from hf_mech.models.dat.tokenization_dat import DATTokenizer
-from hf_mech.programs.psl.language.check import check_program
-from hf_mech.programs.psl.language.errors import ProgramError, QKVLError
-from hf_mech.programs.psl.language.parse import parse_program
-from hf_mech.programs.psl.language.syntax import Assignment, Constants, Production, Program, Reference, Repeat, Test
-from hf_mech.programs.psl.language.values import DEFAULT_LIMIT, function_tables, value_sets
+from hf_mech.programs.errors import ProgramsError
+from hf_mech.programs.psl.check import check_program
 from hf_mech.programs.psl.library import read_program, replacing, restore
+from hf_mech.programs.psl.parse import parse_program
 from hf_mech.programs.psl.qkvl import (
     JSONSource,
     QKVLBlock,
@@ -31,6 +27,8 @@ from hf_mech.programs.psl.qkvl import (
     Source,
     primed,
 )
+from hf_mech.programs.psl.syntax import Assignment, Constants, Production, Program, Reference, Repeat, Test
+from hf_mech.programs.psl.values import DEFAULT_LIMIT, function_tables, value_sets
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Productions as heads of common layers, (90a): the same function in fewer layers.
@@ -57,10 +55,10 @@ def merge_heads(program: QKVLProgram) -> QKVLProgram:
     """The program with productions as heads of as few layers as possible.
 
     Raises:
-        QKVLError: it has heads already.
+        ProgramsError: it has heads already.
     """
     if any(isinstance(layer, QKVLHeads) for layer in program.layers):
-        raise QKVLError("the program has layers with heads already; merge the program that has one production a layer")
+        raise ProgramsError("the program has layers with heads already; merge a program with one production a layer")
     json = program.to_json()
     resolved = read_dat_program(json, ValueSpace(1, constants_of(json, 1), 0))  # any T: only which names differ counts
     return replace(program, weights=_merged(program.weights, iter(resolved.productions)))
@@ -127,11 +125,11 @@ def lower_program(program: Program, max_position_embeddings: int = DEFAULT_LIMIT
         max_position_embeddings: the greatest position T; registered functions are tabulated over 0..T.
 
     Raises:
-        QKVLError: a test or an assignment that a query and a key cannot express; the checker refuses these first.
-        ProgramError: a function is not registered, or fails; more positions than a model may have.
+        ProgramsError: a test or an assignment that a query and a key cannot express; the checker refuses these first; a
+            function is not registered, or fails; more positions than a model may have.
     """
     if max_position_embeddings > MOST_VALUES:  # before the tables of functions are made
-        raise ProgramError(f"max_position_embeddings may be at most {MOST_VALUES:,}, got {max_position_embeddings:,}")
+        raise ProgramsError(f"max_position_embeddings may be at most {MOST_VALUES:,}, got {max_position_embeddings:,}")
     short = dict(program.registers)
     lowered = QKVLProgram(
         register_map=short,
@@ -220,7 +218,7 @@ class _Lowering:
             return self.short[test.right.register], True, left, right
         if cells == ("N", "N") and not reads_n:
             return left, False, left, right
-        raise QKVLError(
+        raise ProgramsError(
             f"line {test.left.place.line}: `{test}` compares two registers of one cell in a production that reads n, "
             f"which no query and key can express; make it two productions"
         )
@@ -237,7 +235,7 @@ class _Lowering:
         if isinstance(assignment.value, str):
             return Source(constants=(assignment.value,)).to_json(self.shorts)
         if assignment.value.cell == "N" and production.reads_n:
-            raise QKVLError(
+            raise ProgramsError(
                 f"line {assignment.place.line}: `{assignment}` copies from the updated cell in a production that "
                 f"reads n, but a value is made by n; make it two productions"
             )
@@ -264,7 +262,7 @@ def compile_program(
         config: further arguments of [`DATConfig`], such as `max_position_embeddings` and `backend`.
 
     Raises:
-        PSLError: a program that cannot be compiled exactly; the message names the place and the reason.
+        ProgramsError: a program that cannot be compiled exactly; the message names the place and the reason.
         DATError: invalid arguments.
 
     Example:
@@ -319,9 +317,9 @@ def compile_file(
         config: further arguments of [`DATConfig`].
 
     Raises:
-        PSLError: the program cannot be read or not be compiled exactly, or the folder is not free.
+        ProgramsError: the program cannot be read or not be compiled exactly, or the folder is not free.
         DATError: invalid arguments.
-        OSError: the folder cannot be written; an earlier checkpoint is still there.
+        OutputError: the folder cannot be written; an earlier checkpoint is still there.
     """
     program = read_program(source if isinstance(source, str) else Path(source))
     folder = Path(folder).resolve()
@@ -329,10 +327,7 @@ def compile_file(
     _check_free(folder, overwrite)
     model, tokenizer = compile_program(program, heads=heads, **config)
     with replacing(folder) as made:
-        try:
-            model.save_pretrained(made)
-        except SafetensorError as error:  # a full disk, by the library's own error
-            raise OSError(f"{folder} cannot be written: {error}") from error
+        model.save_pretrained(made)
         tokenizer.save_pretrained(made)
         (made / PROGRAM_FILE).write_text(program.source, "utf-8", newline="")
     return model
@@ -340,8 +335,8 @@ def compile_file(
 
 def _check_free(folder: Path, overwrite: bool) -> None:
     if not folder.name:
-        raise ProgramError(f"{folder} is the root of the file system; name a folder for the checkpoint")
+        raise ProgramsError(f"{folder} is the root of the file system; name a folder for the checkpoint")
     if folder.exists() and not folder.is_dir():
-        raise ProgramError(f"{folder} is a file; name a folder for the checkpoint")
+        raise ProgramsError(f"{folder} is a file; name a folder for the checkpoint")
     if folder.is_dir() and not overwrite and any(folder.iterdir()):
-        raise ProgramError(f"{folder} is not empty; name another folder, or replace the checkpoint there (--force)")
+        raise ProgramsError(f"{folder} is not empty; name another folder, or replace the checkpoint there (--force)")

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import shutil
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,24 +11,23 @@ from pathlib import Path
 from textwrap import dedent
 
 import torch
-from filelock import FileLock
 
+from hf_mech.hub import files
+from hf_mech.hub.files import held
 from hf_mech.models.dat.dat_program import NIL, DATError
 from hf_mech.models.dat.modeling_dat import DATForCausalLM
 from hf_mech.models.dat.tokenization_dat import DATTokenizer
-from hf_mech.programs.psl.language.check import check_program, did_you_mean
-from hf_mech.programs.psl.language.errors import ProgramError
-from hf_mech.programs.psl.language.parse import parse_program
-from hf_mech.programs.psl.language.syntax import Program
-from hf_mech.programs.psl.machines.machine import words_of
+from hf_mech.programs.errors import ProgramsError
+from hf_mech.programs.psl.check import check_program, did_you_mean
+from hf_mech.programs.psl.machine import words_of
+from hf_mech.programs.psl.parse import parse_program
+from hf_mech.programs.psl.syntax import Program
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Replacing a checkpoint's folder, so that a kill at any moment leaves a whole one to be found or restored.
 #
-# No system that we run on exchanges two folders by a call of the standard library. So an old folder `name` is first
-# renamed to `.name.old`, and the new one, written as `.name.new`, to `name`. Between the two renames there is no
-# `name`;
-# then the next call restores `.name.old`. That folder is always whole: before it is deleted it is renamed, too.
+# The new folder is written aside. The old one is renamed to `.name.old`, and then the new one to `name`. Between the
+# two renames there is no `name`: the next call restores `.name.old`.
 
 
 @contextmanager
@@ -41,59 +37,44 @@ def replacing(folder: Path) -> Iterator[Path]:
     If the block raises, `folder` stays as it is. Other processes that replace it wait.
 
     Raises:
-        ProgramError: the old folder has files that the new one lacks. Nothing is deleted.
+        ProgramsError: the old folder has files that the new one lacks. Nothing is deleted.
         OSError: a folder cannot be written or renamed.
     """
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    old, new, _ = _beside(folder)
-    with _lock(folder):
+    with held(folder, wait=True):
         _restore(folder)
         try:
-            new.mkdir()
-            yield new
-            if folder.is_dir():
-                _refuse_foreign_files(folder, new)
-                folder.replace(old)
-            new.replace(folder)
+            with files.replacing(folder) as new:
+                new.mkdir()
+                yield new
+                if folder.is_dir():
+                    _refuse_foreign_files(folder, new)
+                    folder.replace(_old(folder))
         finally:
             _restore(folder)
 
 
 def restore(folder: Path) -> bool:
-    """Restores a folder whose replacement was killed, and deletes leftovers; returns whether the folder exists."""
-    if folder.name and any(path.exists() for path in _beside(folder)):
-        with _lock(folder):
+    """Restores a folder whose replacement was killed; returns whether the folder exists."""
+    if folder.name and _old(folder).exists():
+        with held(folder, wait=True):
             _restore(folder)
     return folder.is_dir()
 
 
-def _beside(folder: Path) -> tuple[Path, Path, Path]:
-    """The old folder, the new one, and one to be deleted."""
-    old, new, deleted = (folder.with_name(f".{folder.name}.{suffix}") for suffix in ("old", "new", "deleted"))
-    return old, new, deleted
+def _old(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.old")
 
 
 def _restore(folder: Path) -> None:
-    old, new, deleted = _beside(folder)
-    if old.is_dir() and not folder.is_dir():
-        old.replace(folder)
-    shutil.rmtree(deleted, ignore_errors=True)
-    if old.is_dir():
-        old.replace(deleted)
-        shutil.rmtree(deleted, ignore_errors=True)
-    shutil.rmtree(new, ignore_errors=True)
-
-
-def _lock(folder: Path) -> FileLock:
-    """The lock of the processes of this user that replace this folder; a file in the temporary folder."""
-    name = hashlib.sha256(f"{Path.home()}\n{folder}".encode()).hexdigest()[:24]
-    return FileLock(Path(tempfile.gettempdir()) / f"hf_mech-{name}.lock")
+    if _old(folder).is_dir() and not folder.is_dir():
+        _old(folder).replace(folder)
+    files.remove(_old(folder))
 
 
 def _refuse_foreign_files(folder: Path, new: Path) -> None:
     foreign = {path.name for path in folder.iterdir()} - {path.name for path in new.iterdir()} - {"__pycache__"}
     if foreign:
-        raise ProgramError(
+        raise ProgramsError(
             f"{folder} also has {', '.join(sorted(foreign)[:5])}, which a compiled program has not; nothing there "
             "was changed. Name another folder, or move these files first"
         )
@@ -129,7 +110,7 @@ def complete_batch(
     If a prompt of a batch cannot be completed, the prompts before it still are.
 
     Raises:
-        PromptError: a prompt has no word.
+        ProgramsError: a prompt has no word.
         DATError: a prompt is too long, has too many new words, or a repeat block does not end.
     """
     for prompt in prompts:
@@ -179,10 +160,10 @@ def program_text(name: str) -> str:
     """The text of a program of the package.
 
     Raises:
-        ProgramError: there is no program of that name.
+        ProgramsError: there is no program of that name.
     """
     if name not in program_names():
-        raise ProgramError(
+        raise ProgramsError(
             f"there is no program {name!r} in the package. {did_you_mean(name, program_names())}".strip()
         )
     return resources.files(__package__).joinpath(_PROGRAMS, f"{name}.psl").read_text(encoding="utf-8")
@@ -204,8 +185,7 @@ def load_program(text: str, name: str = "<string>") -> Program:
     """Parses and checks a program's text.
 
     Raises:
-        PSLSyntaxError: it is not PSL.
-        PSLCheckError: it cannot be compiled exactly.
+        PSLError: it is not PSL; it cannot be compiled exactly.
     """
     return check_program(parse_program(text, name), name)
 
@@ -214,15 +194,15 @@ def read_program(source: str | Path) -> Program:
     """Parses and checks the program of a file, or of the package by its name.
 
     Raises:
-        ProgramError: `source` is neither a readable file nor a program's name.
-        PSLSyntaxError, PSLCheckError: as in `load_program`.
+        ProgramsError: `source` is neither a readable file nor a program's name.
+        PSLError: as in `load_program`.
     """
     if isinstance(source, str) and source in program_names():
         return load_program(program_text(source), source)
     try:
         text = Path(source).read_text(encoding="utf-8")
     except (OSError, ValueError) as error:  # ValueError: not UTF-8, or a NUL in the path
-        raise ProgramError(
+        raise ProgramsError(
             f"cannot read the program {str(source)!r} ({error}). Give a file of PSL in UTF-8, or one of the package's "
             f"programs: {', '.join(program_names())}"
         ) from error

@@ -24,9 +24,9 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from hf_mech.programs.psl.language.errors import QKVLError
-from hf_mech.programs.psl.language.syntax import DEFAULT_BOUND
-from hf_mech.programs.psl.language.values import is_built_in
+from hf_mech.programs.errors import ProgramsError
+from hf_mech.programs.psl.syntax import DEFAULT_BOUND
+from hf_mech.programs.psl.values import is_built_in
 
 PRIME = "`"
 """The suffix of a short name if a query or key uses the register a second time (App. K.1)."""
@@ -90,24 +90,24 @@ class Source:
         """Reads a source.
 
         Raises:
-            QKVLError: it has none of the forms of App. J.
+            ProgramsError: it has none of the forms of App. J.
         """
         if isinstance(source, str):
             name, mark, function = source.partition("@")
             if name not in short_names:
                 return cls(constants=(source,))
             if mark and not function:
-                raise QKVLError(f"{path}: expected a function's name after `@`; got {source!r}")
+                raise ProgramsError(f"{path}: expected a function's name after `@`; got {source!r}")
             return cls(register=name, function=function or None)
         if not isinstance(source, list) or not source or not all(isinstance(item, str) for item in source):
-            raise QKVLError(f"{path}: expected a string or a list of strings; got {source!r}")
+            raise ProgramsError(f"{path}: expected a string or a list of strings; got {source!r}")
         operator, *operands = source
         if operator == "!=" and len(operands) == 1:
             operand = cls.from_json(operands[0], short_names, path)
             return cls(operand.register, operand.function, operand.constants, negated=True)
         if operator in ("in", "not in"):
             return cls(constants=tuple(operands), several=True, negated=operator == "not in")
-        raise QKVLError(
+        raise ProgramsError(
             f"{path}: expected a string, ['!=', register or constant], ['in', constants ...] or "
             f"['not in', constants ...]; got {source!r}"
         )
@@ -229,7 +229,7 @@ class QKVLProgram:
         """Reads the output of `to_json`, or App. J's own form.
 
         Raises:
-            QKVLError: a field is missing, unknown or of the wrong type; the message names its path.
+            ProgramsError: a field is missing, unknown or of the wrong type; the message names its path.
         """
         return _Reader(json).program()
 
@@ -307,15 +307,15 @@ class _Reader:
     def _check_names(self) -> None:
         for name, short in self.registers.items():
             if not short or PRIME in short or "@" in short:
-                raise QKVLError(
+                raise ProgramsError(
                     f"register_map[{name!r}]: a short name is a string of at least one character without {PRIME} and @;"
                     f" got {short!r}"
                 )
         if len(set(self.short_names)) < len(self.short_names):
-            raise QKVLError(f"register_map: two registers share a short name: {self.short_names}")
+            raise ProgramsError(f"register_map: two registers share a short name: {self.short_names}")
         for name in self.functions:
             if is_built_in(name):
-                raise QKVLError(f"functions[{name!r}]: this function is built in and has no table")
+                raise ProgramsError(f"functions[{name!r}]: this function is built in and has no table")
 
     def _system(self) -> dict[str, str]:
         json = _object(self.json["system_map"], "system_map", set(_ROLES[:3]), set(_ROLES[3:]))
@@ -324,9 +324,9 @@ class _Reader:
 
     def _blocks(self, json: Any, path: str, depth: int) -> tuple[QKVLBlock, ...]:
         if not isinstance(json, list):
-            raise QKVLError(f"{path}: expected a list of production- and repeat-dictionaries; got {json!r}")
+            raise ProgramsError(f"{path}: expected a list of production- and repeat-dictionaries; got {json!r}")
         if depth > _DEEPEST:
-            raise QKVLError(f"{path}: repeat blocks within repeat blocks more than {_DEEPEST} deep")
+            raise ProgramsError(f"{path}: repeat blocks within repeat blocks more than {_DEEPEST} deep")
         return tuple(self._block(block, f"{path}[{index}]", depth) for index, block in enumerate(json))
 
     def _block(self, json: Any, path: str, depth: int) -> QKVLBlock:
@@ -334,7 +334,7 @@ class _Reader:
             _object(json, path, {"until", "weights"}, {"layer_comment", "bound"})
             bound = json.get("bound", DEFAULT_BOUND)
             if isinstance(bound, bool) or not isinstance(bound, int) or bound < 1:
-                raise QKVLError(f"{path}.bound: expected a positive integer; got {bound!r}")
+                raise ProgramsError(f"{path}.bound: expected a positive integer; got {bound!r}")
             return QKVLRepeat(
                 weights=self._blocks(json["weights"], f"{path}.weights", depth + 1),
                 until=self._until(json["until"], f"{path}.until"),
@@ -344,7 +344,7 @@ class _Reader:
         if isinstance(json, dict) and "heads" in json:
             _object(json, path, {"heads"}, {"layer_comment"})
             if not isinstance(json["heads"], list) or not json["heads"]:
-                raise QKVLError(f"{path}.heads: expected a list of production-dictionaries; got {json['heads']!r}")
+                raise ProgramsError(f"{path}.heads: expected a list of production-dictionaries; got {json['heads']!r}")
             return QKVLHeads(
                 heads=tuple(self._production(head, f"{path}.heads[{i}]") for i, head in enumerate(json["heads"])),
                 layer_comment=_typed(json.get("layer_comment", ""), str, f"{path}.layer_comment"),
@@ -369,7 +369,7 @@ class _Reader:
             return None
         query, key = self._query_and_key(_object(json, path, {"q", "k"}, set()), path)
         if not query:
-            raise QKVLError(f"{path}: expected {{}} for NO_CHANGE, or a query and key with at least one register")
+            raise ProgramsError(f"{path}: expected {{}} for NO_CHANGE, or a query and key with at least one register")
         return QKVLProduction(query, key)
 
     def _query_and_key(self, json: Mapping[str, Any], path: str) -> tuple[Instructions, Instructions]:
@@ -377,13 +377,15 @@ class _Reader:
         for target in {**query, **key}:
             if target not in query or target not in key:
                 missing = "k" if target in query else "q"
-                raise QKVLError(f"{path}.{missing}: lacks {target!r}, with which the other would be compared")
+                raise ProgramsError(f"{path}.{missing}: lacks {target!r}, with which the other would be compared")
             self._known(_unprimed(target), self.short_names, f"{path}.q")
             sides = [
                 self._source(side[target], f"{path}.{name}[{target!r}]") for name, side in (("q", query), ("k", key))
             ]
             if not any(side.plain for side in sides):
-                raise QKVLError(f"{path}: {target!r} is a condition in q and in k; one of them must be a single value")
+                raise ProgramsError(
+                    f"{path}: {target!r} is a condition in q and in k; one of them must be a single value"
+                )
         return _copied(query), _copied(key)
 
     def _value(self, json: Any, path: str) -> Instructions:
@@ -391,34 +393,36 @@ class _Reader:
             where = f"{path}[{target!r}]"
             self._known(target, self.short_names, path)
             if target == self.registers.get(self.json["system_map"].get("position")):
-                raise QKVLError(f"{where}: the position register cannot be set: a cell is identified by it (33a-ii)")
+                raise ProgramsError(
+                    f"{where}: the position register cannot be set: a cell is identified by it (33a-ii)"
+                )
             read = self._source(source, where)
             if read.negated or (read.several and len(read.constants) != 1):
-                raise QKVLError(f"{where}: expected a register or one constant; got {source!r}")
+                raise ProgramsError(f"{where}: expected a register or one constant; got {source!r}")
         return _copied(json)
 
     def _source(self, json: Any, path: str) -> Source:
         source = Source.from_json(json, self.short_names, path)
         if source.function and not is_built_in(source.function) and source.function not in self.functions:
-            raise QKVLError(f"{path}: the function `@{source.function}` is neither built in nor in `functions`")
+            raise ProgramsError(f"{path}: the function `@{source.function}` is neither built in nor in `functions`")
         return source
 
     @staticmethod
     def _known(name: str, names: Collection[str], path: str) -> str:
         if name not in names:
-            raise QKVLError(f"{path}: unknown register {name!r}; there are {', '.join(names)}")
+            raise ProgramsError(f"{path}: unknown register {name!r}; there are {', '.join(names)}")
         return name
 
 
 def _object(json: Any, path: str, required: set[str] | None = None, optional: set[str] | None = None) -> dict[str, Any]:
     """A JSON object; if `required` is given, with these keys and at most the keys of `optional` besides."""
     if not isinstance(json, dict) or not all(isinstance(key, str) for key in json):
-        raise QKVLError(f"{path}: expected an object; got {json!r}")
+        raise ProgramsError(f"{path}: expected an object; got {json!r}")
     if required is not None:
         if missing := required - set(json):
-            raise QKVLError(f"{path}: missing {', '.join(sorted(missing))}; it has {', '.join(json) or 'nothing'}")
+            raise ProgramsError(f"{path}: missing {', '.join(sorted(missing))}; it has {', '.join(json) or 'nothing'}")
         if unknown := set(json) - required - (optional or set()):
-            raise QKVLError(f"{path}: unknown {', '.join(sorted(unknown))}; expected {', '.join(sorted(required))}")
+            raise ProgramsError(f"{path}: unknown {', '.join(sorted(unknown))}; expected {', '.join(sorted(required))}")
     return json
 
 
@@ -430,11 +434,11 @@ def _strings(json: Any, path: str) -> dict[str, str]:
 
 def _list_of_strings(json: Any, path: str) -> tuple[str, ...]:
     if not isinstance(json, list) or not all(isinstance(item, str) for item in json):
-        raise QKVLError(f"{path}: expected a list of strings; got {json!r}")
+        raise ProgramsError(f"{path}: expected a list of strings; got {json!r}")
     return tuple(json)
 
 
 def _typed(json: Any, kind: type, path: str) -> Any:
     if not isinstance(json, kind):
-        raise QKVLError(f"{path}: expected a {kind.__name__}; got {json!r}")
+        raise ProgramsError(f"{path}: expected a {kind.__name__}; got {json!r}")
     return json

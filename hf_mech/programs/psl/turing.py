@@ -12,21 +12,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 
-from hf_mech.programs.psl.language.errors import PSLError
-from hf_mech.programs.psl.language.syntax import Program
+from hf_mech.programs.errors import ProgramsError
 from hf_mech.programs.psl.library import load_program, program_text
-from hf_mech.programs.psl.machines.machine import Registers, Run
-from hf_mech.programs.psl.machines.psm import PSM
+from hf_mech.programs.psl.machine import Registers, Run
+from hf_mech.programs.psl.machines import PSM
+from hf_mech.programs.psl.syntax import Program
 
 MOST_STEPS = 10_000
 """The default bound of a machine's steps, and that of `universal.psl`."""
 
 _INSTRUCTION = "instruction"
 """The word of the universal machine's cells that hold an instruction."""
-
-
-class TuringError(PSLError):
-    """A table or a tape that is no Turing machine's, or a head that leaves the tape."""
 
 
 class Instruction(NamedTuple):
@@ -47,7 +43,7 @@ class TuringMachine:
         blank: the symbol of an empty cell.
 
     Raises:
-        TuringError: an empty table, a name with white space or of no character, a move other than L and R.
+        ProgramsError: an empty table, a name with white space or of no character, a move other than L and R.
 
     Example:
 
@@ -78,15 +74,15 @@ class TuringMachine:
         entries = {key: Instruction(*entry) for key, entry in self.table.items()}
         object.__setattr__(self, "table", entries)
         if not entries:
-            raise TuringError("a Turing machine needs an instruction: `state symbol -> state symbol L`")
+            raise ProgramsError("a Turing machine needs an instruction: `state symbol -> state symbol L`")
         names = {self.start, self.blank, *(name for key in entries for name in key)}
         names |= {name for entry in entries.values() for name in entry[:2]}
         for name in sorted(names):
             if not name or name.split() != [name]:
-                raise TuringError(f"a state or symbol is text without white space, got {name!r}")
+                raise ProgramsError(f"a state or symbol is text without white space, got {name!r}")
         for key, entry in entries.items():
             if entry.move not in ("L", "R"):
-                raise TuringError(f"the move of {key} must be L or R, got {entry.move!r}")
+                raise ProgramsError(f"the move of {key} must be L or R, got {entry.move!r}")
 
     @classmethod
     def parse(cls, text: str) -> TuringMachine:
@@ -94,7 +90,7 @@ class TuringMachine:
         begin with `#` are comments. By default the machine starts in the first line's state, and `_` is blank.
 
         Raises:
-            TuringError: names the line, what it has and what a line looks like.
+            ProgramsError: names the line, what it has and what a line looks like.
         """
         table: dict[tuple[str, str], Instruction] = {}
         options: dict[str, str] = {}
@@ -107,10 +103,10 @@ class TuringMachine:
                     options[option] = value
                 case [state, symbol, "->", following, written, ("L" | "R") as move]:
                     if (state, symbol) in table:
-                        raise TuringError(f"line {number}: there is an instruction for {state} {symbol} already")
+                        raise ProgramsError(f"line {number}: there is an instruction for {state} {symbol} already")
                     table[state, symbol] = Instruction(following, written, move)
                 case _:
-                    raise TuringError(
+                    raise ProgramsError(
                         f"line {number}: expected `state symbol -> state symbol L` (or R), or once `start: state` or "
                         f"`blank: symbol`, got {line.strip()!r}"
                     )
@@ -119,11 +115,11 @@ class TuringMachine:
 
     @classmethod
     def read(cls, file: str | Path) -> TuringMachine:
-        """The machine of a file, see `parse`. Raises TuringError: it cannot be read."""
+        """The machine of a file, see `parse`. Raises ProgramsError: it cannot be read."""
         try:
             return cls.parse(Path(file).read_text("utf-8"))
         except (OSError, UnicodeDecodeError) as error:
-            raise TuringError(f"cannot read the table {str(file)!r} ({error})") from error
+            raise ProgramsError(f"cannot read the table {str(file)!r} ({error})") from error
 
     @property
     def symbols(self) -> set[str]:
@@ -239,20 +235,19 @@ def run_turing(
             `lambda program: DAT(*compile_program(program))`.
 
     Raises:
-        TuringError: no tape, a head beside it, a word that is the universal machine's own, or a head that leaves the
-            tape with its blanks.
-        RepeatBoundError: more steps than that.
+        ProgramsError: no tape, a head beside it, a word that is the universal machine's own, or a head that leaves the
+            tape with its blanks; more steps than that.
     """
     given = tape.split() if isinstance(tape, str) else list(tape)
     if not given or not 0 <= head < len(given):
-        raise TuringError(f"the head begins on the tape, at 0 to {len(given) - 1}, got {head}; a tape has a symbol")
+        raise ProgramsError(f"the head begins on the tape, at 0 to {len(given) - 1}, got {head}; a tape has a symbol")
     if left < 0 or right < 0:
-        raise TuringError(f"left and right are numbers of blanks, 0 or more, got {left} and {right}")
+        raise ProgramsError(f"left and right are numbers of blanks, 0 or more, got {left} and {right}")
     cells = [*[machine.blank] * left, *given, *[machine.blank] * right]
     begins = ["1" if place == left + head else None for place in range(len(cells))]
     if universal:
         if _INSTRUCTION in {*cells, *machine.symbols}:
-            raise TuringError(
+            raise ProgramsError(
                 f"the universal machine's cells of instructions hold {_INSTRUCTION!r}; take another symbol"
             )
         before, registers = len(machine.table), _in_prompt(machine, begins)
@@ -277,13 +272,13 @@ def _read(machine: TuringMachine, run: Run, before: int) -> Tape:
     """The tape after the last layer.
 
     Raises:
-        TuringError: the head is no longer on it.
+        ProgramsError: the head is no longer on it.
     """
     cells = run.final[before:]
     heads = [place for place, cell in enumerate(cells) if cell["head"] == "1"]
     steps = max((step.path.repetitions[0] for step in run.trace[0] if step.path.repetitions), default=1) - 1
     if not heads:
-        raise TuringError(
+        raise ProgramsError(
             f"the head left the tape after {steps} steps: it has {len(cells)} cells; give more blanks, left and right"
         )
     symbols = [str(cell["symbol"]) for cell in cells]

@@ -12,8 +12,7 @@ from transformers.tokenization_utils_tokenizers import PreTrainedTokenizerFast
 
 from hf_mech.models.dat import SemiFormalConfig
 from hf_mech.programs.psl import load_program, lower_program
-from hf_mech.programs.rules.formulas import WORDS
-from hf_mech.programs.rules.rows import RULE
+from hf_mech.programs.rules.formulas import RULE, WORDS
 
 POSITIONS = 64
 """More than the longest prompt has."""

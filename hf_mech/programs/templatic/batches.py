@@ -19,7 +19,7 @@ from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import Dataset
 from transformers.tokenization_utils_tokenizers import PreTrainedTokenizerFast
 
-from hf_mech.programs.templatic.tasks import TaskError
+from hf_mech.programs.errors import ProgramsError
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The words of templatic prompts as tokens for learned models; the vocabulary is the words of the training texts.
@@ -109,10 +109,10 @@ def batches_of_epoch(lengths: NDArray[np.int64], batch_size: int, seed: int, epo
     padding, and the batches are shuffled again. What does not fill a last batch is left out of the epoch.
 
     Raises:
-        TaskError: there are fewer rows than one batch holds.
+        ProgramsError: there are fewer rows than one batch holds.
     """
     if len(lengths) < batch_size:
-        raise TaskError(f"A batch of {batch_size} needs as many training prompts, got {len(lengths)}.")
+        raise ProgramsError(f"A batch of {batch_size} needs as many training prompts, got {len(lengths)}.")
     dice = np.random.default_rng((seed, epoch))
     drawn = dice.permutation(len(lengths))
     batches = []
@@ -202,7 +202,7 @@ class TrainingBatches(Dataset[dict[str, Any]]):
         batch_size, seed: see [`batches_of_epoch`].
 
     Raises:
-        TaskError: there are fewer rows than one batch holds.
+        ProgramsError: there are fewer rows than one batch holds.
     """
 
     def __init__(self, rows: datasets.Dataset, layout: Layout, batch_size: int, seed: int) -> None:

@@ -1,4 +1,4 @@
-"""Templates and the prompts that are drawn from them."""
+"""Templates, the prompts that are drawn from them, and the rows of a data set."""
 
 from __future__ import annotations
 
@@ -9,17 +9,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
+import pyarrow as pa
+
 from hf_mech.data.random_numbers import Draws
+from hf_mech.data.shards import tables_of
 from hf_mech.data.whole_numbers import check_whole
-from hf_mech.programs.templatic.tasks import (
-    DELIMITER_SYMBOLS,
-    Split,
-    Task,
-    TaskError,
-    TemplateError,
-    split_named,
-    task_named,
-)
+from hf_mech.programs.errors import ProgramsError
+from hf_mech.programs.templatic.tasks import DELIMITER_SYMBOLS, Split, Task, split_named, task_named
 
 # ----------------------------------------------------------------------------------------------------------------------
 # A template, and the prompts that are instances of it (Sec. 4.1, (31)-(32)).
@@ -43,7 +39,7 @@ class Template:
             may be neighbours, as in (25). The grammar has each at most once (32b-i); a template may repeat one.
 
     Raises:
-        TemplateError: no field, an empty delimiter, two delimiters in a row, or invalid constituents.
+        ProgramsError: no field, an empty delimiter, two delimiters in a row, or invalid constituents.
 
     Example: the template of Sec. 4.2.1.
 
@@ -63,19 +59,19 @@ class Template:
     def __post_init__(self) -> None:
         for name, region in (("question", self.question), ("answer", self.answer)):
             if not region:
-                raise TemplateError(f"The {name} of a template must have at least one field, got none.")
+                raise ProgramsError(f"The {name} of a template must have at least one field, got none.")
             if () in region:
-                raise TemplateError(f"A delimiter must have at least one symbol, got the {name} {region}.")
+                raise ProgramsError(f"A delimiter must have at least one symbol, got the {name} {region}.")
             if any(isinstance(a, tuple) and isinstance(b, tuple) for a, b in pairwise(region)):
-                raise TemplateError(f"Two delimiters in a row are one: join their symbols in the {name} {region}.")
+                raise ProgramsError(f"Two delimiters in a row are one: join their symbols in the {name} {region}.")
         numbers = [f for f in self.question if isinstance(f, int)]
         if numbers != list(range(len(numbers))):
-            raise TemplateError(f"The question's constituents must be 0, 1, 2, ... from the left, got {numbers}.")
+            raise ProgramsError(f"The question's constituents must be 0, 1, 2, ... from the left, got {numbers}.")
         if any(isinstance(a, int) and isinstance(b, int) for a, b in pairwise(self.question)):
-            raise TemplateError(f"Two constituents of a question need a delimiter between them, got {self.question}.")
+            raise ProgramsError(f"Two constituents of a question need a delimiter between them, got {self.question}.")
         used = [f for f in self.answer if isinstance(f, int)]
         if not set(used) <= set(numbers):
-            raise TemplateError(f"The answer's constituents must be the question's (32d-i), {numbers}, got {used}.")
+            raise ProgramsError(f"The answer's constituents must be the question's (32d-i), {numbers}, got {used}.")
 
     @cached_property
     def count(self) -> int:
@@ -83,16 +79,16 @@ class Template:
         return sum(isinstance(f, int) for f in self.question)
 
     def ask(self, values: Sequence[Sequence[str]]) -> str:
-        """A cue, the text of a Q-region and its `A`. Raises TemplateError: not a value for each constituent."""
+        """A cue, the text of a Q-region and its `A`. Raises ProgramsError: not a value for each constituent."""
         return f"{QUESTION} {self._fill(self.question, values)} {ANSWER}"
 
     def complete(self, values: Sequence[Sequence[str]]) -> str:
-        """The text of the A-region after its `A`. Raises TemplateError: not a value for each constituent."""
+        """The text of the A-region after its `A`. Raises ProgramsError: not a value for each constituent."""
         return self._fill(self.answer, values)
 
     def _fill(self, region: tuple[Field, ...], values: Sequence[Sequence[str]]) -> str:
         if len(values) != self.count or not all(values):
-            raise TemplateError(f"Each of the {self.count} constituents needs at least one symbol, got {values}.")
+            raise ProgramsError(f"Each of the {self.count} constituents needs at least one symbol, got {values}.")
         return " ".join([symbol for field in region for symbol in (values[field] if isinstance(field, int) else field)])
 
     def __str__(self) -> str:
@@ -181,7 +177,7 @@ def generate(
             whole. By default `stop` is the split's size; a larger `stop` continues the split.
 
     Raises:
-        TaskError: no such task or split, or a seed or range out of bounds.
+        ProgramsError: no such task or split, or a seed or range out of bounds.
 
     Example:
 
@@ -197,12 +193,12 @@ def generate(
     task, split = _named(task, split)
     stop = task.size(split.name) if stop is None else stop
     for name, value in (("seed", seed), ("start", start), ("stop", stop)):
-        check_whole(name, value, 0, TaskError)
+        check_whole(name, value, 0, ProgramsError)
     return (_example(task, split, seed, index) for index in range(start, stop))
 
 
 def prompt_at(task: str | Task, split: str | Split, seed: int, index: int) -> Prompt:
-    """One example as its template and the values of its constituents. Raises TaskError: no such task or split."""
+    """One example as its template and the values of its constituents. Raises ProgramsError: no such task or split."""
     task, split = _named(task, split)
     return _prompt(task, split, seed, index)
 
@@ -241,10 +237,10 @@ def distinct(draws: Draws, n: int, count: int, first: tuple[int, ...] = ()) -> l
     """`count` different numbers out of 0 to n - 1: those in `first`, and then others in random order.
 
     Raises:
-        TaskError: `count` is larger than n.
+        ProgramsError: `count` is larger than n.
     """
     if count > n:
-        raise TaskError(f"No {count} different symbols can be drawn out of {n}.")
+        raise ProgramsError(f"No {count} different symbols can be drawn out of {n}.")
     chosen = dict.fromkeys(first)
     while len(chosen) < count:
         chosen[draws.below(n)] = None
@@ -307,3 +303,55 @@ def _prompt(task: Task, split: Split, seed: int, index: int) -> Prompt:
     each = [tuple([next(symbols) for _ in range(length)]) for length in lengths]
     regions: list[Values] = [tuple(each[i : i + template.count]) for i in range(0, len(each), template.count)]
     return Prompt(template, tuple(regions[:-1]), regions[-1])
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The rows of a data set of one task of Table 1; the prompts come from `hf_mech.programs.templatic.grammar`.
+
+
+COLUMNS = ("prompt", "completion", "info")
+
+
+@dataclass(frozen=True)
+class TemplaticSettings:
+    """The settings of a data set.
+
+    Args:
+        task: the name of a task of Table 1.
+        seed: of all prompts; 0 or more.
+        num_train: the number of training prompts, the first of the split; None for all, see `Task.train`.
+        num_eval: the maximum number of prompts of any other split, its first ones; None for all, see `Split.size`.
+
+    Raises:
+        ProgramsError: no such task, or a number out of its range.
+    """
+
+    task: str
+    seed: int = 0
+    num_train: int | None = None
+    num_eval: int | None = None
+
+    def __post_init__(self) -> None:
+        task_named(self.task)
+        check_whole("seed", self.seed, 0, ProgramsError)
+        check_whole("num_train", self.num_train, 1, ProgramsError, optional=True)
+        check_whole("num_eval", self.num_eval, 1, ProgramsError, optional=True)
+
+    def rows(self, split: str) -> int:
+        """The number of prompts of the split. Raises ProgramsError: there is no such split."""
+        size = task_named(self.task).size(split)
+        if split == "train":
+            return size if self.num_train is None else self.num_train
+        return size if self.num_eval is None else min(size, self.num_eval)
+
+
+def generate_rows(settings: TemplaticSettings, split: str, shard: int) -> Iterator[pa.Table]:
+    """The rows of one shard, as tables with the columns of the data set; the same on every machine.
+
+    Raises:
+        ProgramsError: there is no such split.
+    """
+    for table in tables_of(settings.rows(split), shard):
+        examples = generate(settings.task, split, settings.seed, table.start, table.stop)
+        rows = [(e.prompt, e.completion, e.info) for e in examples]
+        yield pa.table({name: pa.array(column) for name, column in zip(COLUMNS, zip(*rows, strict=True), strict=True)})

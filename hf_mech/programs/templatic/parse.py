@@ -6,8 +6,9 @@ import warnings
 from collections import Counter
 from itertools import groupby
 
+from hf_mech.programs.errors import ProgramsError
 from hf_mech.programs.templatic.grammar import ANSWER, QUESTION, Field, Prompt, Template, Values
-from hf_mech.programs.templatic.tasks import GrammarWarning, PromptError, TemplateError
+from hf_mech.programs.templatic.tasks import GrammarWarning
 
 # ----------------------------------------------------------------------------------------------------------------------
 # From the text of a prompt to its template and the values of its constituents (Sec. 3.3).
@@ -20,28 +21,28 @@ def regions(text: str) -> tuple[tuple[tuple[Region, Region], ...], Region]:
     """Split a prompt into the Q-region and A-region of each example, and the Q-region of its cue, without `Q` and `A`.
 
     Raises:
-        PromptError: no cue, no example, or a region that is empty or out of order.
+        ProgramsError: no cue, no example, or a region that is empty or out of order.
     """
     symbols = text.split()
     marks = [(i, s) for i, s in enumerate(symbols) if s in (QUESTION, ANSWER)]
     if not symbols or symbols[0] != QUESTION:
-        raise PromptError(f"A prompt begins with {QUESTION!r}, got {_start(symbols)}.")
+        raise ProgramsError(f"A prompt begins with {QUESTION!r}, got {_start(symbols)}.")
     if symbols[-1] != ANSWER:
-        raise PromptError(
+        raise ProgramsError(
             f"A prompt ends with a cue, {QUESTION!r} question {ANSWER!r}, that asks for the answer; got the end "
             f"{' '.join(symbols[-5:])!r}. Leave out the answer, and keep the {ANSWER!r} before it."
         )
     for number, (at, mark) in enumerate(marks):
         if mark != (QUESTION, ANSWER)[number % 2]:
-            raise PromptError(f"{QUESTION!r} and {ANSWER!r} must take turns, got {mark!r} twice by symbol {at + 1}.")
+            raise ProgramsError(f"{QUESTION!r} and {ANSWER!r} must take turns, got {mark!r} twice by symbol {at + 1}.")
     ends = [at for at, _ in marks[1:]]
     parts = [tuple(symbols[at + 1 : end]) for (at, _), end in zip(marks, ends, strict=False)]
     for part, (at, mark) in zip(parts, marks, strict=False):
         if not part:
-            raise PromptError(f"Nothing comes after the {mark!r} that is symbol {at + 1} of the prompt.")
+            raise ProgramsError(f"Nothing comes after the {mark!r} that is symbol {at + 1} of the prompt.")
     *examples, cue = parts
     if not examples:
-        raise PromptError("A prompt needs at least one example before its cue, got a cue alone.")
+        raise ProgramsError("A prompt needs at least one example before its cue, got a cue alone.")
     return tuple(zip(examples[::2], examples[1::2], strict=True)), cue
 
 
@@ -53,7 +54,7 @@ def parse(text: str) -> Prompt:
     other symbols are delimiters (32d-i).
 
     Raises:
-        PromptError: the text is not k examples and a cue, or they do not follow one template.
+        ProgramsError: the text is not k examples and a cue, or they do not follow one template.
 
     Example:
 
@@ -70,19 +71,20 @@ def parse(text: str) -> Prompt:
     for number, (question, answer) in enumerate(examples, 1):
         found, values = _fields(question, fixed)
         if found != fields:
-            raise PromptError(
+            raise ProgramsError(
                 f"The question of example {number} does not have the cue's delimiters in the cue's order: "
                 f"{_show(found)!r}, and the cue has {_show(fields)!r}. Symbols that both have are taken for "
                 "delimiters: a constituent of the cue must have others than the example's."
             )
+        order = _answer(answer, values, number)
         try:
-            templates.append(Template(fields, _answer(answer, values, number)))
-        except TemplateError as error:
-            raise PromptError(f"Example {number} follows no template. {error}") from error
+            templates.append(Template(fields, order))
+        except ProgramsError as error:
+            raise ProgramsError(f"Example {number} follows no template. {error}") from error
         shots.append(values)
     for number, template in enumerate(templates, 1):
         if template != templates[0]:
-            raise PromptError(f"Example 1 follows {str(templates[0])!r}, and example {number} {str(template)!r}.")
+            raise ProgramsError(f"Example 1 follows {str(templates[0])!r}, and example {number} {str(template)!r}.")
     return Prompt(templates[0], tuple(shots), cue_values)
 
 
@@ -110,7 +112,7 @@ def _answer(answer: Region, values: Values, number: int) -> tuple[Field, ...]:
         if symbol in inside:
             whole = next((pair for pair in longest_first if answer[at : at + len(pair[1])] == pair[1]), None)
             if whole is None:
-                raise PromptError(
+                raise ProgramsError(
                     f"The answer of example {number} has {symbol!r} of a constituent and not all of that constituent. "
                     "An answer repeats constituents whole (32d-ii)."
                 )
@@ -142,7 +144,7 @@ def violations(text: str) -> list[str]:
     """The additional constraints of App. D that a prompt breaks, in words; an empty list for a prompt of the grammar.
 
     Raises:
-        PromptError: the text is not k examples and a cue.
+        ProgramsError: the text is not k examples and a cue.
     """
     examples, cue = regions(text)
     found = []
@@ -170,7 +172,7 @@ def check_prompt(text: str) -> Prompt:
         GrammarWarning: a symbol is repeated where the grammar forbids it; the completion may not be the only one.
 
     Raises:
-        PromptError: no cue, no example, or no common template, and so no completion.
+        ProgramsError: no cue, no example, or no common template, and so no completion.
 
     Example:
 
@@ -205,7 +207,7 @@ def complete(prompt: str) -> str:
     readings; this function takes one of them. `hf_mech.programs.templatic.parse.check_prompt` finds such prompts.
 
     Raises:
-        PromptError: the text is not k examples and a cue, or they do not follow one template.
+        ProgramsError: the text is not k examples and a cue, or they do not follow one template.
 
     Example: `tgt 1` of Sec. 7.2.4.
 

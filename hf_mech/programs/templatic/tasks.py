@@ -10,28 +10,14 @@ from itertools import product
 from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any, Literal
 
+from hf_mech.programs.errors import ProgramsError
+
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Errors of templatic generation, with messages that name the remedy, and one warning.
-
-
-class TemplaticError(ValueError):
-    """Base of all errors of templatic generation."""
-
-
-class TaskError(TemplaticError):
-    """An unknown task or split, or an invalid seed, size or range of examples."""
-
-
-class TemplateError(TemplaticError):
-    """An invalid template, or values that do not fit the template."""
-
-
-class PromptError(TemplaticError):
-    """A text other than k examples and a cue, or examples and a cue without a common template."""
+# A prompt that is readable, and still breaks the grammar.
 
 
 class GrammarWarning(UserWarning):
@@ -114,7 +100,7 @@ class Task:
         return words(self.vocabulary, held_out)[: self.num_words]
 
     def size(self, split: str) -> int:
-        """The number of prompts of a split. Raises TaskError: there is no such split."""
+        """The number of prompts of a split. Raises ProgramsError: there is no such split."""
         return self.train if split == "train" else split_named(split).size
 
 
@@ -177,16 +163,16 @@ SPLITS: Mapping[str, Split] = {
 
 
 def task_named(name: str) -> Task:
-    """The task of that name. Raises TaskError: there is none."""
+    """The task of that name. Raises ProgramsError: there is none."""
     if name not in TASKS:
-        raise TaskError(f"The task must be one of {', '.join(TASKS)}, got {name!r}.")
+        raise ProgramsError(f"The task must be one of {', '.join(TASKS)}, got {name!r}.")
     return TASKS[name]
 
 
 def split_named(name: str) -> Split:
-    """The split of that name. Raises TaskError: there is none."""
+    """The split of that name. Raises ProgramsError: there is none."""
     if name not in SPLITS:
-        raise TaskError(f"The split must be one of {', '.join(SPLITS)}, got {name!r}.")
+        raise ProgramsError(f"The split must be one of {', '.join(SPLITS)}, got {name!r}.")
     return SPLITS[name]
 
 
@@ -211,7 +197,7 @@ def load_published(task: str, path: str = PUBLISHED, **kwargs: Any) -> Dataset |
         The result of `load_dataset`, with the columns `prompt`, `completion` and `info`.
 
     Raises:
-        TaskError: no such task, or a data set with other columns.
+        ProgramsError: no such task, or a data set with other columns.
     """
     from datasets import load_dataset
 
@@ -222,7 +208,9 @@ def load_published(task: str, path: str = PUBLISHED, **kwargs: Any) -> Dataset |
     for ours, theirs in _COLUMNS.items():
         found = [name for name in theirs if name in names]
         if not found:
-            raise TaskError(f"The data set {path!r} must have a column {' or '.join(theirs)}, got {', '.join(names)}.")
+            raise ProgramsError(
+                f"The data set {path!r} must have a column {' or '.join(theirs)}, got {', '.join(names)}."
+            )
         if found[0] != ours:
             renamed[found[0]] = ours
     return rows.rename_columns(renamed).select_columns(list(_COLUMNS))

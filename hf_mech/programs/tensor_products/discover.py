@@ -9,12 +9,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
+from hf_mech.programs.errors import ProgramsError
+
 # ----------------------------------------------------------------------------------------------------------------------
 # Errors of hypotheses about hidden states.
-
-
-class HypothesisError(ValueError):
-    """A hypothesis that contradicts itself, or hidden states that do not fit it."""
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -58,7 +56,7 @@ class Hypothesis:
             share: sets of roles that have their fillers in common; any other role is a group by itself.
 
         Raises:
-            HypothesisError: no cells, a role that a cell lacks, or a role in two groups.
+            ProgramsError: no cells, a role that a cell lacks, or a role in two groups.
 
         Example:
 
@@ -71,14 +69,14 @@ class Hypothesis:
         ```
         """
         if not cells:
-            raise HypothesisError("A hypothesis needs the states of some cells, got none.")
+            raise ProgramsError("A hypothesis needs the states of some cells, got none.")
         names = tuple(cells[0] if roles is None else roles)
         if lacking := [name for name in names if any(name not in cell for cell in cells)]:
-            raise HypothesisError(f"Every cell must bind every role; some bind no {', '.join(lacking)}.")
+            raise ProgramsError(f"Every cell must bind every role; some bind no {', '.join(lacking)}.")
         sets = [tuple(name for name in names if name in set(group)) for group in share]
         together = [name for group in sets for name in group]
         if len(set(together)) < len(together):
-            raise HypothesisError(f"A role has its fillers in one group, got {sorted(together)} in all.")
+            raise ProgramsError(f"A role has its fillers in one group, got {sorted(together)} in all.")
         sets = [group for group in sets if group] + [(name,) for name in names if name not in together]
         group_of = {name: index for index, group in enumerate(sets) for name in group}
         fillers = tuple(
@@ -354,10 +352,10 @@ def discover(
         seed: of the split, of the control, and of the first embeddings.
 
     Raises:
-        HypothesisError: shapes that do not fit, or too few prompts to hold some out.
+        ProgramsError: shapes that do not fit, or too few prompts to hold some out.
     """
     if hidden.dim() != 2 or len(hidden) != len(hypothesis):
-        raise HypothesisError(
+        raise ProgramsError(
             f"Expected hidden states [cells, hidden] of the hypothesis's {len(hypothesis)} cells, got "
             f"{list(hidden.shape)}; flatten batch and length, without the padding."
         )
@@ -383,7 +381,7 @@ def _measured(prompts: Tensor, share: float, generator: torch.Generator) -> Tens
     names, own = prompts.unique(return_inverse=True)
     count = round(share * len(names))
     if not 0 < count < len(names):
-        raise HypothesisError(f"held_out must leave prompts on both sides, got {share} of {len(names)} prompts.")
+        raise ProgramsError(f"held_out must leave prompts on both sides, got {share} of {len(names)} prompts.")
     chosen = torch.zeros(len(names), dtype=torch.bool)
     chosen[torch.randperm(len(names), generator=generator)[:count]] = True
     return chosen[own]

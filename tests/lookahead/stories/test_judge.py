@@ -17,8 +17,8 @@ from hf_mech.lookahead.stories.judge import (
     read_answer,
     wilson_interval,
 )
+from hf_mech.probing import ProbingError
 from hf_mech.probing.chat_endpoint import ChatEndpoint
-from hf_mech.probing.language_model_errors import EndpointKeyError, LanguageModelError
 from tests.programs.llm_test.chat_server import ChatServer, completion
 
 GOOD, BAD = "Tom was happy, the end.", "Tom Tom Tom."
@@ -132,7 +132,7 @@ def test_a_run_that_broke_off_goes_on_and_pays_for_no_answer_twice(server, judge
     path = tmp_path / "answers.jsonl"
     with ChatEndpoint("judge", server.url, concurrency=1, retries=0, request={"temperature": 1}) as one_by_one:
         server.first.extend([*[ok] * 4, (401, {}, "no key")])
-        with pytest.raises(EndpointKeyError):
+        with pytest.raises(ProbingError):
             compare(one_by_one, [GOOD, BAD], [BAD, GOOD], answers=path)
         assert len(path.read_text().splitlines()) == 4
         with path.open("a") as file:
@@ -166,7 +166,7 @@ def test_the_key_is_sent_and_never_written(server, judge, tmp_path, caplog):
     assert len(written) == 2
     assert not any(KEY in text for text in (*written, caplog.text, repr(result)))
     server.first.append((400, {}, f'{{"error": {{"message": "{KEY} is wrong"}}}}'))
-    with pytest.raises(LanguageModelError) as caught:
+    with pytest.raises(ProbingError) as caught:
         compare(judge, [GOOD], [BAD])
     assert KEY not in str(caught.value)
 

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from hf_mech.models.dat import DATError, DATForCausalLM, DATModel, DATRepeatError, LayerState, dat_gather
 from hf_mech.programs.psl import compile_program
-from hf_mech.programs.psl.language.syntax import Program
+from hf_mech.programs.psl.syntax import Program
 from tests.models.dat.literal import Literal
 from tests.programs.psl.random_programs import LIMIT, programs, prompts
 

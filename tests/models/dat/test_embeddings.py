@@ -15,8 +15,8 @@ from torch import Tensor
 from hf_mech.models.dat import DATConfig, DATError, DATForCausalLM, DATModel, DATRepeatError
 from hf_mech.models.dat.dat_embedding import coherence, filler_vectors, narrowest, orthonormal, weakest_match
 from hf_mech.programs.psl import compile_program, program_text
-from hf_mech.programs.psl.language.syntax import Program
-from hf_mech.programs.psl.machines.dat import DAT
+from hf_mech.programs.psl.network import DAT
+from hf_mech.programs.psl.syntax import Program
 from hf_mech.programs.psl.turing import TuringMachine, run_turing
 from tests.models.dat.literal import Literal
 from tests.models.dat.tensor_products import TensorProducts

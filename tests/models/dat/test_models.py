@@ -12,8 +12,8 @@ from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoTokeni
 
 from hf_mech.models.dat import DATConfig, DATForCausalLM, DATModel, DATTokenizer
 from hf_mech.programs.psl import compile_program
-from hf_mech.programs.psl.language.values import register_function, unregister_function
 from hf_mech.programs.psl.library import program_text
+from hf_mech.programs.psl.values import register_function, unregister_function
 from tests.programs.templatic.paper_prompts import NINE
 
 

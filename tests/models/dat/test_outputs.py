@@ -14,11 +14,12 @@ from torch import Tensor, nn
 
 from hf_mech.models.dat import DATEmbeddingError, DATError, DATForCausalLM, DATModel
 from hf_mech.models.dat.dat_layer import DATProjection
-from hf_mech.programs.psl import PSLError, compile_program, load_program
-from hf_mech.programs.psl.language.syntax import Program
+from hf_mech.programs.errors import ProgramsError
+from hf_mech.programs.psl import compile_program, load_program
 from hf_mech.programs.psl.library import program_text
-from hf_mech.programs.psl.machines.machine import Block, Layer
-from hf_mech.programs.psl.machines.psm import PSM
+from hf_mech.programs.psl.machine import Block, Layer
+from hf_mech.programs.psl.machines import PSM
+from hf_mech.programs.psl.syntax import Program
 from tests.programs.psl.random_programs import LIMIT, programs, prompts
 
 EXACT = ("gather", "dense")  # at temperature 0 `relaxed` is `dense`, see test_backends.py
@@ -79,7 +80,7 @@ def expected_attentions(program: Program, prompt: list[str], limit: int) -> tupl
 def check_attentions(program: Program, prompt: list[str], limit: int = LIMIT) -> None:
     try:
         completion, expected = expected_attentions(program, prompt, limit)
-    except PSLError:
+    except ProgramsError:
         return
     for backend in EXACT:
         model, tokenizer = compiled(program, backend, max_position_embeddings=limit, num_open_values=15)

@@ -17,8 +17,8 @@ from torch import Tensor
 from hf_mech.models.dat import DATForCausalLM, DATRepeatError, LayerState, dat_row_machine
 from hf_mech.models.dat.dat_rows import FirstCells, RowGroup
 from hf_mech.programs.psl import PSM, QKVM, compile_program, load_program, lower_program, program_text
-from hf_mech.programs.psl.language.syntax import Program
-from hf_mech.programs.psl.machines.machine import Readable, Sought
+from hf_mech.programs.psl.machine import Readable, Sought
+from hf_mech.programs.psl.syntax import Program
 from tests.models.dat.test_backends import COMPLETIONS, PROMPTS, SPREAD, padded, tokens
 from tests.programs.psl.random_programs import LIMIT, WORDS, programs, prompts
 from tests.programs.psl.test_growth import calls

@@ -11,8 +11,8 @@ from hf_mech.models.dat import SemiFormalConfig, SemiFormalForSequenceClassifica
 from hf_mech.models.dat.dat_embedding import Embedding, LocalFillers
 from hf_mech.models.dat.dat_program import DATError, DATLengthError, DATRepeatError
 from hf_mech.models.dat.semi_formal_heads import attention_entropy, biased_head_reference
+from hf_mech.programs.rules.formulas import SPLITS, Example, generate
 from hf_mech.programs.rules.program import rule_config, rule_tokenizer
-from hf_mech.programs.rules.rows import SPLITS, Example, generate
 from tests.models.dat.semi_formal_contract import PROGRAM, config, inputs
 
 

@@ -6,24 +6,13 @@ import json
 import socket
 import threading
 import time
-import zlib
 
 import httpx2
 import pytest
-from tenacity import RetryCallState
 
-from hf_mech.probing.chat_endpoint import ChatEndpoint, api_key_from_environment
-from hf_mech.probing.language_model_errors import (
-    EndpointAnswerError,
-    EndpointBusyError,
-    EndpointKeyError,
-    EndpointRefusedError,
-    EndpointSettingsError,
-    EndpointUnreachableError,
-    LanguageModelError,
-)
+from hf_mech.probing import ProbingError
+from hf_mech.probing.chat_endpoint import LONGEST_WAIT, ChatEndpoint, api_key_from_environment
 from hf_mech.probing.language_models import LanguageModel, Question, Reply
-from hf_mech.probing.retries import LONGEST_WAIT, RetryWait
 from hf_mech.programs.llm_test.variants import Variant, prompts_of
 from tests.programs.llm_test.chat_server import ChatServer, completion, slow
 
@@ -103,7 +92,7 @@ def test_the_key_comes_from_the_environment(monkeypatch):
     assert [api_key_from_environment(name) for name in ("A_KEY", "NO_KEY", "NEVER_SET")] == ["abc", None, None]
 
 
-@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
+@pytest.mark.parametrize("status", [408, 429, 503])
 def test_what_may_pass_is_tried_again(server, endpoint, status):
     server.first.extend([(status, {}, "busy"), (status, {"Retry-After": "0"}, "{}")])
     assert endpoint.reply(SWAP).text == "K L V F G H ."
@@ -123,32 +112,22 @@ def test_retry_after_is_heeded(server, endpoint):
         ("0", 0),
         ("7", 7),
         ("3600", LONGEST_WAIT),
-        ("9" * 5_000, LONGEST_WAIT),
         ("Sat, 01 Jan 2000 00:00:00 GMT", 0),
         ("Fri, 31 Dec 9999 23:59:59 GMT", LONGEST_WAIT),
         (None, 4),
-        ("", 4),
-        ("-1", 4),
         ("soon", 4),
-        ("\u00b2", 4),
     ],
 )
-def test_a_retry_after_of_any_form_is_a_wait_of_a_minute_at_most(value, seconds):
+def test_a_retry_after_of_any_form_is_a_wait_of_a_minute_at_most(endpoint, value, seconds):
     """The third attempt failed: without a valid header, the wait is 4 times the backoff, and up to one more."""
-    headers = {} if value is None else {"Retry-After": value.encode("latin-1")}
-    state = RetryCallState(None, None, (), {})
-    state.attempt_number = 3
-    state.set_result(httpx2.Response(429, headers=headers))
-    assert seconds <= RetryWait(1.0)(state) <= seconds + (seconds == 4)
+    endpoint.backoff = 1.0
+    response = httpx2.Response(429, headers={} if value is None else {"Retry-After": value})
+    assert seconds <= endpoint._wait(2, response) <= seconds + (seconds == 4)
 
 
-def test_waits_double_up_to_a_minute():
-    state = RetryCallState(None, None, (), {})
-    waits = []
-    for number in range(1, 9):
-        state.attempt_number = number
-        state.set_exception((OSError, OSError("lost"), None))
-        waits.append(RetryWait(1.0)(state))
+def test_waits_double_up_to_a_minute(endpoint):
+    endpoint.backoff = 1.0
+    waits = [endpoint._wait(retried, None) for retried in range(8)]
     assert all(2**n <= wait <= 2**n + 1 for n, wait in enumerate(waits[:6]))
     assert waits[6:] == [LONGEST_WAIT] * 2
 
@@ -162,26 +141,25 @@ def test_a_reply_that_breaks_off_is_asked_for_again(server, endpoint):
 @pytest.mark.parametrize("status", [429, 500])
 def test_what_does_not_pass_ends_after_the_retries(server, endpoint, status):
     server.first.extend([(status, {}, '{"error": {"message": "slow\\n down"}}')] * 9)
-    with pytest.raises(EndpointBusyError, match=rf"status {status} after 2 retries: slow down\. .*goes on from here"):
+    with pytest.raises(ProbingError, match=rf"status {status} after 2 retries: slow down\. .*goes on from here"):
         endpoint.reply(SWAP)
     assert len(server.requests) == 3
 
 
 @pytest.mark.parametrize(
-    ("status", "error", "said"),
+    ("status", "said"),
     [
-        (401, EndpointKeyError, "environment variable that --api-key-env names"),
-        (403, EndpointKeyError, "no such thing"),
-        (400, EndpointRefusedError, "status 400: no such thing. Check the model's name \\('solver'\\)"),
-        (404, EndpointRefusedError, "status 404"),
-        (302, EndpointRefusedError, "status 302"),
-        (204, EndpointRefusedError, "status 204"),
+        (401, "environment variable that --api-key-env names"),
+        (403, "no such thing"),
+        (400, "status 400: no such thing. Check the model's name \\('solver'\\)"),
+        (302, "refused the request with status 302"),
+        (204, "refused the request with status 204"),
     ],
 )
-def test_a_refusal_is_not_repeated_and_does_not_show_the_key(server, endpoint, status, error, said):
+def test_a_refusal_is_not_repeated_and_does_not_show_the_key(server, endpoint, status, said):
     body = "" if status == 204 else '{"error": {"message": "no such thing"}}'
     server.first.append((status, {"Location": "/elsewhere"} if status == 302 else {}, body))
-    with pytest.raises(error, match=said) as caught:
+    with pytest.raises(ProbingError, match=said) as caught:
         endpoint.reply(SWAP)
     assert len(server.requests) == 1
     assert "secret-key" not in str(caught.value)
@@ -190,14 +168,14 @@ def test_a_refusal_is_not_repeated_and_does_not_show_the_key(server, endpoint, s
 @pytest.mark.parametrize("status", [200, 400, 401, 500])
 def test_a_key_that_the_server_repeats_is_not_shown(server, endpoint, status):
     server.first.extend([(status, {}, '{"error": {"message": "no model for secret-key"}}')] * 3)
-    with pytest.raises(LanguageModelError, match=r"no model for \*\*\*") as caught:
+    with pytest.raises(ProbingError, match=r"no model for \*\*\*") as caught:
         endpoint.reply(SWAP)
     assert "secret-key" not in str(caught.value)
 
 
 def test_a_status_that_is_not_retried_says_so(server, endpoint):
     server.first.append((501, {}, "never"))
-    with pytest.raises(EndpointBusyError, match="status 501 after 0 retries: never"):
+    with pytest.raises(ProbingError, match="status 501 after 0 retries: never"):
         endpoint.reply(SWAP)
     assert len(server.requests) == 1
 
@@ -207,24 +185,17 @@ def test_a_status_that_is_not_retried_says_so(server, endpoint):
     [
         "<html>a proxy's page</html>",
         "",
-        "3",
-        "null",
         "[]",
-        "{}",
         '{"choices": []}',
-        '{"choices": {}}',
-        '{"choices": [null]}',
         '{"choices": [{"message": null}]}',
-        '{"choices": [{"message": {}}]}',
         '{"choices": [{"message": {"content": [{"type": "text", "text": "K L"}]}}]}',
-        '{"choices": [{"message": {"content": 7}}]}',
         '{"choices": [{"message": {"content": "K"}, "finish_reason": 1}]}',
         '{"error": {"message": "in a reply of status 200"}}',
     ],
 )
 def test_what_is_no_chat_completion(server, endpoint, body):
     server.first.append((200, {}, body))
-    with pytest.raises(EndpointAnswerError, match=r"not (a chat completion|text): .*Expected"):
+    with pytest.raises(ProbingError, match=r"not (a chat completion|text): .*Expected"):
         endpoint.reply(SWAP)
 
 
@@ -235,7 +206,7 @@ def test_a_reply_without_text_is_an_empty_one(server, endpoint):
 
 def test_a_long_error_is_cut(server, endpoint):
     server.first.append((400, {}, "x" * 5_000))
-    with pytest.raises(EndpointRefusedError) as caught:
+    with pytest.raises(ProbingError) as caught:
         endpoint.reply(SWAP)
     assert len(str(caught.value)) < 800
 
@@ -243,7 +214,7 @@ def test_a_long_error_is_cut(server, endpoint):
 def test_no_answer_in_time(server):
     server.first.extend([slow(1.0)] * 2)
     with ChatEndpoint("m", server.url, timeout=0.15, retries=1, backoff=0) as endpoint:
-        with pytest.raises(EndpointUnreachableError, match=r"1 retries .*The limit for a reply is 0\.15 s"):
+        with pytest.raises(ProbingError, match=r"1 retries .*The limit for a reply is 0\.15 s"):
             endpoint.reply(SWAP)
     assert len(server.requests) == 2
 
@@ -253,7 +224,7 @@ def test_nobody_there():
         taken.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/v1"
         with ChatEndpoint("m", url, retries=1, backoff=0) as endpoint:
-            with pytest.raises(EndpointUnreachableError, match="Connection refused"):
+            with pytest.raises(ProbingError, match="Connection refused"):
                 endpoint.reply(SWAP)
 
 
@@ -274,7 +245,7 @@ def test_what_was_answered_before_a_failure_is_given_and_little_is_asked_behind_
     server.answer = answer
     given = []
     with ChatEndpoint("m", server.url, concurrency=3) as endpoint:
-        with pytest.raises(EndpointAnswerError):
+        with pytest.raises(ProbingError):
             given.extend(reply.text for reply in endpoint.replies(asked))
     assert given == completions(40)[:6]
     assert len(server.requests) <= 6 + 3
@@ -283,23 +254,16 @@ def test_what_was_answered_before_a_failure_is_given_and_little_is_asked_behind_
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"base_url": "localhost:8000/v1"}, "must look like https://host/v1, got 'localhost:8000/v1'"),
-        ({"base_url": "http:///v1"}, "must look like"),
-        ({"base_url": "https://h/v1?key=1"}, "must look like"),
-        ({"base_url": "https://h/v1?"}, "must look like"),
-        ({"base_url": "https://h/v1#top"}, "must look like"),
+        ({"base_url": "localhost:8000/v1"}, "must look like https://host/v1, .*got 'localhost:8000/v1'"),
+        ({"base_url": "https://h/v1?key=hidden"}, "must look like"),
         ({"base_url": "http://h:99999999/v1"}, "must look like"),
-        ({"base_url": "http://[/v1"}, "must look like"),
         ({"base_url": "https://me:hidden@h/v1"}, "must not hold a user name or password"),
-        ({"base_url": "ftp://me:hidden@h/v1"}, "must look like https://host/v1, got 'h/v1'"),
-        ({"retries": -1}, "retries must be 0 or more, got -1"),
-        ({"concurrency": 0}, "concurrency must be 1 or more, got 0"),
-        ({"max_tokens": 0}, "max_tokens must be 1 or more"),
-        ({"timeout": 0.0}, "timeout must be more than 0"),
-        ({"timeout": float("nan")}, "timeout must be more than 0"),
-        ({"timeout": float("inf")}, "both finite, got inf"),
-        ({"backoff": -1.0}, "backoff 0 or more"),
-        ({"backoff": float("nan")}, "backoff 0 or more"),
+        ({"base_url": "ftp://me:hidden@h/v1"}, "must look like https://host/v1, .*got 'h/v1'"),
+        ({"retries": -1}, "retries must be 0 or more, and finite, got -1"),
+        ({"concurrency": 0}, "concurrency must be more than 0, and finite, got 0"),
+        ({"deadline": float("nan")}, "deadline must be more than 0"),
+        ({"timeout": float("inf")}, "timeout must be more than 0, and finite, got inf"),
+        ({"backoff": -1.0}, "backoff must be 0 or more"),
         ({"api_key": "a\nb"}, "no HTTP header takes"),
         ({"request": {"messages": [], "n": 2}}, "messages, n cannot be among"),
         ({"request": {"top_p": float("nan")}}, "No request to .* can be made: .*Check --request"),
@@ -308,14 +272,14 @@ def test_what_was_answered_before_a_failure_is_given_and_little_is_asked_behind_
     ],
 )
 def test_settings_of_which_no_request_can_be_made(settings, said):
-    with pytest.raises(EndpointSettingsError, match=said) as caught:
+    with pytest.raises(ProbingError, match=said) as caught:
         ChatEndpoint("m", **settings)
     assert "hidden" not in str(caught.value)
 
 
 def test_a_proxy_that_the_client_does_not_know(monkeypatch):
     monkeypatch.setenv("HTTPS_PROXY", "ftp://me:hidden@127.0.0.1:1")
-    with pytest.raises(EndpointSettingsError, match="proxy of the environment") as caught:
+    with pytest.raises(ProbingError, match="proxy of the environment") as caught:
         ChatEndpoint("m")
     assert "hidden" not in str(caught.value)
 
@@ -368,16 +332,11 @@ def dripping(start):
     return send
 
 
-@pytest.mark.parametrize(
-    "start",
-    [b"HTTP/1.1 200 OK\r\nX-Header: ", b"HTTP/1.1 200 OK\r\nContent-Length: 3000000\r\n\r\n"],
-    ids=["head", "body"],
-)
 @pytest.mark.parametrize("limits", [{"timeout": 0.3}, {"deadline": 0.3}])
-def test_a_reply_drop_by_drop_ends_in_time(raw_server, start, limits):
-    url, begin = raw_server(dripping(start)), time.monotonic()
+def test_a_reply_drop_by_drop_ends_in_time(raw_server, limits):
+    url, begin = raw_server(dripping(b"HTTP/1.1 200 OK\r\nContent-Length: 3000000\r\n\r\n")), time.monotonic()
     with ChatEndpoint("m", url, **{"retries": 1, "backoff": 0, **limits}) as endpoint:
-        with pytest.raises(EndpointUnreachableError, match=r"no whole reply in 0\.[23]"):
+        with pytest.raises(ProbingError, match=r"no whole reply in 0\.[23]"):
             endpoint.reply(SWAP)
     assert time.monotonic() - begin < 20
 
@@ -386,7 +345,7 @@ def test_the_waits_between_attempts_end_in_time(server):
     server.first.extend([(429, {"Retry-After": "50"}, "busy")] * 9)
     begin = time.monotonic()
     with ChatEndpoint("m", server.url, deadline=5, retries=6) as endpoint:
-        with pytest.raises(EndpointBusyError, match="status 429 after 0 retries: busy"):
+        with pytest.raises(ProbingError, match="status 429 after 0 retries: busy"):
             endpoint.reply(SWAP)
     assert time.monotonic() - begin < 20
     assert len(server.requests) == 1
@@ -412,49 +371,28 @@ def test_a_huge_reply_is_not_read_to_its_end(raw_server):
 
     url = raw_server(lambda connection, stop: endless(Counting(connection), stop))
     with ChatEndpoint("m", url, max_reply_bytes=1_000_000) as endpoint:
-        with pytest.raises(EndpointAnswerError, match=r"more than 1,000,000 bytes.*--max-reply-bytes"):
+        with pytest.raises(ProbingError, match=r"more than 1,000,000 bytes.*--max-reply-bytes"):
             endpoint.reply(SWAP)
     assert sum(sent) < 50_000_000
 
 
-@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
-@pytest.mark.parametrize("status", ["200 OK", "400 Bad Request"])
-def test_a_compressed_bomb_is_not_unpacked(raw_server, encoding, status, monkeypatch):
-    body = gzip.compress(bytes(60_000_000), 1) if encoding == "gzip" else zlib.compress(bytes(60_000_000), 1)
+@pytest.mark.parametrize(("status", "said"), [("200 OK", "more than 1,000,000 bytes"), ("400 No", "status 400")])
+def test_a_compressed_reply_is_bounded_too(raw_server, status, said):
+    body = gzip.compress(bytes(60_000_000), 1)
     assert len(body) < 500_000
-    head = f"HTTP/1.1 {status}\r\nContent-Encoding: {encoding}\r\nContent-Length: {len(body)}\r\n\r\n"
+    head = f"HTTP/1.1 {status}\r\nContent-Encoding: gzip\r\nContent-Length: {len(body)}\r\n\r\n"
     url = raw_server(lambda connection, stop: connection.sendall(head.encode() + body))
-    unpacked, real = [], zlib.decompressobj
-
-    class Counting:
-        def __init__(self, wbits):
-            self.real = real(wbits)
-
-        def decompress(self, data, most=0):
-            unpacked.append(self.real.decompress(data, most))
-            return unpacked[-1]
-
-    monkeypatch.setattr(zlib, "decompressobj", Counting)
     with ChatEndpoint("m", url, max_reply_bytes=1_000_000) as endpoint:
-        with pytest.raises(LanguageModelError, match="more than 1,000,000 bytes" if status[0] == "2" else "status 400"):
+        with pytest.raises(ProbingError, match=said):
             endpoint.reply(SWAP)
-    assert [len(text) for text in unpacked] == [1_000_001]
 
 
-def test_a_compressed_reply_that_was_not_asked_for_is_read(raw_server):
+def test_a_compressed_reply_is_read(raw_server):
     body = gzip.compress(completion("K L .").encode())
     head = f"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {len(body)}\r\n\r\n".encode()
     url = raw_server(lambda connection, stop: connection.sendall(head + body))
     with ChatEndpoint("m", url) as endpoint:
         assert endpoint.reply(SWAP).text == "K L ."
-
-
-@pytest.mark.parametrize("body", ["[" * 600 + "]" * 600, '{"error": {"message": ' + "[" * 800 + "]" * 800 + "}}"])
-@pytest.mark.parametrize(("status", "error"), [(200, EndpointAnswerError), (400, EndpointRefusedError)])
-def test_json_that_is_just_not_too_deep(server, endpoint, body, status, error):
-    server.first.append((status, {}, body))
-    with pytest.raises(error, match=r"\[\[\["):
-        endpoint.reply(SWAP)
 
 
 @pytest.mark.parametrize("status", [200, 400])
@@ -466,49 +404,26 @@ def test_a_long_reply_takes_no_time(server, endpoint, status):
     if status == 200:
         assert endpoint.reply(SWAP).text == text
     else:
-        with pytest.raises(EndpointRefusedError, match=r"a\.a\.a"):
+        with pytest.raises(ProbingError, match=r"a\.a\.a"):
             endpoint.reply(SWAP)
     assert time.monotonic() - before < 2
 
 
-def test_an_encoding_that_nobody_knows(server, endpoint):
-    server.first.append((200, {"Content-Encoding": "br"}, "x"))
-    with pytest.raises(EndpointAnswerError, match="compressed as 'br'"):
-        endpoint.reply(SWAP)
-
-
-@pytest.mark.parametrize(
-    "body", ["[" * 200_000, '{"choices":' * 100_000, '{"choices": ' + "[" * 100_000 + "]" * 100_000 + "}"]
-)
 @pytest.mark.parametrize("status", [200, 400])
-def test_deep_json(server, endpoint, body, status):
-    server.first.append((status, {}, body))
-    error, said = (EndpointAnswerError, "nested too deeply") if status == 200 else (EndpointRefusedError, "status 400")
-    with pytest.raises(error, match=said) as caught:
+def test_json_that_is_nested_too_deeply(server, endpoint, status):
+    server.first.append((status, {}, "[" * 200_000))
+    with pytest.raises(ProbingError, match="not a chat completion" if status == 200 else "status 400") as caught:
         endpoint.reply(SWAP)
     assert len(str(caught.value)) < 1_000
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+@pytest.mark.parametrize("status", [302, 307])
 def test_a_redirect_to_another_host_gets_neither_key_nor_prompt(server, endpoint, status):
     with ChatServer() as elsewhere:
         server.first.append((status, {"Location": f"{elsewhere.url}/chat/completions"}, ""))
-        with pytest.raises(EndpointRefusedError, match=f"status {status}"):
+        with pytest.raises(ProbingError, match=f"status {status}"):
             endpoint.reply(SWAP)
         assert elsewhere.requests == []
-
-
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"deadline": 0.0}, "deadline must be more than 0"),
-        ({"deadline": float("nan")}, "deadline must be more than 0"),
-        ({"max_reply_bytes": 0}, "max_reply_bytes must be 1 or more"),
-    ],
-)
-def test_bounds_that_make_no_sense(settings, said):
-    with pytest.raises(EndpointSettingsError, match=said):
-        ChatEndpoint("m", **settings)
 
 
 # ------------------------------------------------------------------------------------------------------------- secrets
@@ -524,19 +439,8 @@ def test_a_reply_with_the_key_in_it_is_kept_without_it(server, endpoint):
     assert endpoint.reply(SWAP) == Reply("your key is ***", "***")
 
 
-def test_a_key_among_the_further_fields_is_sent_and_not_told(server):
-    request = {"extra_body": {"api_key": "the-other-key"}, "token": "abc"}
-    with ChatEndpoint("m", server.url, request=request, retries=0) as endpoint:
-        assert endpoint.settings()["extra_body"] == {"api_key": "***"}
-        assert endpoint.settings()["token"] == "***"
-        server.first.append((400, {}, '{"error": {"message": "no such key: the-other-key"}}'))
-        with pytest.raises(EndpointRefusedError, match=r"no such key: \*\*\*"):
-            endpoint.reply(SWAP)
-    assert server.requests[0][1]["extra_body"] == {"api_key": "the-other-key"}
-
-
 @pytest.mark.parametrize("url", ["https://h/v1?key=hidden", "https://h/v1?api_key=hidden#x", "https://me:hid/den@h/v1"])
 def test_an_address_with_a_key_is_refused_without_it(url):
-    with pytest.raises(EndpointSettingsError) as caught:
+    with pytest.raises(ProbingError) as caught:
         ChatEndpoint("m", url)
     assert "hid" not in str(caught.value)

@@ -2,9 +2,10 @@
 
 import pytest
 
-from hf_mech.probing.language_model_errors import LanguageModelError
+from hf_mech.probing import ProbingError
 from hf_mech.probing.language_models import Reply
-from hf_mech.programs.llm_test.evaluate import AnswersError, evaluate
+from hf_mech.programs.errors import ProgramsError
+from hf_mech.programs.llm_test.evaluate import evaluate
 from hf_mech.programs.llm_test.variants import Variant, prompts_of
 from tests.programs.llm_test.answers import answers
 from tests.programs.templatic.regex_solver import solve
@@ -25,14 +26,14 @@ class Solver:
     def replies(self, questions):
         for question in questions:
             if len(self.asked) == self.fail_after:
-                raise LanguageModelError("no more")
+                raise ProbingError("no more")
             self.asked.append(question)
             yield Reply(self.answer(question.prompt))
 
 
 @pytest.mark.parametrize(("group", "kept"), [(1, 6), (4, 4), (8, 0)])
 def test_a_broken_line_and_a_broken_group_are_asked_again(tmp_path, group, kept):
-    with pytest.raises(LanguageModelError):
+    with pytest.raises(ProbingError):
         evaluate(Solver(group, fail_after=6), [Variant()], tmp_path, prompts=10, progress=False)
     path = tmp_path / "answers" / "1_shot_rlw.test.jsonl"
     with path.open("a", encoding="utf-8") as file:
@@ -71,7 +72,7 @@ def test_any_text_comes_back_from_the_file(tmp_path):
 )
 def test_a_folder_is_for_one_run(tmp_path, options, said):
     evaluate(Solver(), [Variant()], tmp_path, prompts=2, progress=False)
-    with pytest.raises(AnswersError, match=said):
+    with pytest.raises(ProgramsError, match=said):
         evaluate(Solver(), [Variant()], tmp_path, prompts=2, progress=False, **options)
 
 
@@ -86,8 +87,8 @@ def test_files_that_no_run_wrote(tmp_path):
         ([lines[1], lines[0]], "Line 1 of .* answers another prompt"),
     ):
         path.write_text("".join(broken), encoding="utf-8")
-        with pytest.raises(AnswersError, match=said):
+        with pytest.raises(ProgramsError, match=said):
             evaluate(Solver(), [Variant()], tmp_path, prompts=3, progress=False)
     (tmp_path / "run.json").write_text("{", encoding="utf-8")
-    with pytest.raises(AnswersError, match=r"run\.json is no JSON"):
+    with pytest.raises(ProgramsError, match=r"run\.json is no JSON"):
         evaluate(Solver(), [Variant()], tmp_path, prompts=3, progress=False)

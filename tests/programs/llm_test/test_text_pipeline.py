@@ -9,9 +9,8 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import WhitespaceSplit
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast, pipeline
 
-from hf_mech.probing.language_model_errors import ModelNotLoadedError, PromptTooLongError
-from hf_mech.probing.language_models import LanguageModel, Question
-from hf_mech.probing.text_pipeline import TextPipeline
+from hf_mech.probing import ProbingError
+from hf_mech.probing.language_models import LanguageModel, Question, TextPipeline
 
 WORDS = sorted({*"QABVDEFGHKL.~:|", "Complete", "the", "pattern."})
 
@@ -86,17 +85,17 @@ def test_settings_are_json_and_name_the_checkpoint(folder):
 def test_a_prompt_that_is_too_long_is_refused_before_anything_is_generated(folder):
     model = TextPipeline.from_pretrained(folder, device="cpu", max_new_tokens=40)
     short, long = Question(PROMPTS[2]), Question(" ".join(["Q B A B ."] * 9))
-    with pytest.raises(PromptTooLongError, match=r"45 tokens and 40 for its answer are more than the 64 positions"):
+    with pytest.raises(ProbingError, match=r"45 tokens and 40 for its answer are more than the 64 positions"):
         next(model.replies([short, long]))
     assert next(model.replies([short])).text is not None
 
 
 def test_models_that_cannot_be_loaded(tmp_path, folder):
-    with pytest.raises(ModelNotLoadedError, match="nowhere cannot be loaded"):
+    with pytest.raises(ProbingError, match="nowhere cannot be loaded"):
         TextPipeline.from_pretrained(str(tmp_path / "nowhere"))
-    with pytest.raises(ModelNotLoadedError, match="got 0 and 256"):
+    with pytest.raises(ProbingError, match="got 0 and 256"):
         TextPipeline.from_pretrained(folder, device="cpu", batch_size=0)
     generator = pipeline("text-generation", model=folder, device="cpu")
     generator.tokenizer.eos_token = None
-    with pytest.raises(ModelNotLoadedError, match="neither a padding nor an end-of-sequence token"):
+    with pytest.raises(ProbingError, match="neither a padding nor an end-of-sequence token"):
         TextPipeline(generator)

@@ -4,16 +4,9 @@ from itertools import chain, islice
 
 import pytest
 
+from hf_mech.programs.errors import ProgramsError
 from hf_mech.programs.llm_test.report import TABLES
-from hf_mech.programs.llm_test.variants import (
-    ALL_SPLITS,
-    GRAMMAR,
-    SYSTEM_PROMPT,
-    Variant,
-    VariantError,
-    prompts_of,
-    system_prompt,
-)
+from hf_mech.programs.llm_test.variants import ALL_SPLITS, GRAMMAR, SYSTEM_PROMPT, Variant, prompts_of, system_prompt
 from hf_mech.programs.templatic.grammar import generate, prompt_at
 from hf_mech.programs.templatic.tasks import TASKS
 from tests.programs.templatic.regex_solver import solve
@@ -116,7 +109,7 @@ def test_the_most_shots_and_constituents_find_words_enough():
     ],
 )
 def test_variants_that_there_are_not(settings, said):
-    with pytest.raises(VariantError, match=said):
+    with pytest.raises(ProgramsError, match=said):
         Variant(**settings)
 
 
@@ -130,7 +123,7 @@ def test_variants_that_there_are_not(settings, said):
     ],
 )
 def test_prompts_that_there_are_not(seed, count, said):
-    with pytest.raises(VariantError, match=said):
+    with pytest.raises(ProgramsError, match=said):
         prompts_of(Variant(split="ood_lexical", con_count=1), seed, count)
 
 

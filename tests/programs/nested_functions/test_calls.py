@@ -6,7 +6,8 @@ import re
 
 import pytest
 
-from hf_mech.programs.nested_functions.calls import SPLITS, PromptError
+from hf_mech.programs.errors import ProgramsError
+from hf_mech.programs.nested_functions.calls import SPLITS
 from hf_mech.programs.nested_functions.grammar import generate, read_prompt
 
 PAPERS = "swap ( x , y ) -> y x ; twice ( x ) -> x x ; swap ( twice ( a b ) , swap ( c , d ) ) ->"
@@ -66,11 +67,11 @@ def test_words_stand_beside_calls_and_bodies_may_call() -> None:
         ("f ( x y ) -> x ; f ( a ) ->", "A definition begins like"),
         ("f ( x , x ) -> x ; f ( a , b ) ->", "'x' is defined twice"),
         ("f ( x ) -> x ; f ( y ) -> y ; f ( a ) ->", "'f' is defined twice"),
-        ("f ( x ) -> x ; g ( a ) ->", "'g' is not defined; defined are f"),
+        ("f ( x ) -> x ; g ( a ) ->", "'g' is not defined; defined: f"),
         ("f ( x ) -> x ; f ( a , b ) ->", r"f takes 1 arguments, got 2 in 'f \( a , b \)'"),
         ("f ( x ) -> f ( x ) x ; f ( a ) ->", "The steps have more than 10,000 words"),
     ],
 )
 def test_other_prompts_are_refused(prompt: str, message: str) -> None:
-    with pytest.raises(PromptError, match=message):
+    with pytest.raises(ProgramsError, match=message):
         read_prompt(prompt).completion()

@@ -8,7 +8,8 @@ import re
 
 import pytest
 
-from hf_mech.programs.nested_functions.calls import SPLITS, VOCABULARIES, Call, SplitError, depth
+from hf_mech.programs.errors import ProgramsError
+from hf_mech.programs.nested_functions.calls import SPLITS, VOCABULARIES, Call, depth
 from hf_mech.programs.nested_functions.grammar import bucket, generate, read_prompt
 
 
@@ -73,9 +74,9 @@ def test_the_stream_stays_the_same():
 
 
 def test_numbers_out_of_range_are_refused():
-    with pytest.raises(SplitError, match=r"split must be one of train, test, .*got 'dev'"):
+    with pytest.raises(ProgramsError, match=r"split must be one of train, test, .*got 'dev'"):
         generate("rlw", "dev")
-    with pytest.raises(SplitError, match="configuration must be one of rlw, small, got 'eng'"):
+    with pytest.raises(ProgramsError, match="configuration must be one of rlw, small, got 'eng'"):
         generate("eng")
-    with pytest.raises(SplitError, match="seed must be a whole number, 0 or more, got -1"):
+    with pytest.raises(ProgramsError, match="seed must be a whole number, 0 or more, got -1"):
         generate("rlw", "test", seed=-1)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from hf_mech.programs.psl import PSM, QKVM, compile_program, lower_program
-from hf_mech.programs.psl.language.syntax import Program
-from hf_mech.programs.psl.machines.dat import DAT
-from hf_mech.programs.psl.machines.machine import Run, State
+from hf_mech.programs.psl.machine import Run, State
+from hf_mech.programs.psl.network import DAT
 from hf_mech.programs.psl.qkvl import QKVLProgram
+from hf_mech.programs.psl.syntax import Program
 from tests.programs.psl.random_programs import assert_same_runs
 
 

@@ -9,11 +9,11 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from hf_mech.programs.psl.language.check import check_program
-from hf_mech.programs.psl.language.errors import PSLError
-from hf_mech.programs.psl.language.syntax import Assignment, Constants, Production, Program, Reference, Repeat, Test
-from hf_mech.programs.psl.language.values import register_function, value_sets
-from hf_mech.programs.psl.machines.machine import Machine, Run
+from hf_mech.programs.errors import ProgramsError
+from hf_mech.programs.psl.check import check_program
+from hf_mech.programs.psl.machine import Machine, Run
+from hf_mech.programs.psl.syntax import Assignment, Constants, Production, Program, Reference, Repeat, Test
+from hf_mech.programs.psl.values import register_function, value_sets
 
 LIMIT = 12
 """The greatest position in these runs; some of them exceed it."""
@@ -55,18 +55,23 @@ def prompts() -> st.SearchStrategy[list[str]]:
     return st.lists(st.sampled_from((*WORDS, "C")), min_size=1, max_size=7)
 
 
-def outcome(machine: Machine, prompt: list[str], max_new_tokens: int = 3) -> Run | type[PSLError]:
+def kind(error: ProgramsError) -> str:
+    """What ended a run: a bound of a repeat block, a limit of words, or another fault."""
+    return "endless" if error.bound is not None else "long" if error.limit is not None else str(error)
+
+
+def outcome(machine: Machine, prompt: list[str], max_new_tokens: int = 3) -> Run | str:
     """A run, or the kind of error that ended it."""
     try:
         return machine.run(prompt, max_new_tokens=max_new_tokens, max_position_embeddings=LIMIT)
-    except PSLError as error:
-        return type(error)
+    except ProgramsError as error:
+        return kind(error)
 
 
-def assert_same_runs(run_a: Run | type[PSLError], run_b: Run | type[PSLError]) -> None:
+def assert_same_runs(run_a: Run | str, run_b: Run | str) -> None:
     """Both ended in the same error, or agree in every declared register of every cell after every layer."""
     if not (isinstance(run_a, Run) and isinstance(run_b, Run)):
-        assert run_a is run_b, f"one ended in {run_a}, the other in {run_b}"
+        assert run_a == run_b, f"one ended in {run_a}, the other in {run_b}"
         return
     for group, (steps_a, steps_b) in enumerate(zip(run_a.trace, run_b.trace, strict=False)):
         for step_a, step_b in zip(steps_a, steps_b, strict=False):

@@ -6,11 +6,11 @@ import dataclasses
 
 import pytest
 
-from hf_mech.programs.psl.language.check import check_program
-from hf_mech.programs.psl.language.errors import PSLCheckError, PSLError
-from hf_mech.programs.psl.language.syntax import Assignment, Constants, Production, Reference, Repeat, Test
-from hf_mech.programs.psl.language.values import ValueSet, register_function, unregister_function, value_sets
+from hf_mech.programs.errors import ProgramsError, PSLError
+from hf_mech.programs.psl.check import check_program
 from hf_mech.programs.psl.library import load_program
+from hf_mech.programs.psl.syntax import Assignment, Constants, Production, Reference, Repeat, Test
+from hf_mech.programs.psl.values import ValueSet, register_function, unregister_function, value_sets
 
 HEAD = """\
 registers: {symbol: 's', position: 'p', mark: 'm', other: 'o', parse: 'a', last: 'z'}
@@ -163,7 +163,7 @@ def production(test: str, assignment: str = "mark[N] = A") -> str:
     ],
 )
 def test_what_cannot_be_compiled_is_refused(body: str, line: int, expression: str, reason: str, mend: str) -> None:
-    with pytest.raises(PSLCheckError) as caught:
+    with pytest.raises(PSLError) as caught:
         load(body)
     error = caught.value
     assert expression in error.expression
@@ -189,7 +189,7 @@ def test_what_cannot_be_compiled_is_refused(body: str, line: int, expression: st
     ],
 )
 def test_the_system_registers(system: str, expression: str, reason: str, mend: str) -> None:
-    with pytest.raises(PSLCheckError) as caught:
+    with pytest.raises(PSLError) as caught:
         load_program(f"registers: {{s, p}}\n{system}\nwhere s[n] == 'x':\n  s[N] = 'y'\n")
     assert expression in caught.value.expression
     assert reason in caught.value.reason
@@ -199,7 +199,7 @@ def test_the_system_registers(system: str, expression: str, reason: str, mend: s
 
 def test_registered_functions_are_known() -> None:
     text = production("mark[n] == other[N]@swapped")
-    with pytest.raises(PSLError, match="register_function"):
+    with pytest.raises(ProgramsError, match="register_function"):
         load(text)
     register_function("swapped", {"A": "B"}.get)
     try:
@@ -229,7 +229,7 @@ MARK_N = Reference("mark", "n")
     ],
 )
 def test_programs_built_by_hand_are_checked_too(statement: Production | Repeat) -> None:
-    with pytest.raises(PSLCheckError):
+    with pytest.raises(PSLError):
         check_program(dataclasses.replace(load(GOOD), statements=(statement,)))
 
 

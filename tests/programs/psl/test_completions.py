@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hf_mech.models.dat import DATLengthError
-from hf_mech.programs.psl import PromptError, compile_program
+from hf_mech.programs.errors import ProgramsError
+from hf_mech.programs.psl import compile_program
 from hf_mech.programs.psl.library import Completion, complete_batch
 
 ECHO_NEXT = """
@@ -39,5 +40,5 @@ def test_prompts_before_one_that_fails_are_completed(network):
 
 
 def test_a_prompt_without_a_word_is_refused_before_any_runs(network):
-    with pytest.raises(PromptError):
+    with pytest.raises(ProgramsError):
         next(complete_batch(*network, ["a b", " "], 2))

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from hf_mech.programs.psl import PSM, PSLCheckError, PSLSyntaxError, load_program
-from hf_mech.programs.psl.language.conditions import MOST_ALTERNATIVES
-from hf_mech.programs.psl.language.syntax import Constants, Production, Reference
-from hf_mech.programs.psl.machines.machine import State
+from hf_mech.programs.errors import PSLError
+from hf_mech.programs.psl import PSM, load_program
+from hf_mech.programs.psl.conditions import MOST_ALTERNATIVES
+from hf_mech.programs.psl.machine import State
+from hf_mech.programs.psl.syntax import Constants, Production, Reference
 from tests.programs.psl.agreement import final_cells
 
 HEAD = """\
@@ -116,7 +117,7 @@ def test_numbers_in_other_registers():
     ],
 )
 def test_orders_that_no_production_says(condition, reason, mend):
-    with pytest.raises(PSLCheckError) as caught:
+    with pytest.raises(PSLError) as caught:
         load_program(f"{HEAD}where {condition}:\n  mark[N] = other[n]\n")
     assert reason in caught.value.reason
     assert mend in caught.value.mend
@@ -178,7 +179,7 @@ def test_other_alternatives_are_productions_in_sequence():
     ],
 )
 def test_other_alternatives_are_refused(condition, assignment, reason):
-    with pytest.raises(PSLCheckError) as caught:
+    with pytest.raises(PSLError) as caught:
         load(condition, assignment)
     assert reason in caught.value.reason
     assert "mark[n] == 1" in caught.value.mend
@@ -201,16 +202,16 @@ def test_a_block_ends_by_one_query_and_key():
     (either,) = load_program(f"{HEAD}{block}mark[n] == 'A' or mark[n] == 'B'\n").statements
     (listed,) = load_program(f"{HEAD}{block}mark[n] in ['A', 'B']\n").statements
     assert either == listed
-    with pytest.raises(PSLCheckError, match="a block ends by the tests of one query and key"):
+    with pytest.raises(PSLError, match="a block ends by the tests of one query and key"):
         load_program(f"{HEAD}{block}mark[n] == 'A' or other[n] == 'B'\n")
-    with pytest.raises(PSLCheckError, match="never only those up to N"):
+    with pytest.raises(PSLError, match="never only those up to N"):
         load_program(f"{HEAD}{block}position[n] < position[N]\n")
 
 
 def test_too_many_alternatives_are_refused():
     condition = " and ".join(f"(mark[N] == {k} or other[N] == {k})" for k in range(7))
     assert MOST_ALTERNATIVES < 2**7
-    with pytest.raises(PSLCheckError, match="more than 64 alternatives"):
+    with pytest.raises(PSLError, match="more than 64 alternatives"):
         load(condition)
 
 
@@ -268,7 +269,7 @@ def test_random_conditions_mean_what_is_written(condition, assignment, right, se
     """The least (or greatest) n for which the condition holds, tried out cell by cell."""
     try:
         program = load(text(condition), assignment, "where_rm" if right else "where")
-    except PSLCheckError:
+    except PSLError:
         assume(False)
     draw = random.Random(seed)
     length = draw.randint(1, 6)
@@ -306,7 +307,7 @@ def test_random_conditions_mean_what_is_written(condition, assignment, right, se
     ],
 )
 def test_hints(body, said):
-    with pytest.raises((PSLSyntaxError, PSLCheckError), match=said.replace("[", r"\[")):
+    with pytest.raises((PSLError), match=said.replace("[", r"\[")):
         load_program(HEAD + body)
 
 

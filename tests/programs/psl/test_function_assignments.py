@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from hf_mech.programs.psl import PSLCheckError, load_program, value_sets
-from hf_mech.programs.psl.language.values import ValueSet, function_tables, register_function, unregister_function
+from hf_mech.programs.errors import PSLError
+from hf_mech.programs.psl import load_program, value_sets
+from hf_mech.programs.psl.values import ValueSet, function_tables, register_function, unregister_function
 from tests.programs.psl.agreement import final_cells
 
 HEAD = """\
@@ -82,12 +83,12 @@ def test_an_image_outside_the_declared_values_is_refused(flip: None) -> None:
         HEAD + "initial: {other: 'up'}\nvalues: {mark: [VALUES]}\nwhere position[n] == 1:\n  mark[N] = other[n]@flip\n"
     )
     load_program(text.replace("VALUES", "'down'"))
-    with pytest.raises(PSLCheckError, match="may get `down`"):
+    with pytest.raises(PSLError, match="may get `down`"):
         load_program(text.replace("VALUES", "'up'"))
-    with pytest.raises(PSLCheckError, match="may get any position"):
+    with pytest.raises(PSLError, match="may get any position"):
         load_program(f"{HEAD}values: {{mark: ['0']}}\nwhere position[n] == 1:\n  mark[N] = position[n]@pos_decrement\n")
 
 
 def test_an_unknown_function_is_refused() -> None:
-    with pytest.raises(PSLCheckError, match=r"mark\[n\]@flop.*there is no function `@flop`"):
+    with pytest.raises(PSLError, match=r"mark\[n\]@flop.*there is no function `@flop`"):
         load_program(f"{HEAD}where mark[n] == 'A':\n  mark[N] = mark[n]@flop\n")

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from hf_mech.programs.psl.language.errors import ProgramError
-from hf_mech.programs.psl.language.syntax import Assignment, Constants, Production, Program, Reference, Repeat, Test
-from hf_mech.programs.psl.language.values import (
+from hf_mech.programs.errors import ProgramsError
+from hf_mech.programs.psl.syntax import Assignment, Constants, Production, Program, Reference, Repeat, Test
+from hf_mech.programs.psl.values import (
     built_in_tables,
     function_names,
     function_tables,
@@ -73,13 +73,13 @@ def test_a_built_in_function_needs_no_table() -> None:
 def test_what_is_refused(opposite: str) -> None:
     register_function(opposite, tabulate.__globals__["_REGISTERED"][opposite])  # the same again is no error
     for name in ("pos_increment", opposite, "two words", ""):
-        with pytest.raises(ProgramError):
+        with pytest.raises(ProgramsError):
             register_function(name, str.upper)
-    with pytest.raises(ProgramError, match="callable"):
+    with pytest.raises(ProgramsError, match="callable"):
         register_function("other", "text")  # type: ignore[arg-type]
-    with pytest.raises(ProgramError, match="not registered"):
+    with pytest.raises(ProgramsError, match="not registered"):
         function_tables(program_using("unheard_of"))
-    with pytest.raises(ProgramError, match="no registered function"):
+    with pytest.raises(ProgramsError, match="no registered function"):
         unregister_function("pos_increment")
 
 
@@ -87,9 +87,9 @@ def test_functions_that_fail_are_named() -> None:
     register_function("fails", lambda value: str(1 // int(value)))
     register_function("number", lambda value: 3)  # type: ignore[arg-type, return-value]
     try:
-        with pytest.raises(ProgramError, match="ZeroDivisionError"):
+        with pytest.raises(ProgramsError, match="ZeroDivisionError"):
             tabulate("fails", ["1", "0"])
-        with pytest.raises(ProgramError, match="expected a string or None"):
+        with pytest.raises(ProgramsError, match="expected a string or None"):
             tabulate("number", ["1"])
     finally:
         unregister_function("fails")

@@ -12,8 +12,8 @@ import pytest
 
 from hf_mech.models.dat import DATConfig
 from hf_mech.programs.psl import QKVM, check_program, load_program, lower_program, parse_program
-from hf_mech.programs.psl.language.values import value_sets
-from hf_mech.programs.psl.machines.psm import PSM
+from hf_mech.programs.psl.machines import PSM
+from hf_mech.programs.psl.values import value_sets
 from tests.programs.psl.random_programs import assert_same_runs
 
 HEAD = """

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from hf_mech.programs.errors import ProgramsError, PSLError
 from hf_mech.programs.psl import load_program, program_names, program_text, read_program
-from hf_mech.programs.psl.language.errors import ProgramError, PSLCheckError, PSLSyntaxError
-from hf_mech.programs.psl.language.syntax import Production, Repeat
+from hf_mech.programs.psl.syntax import Production, Repeat
 
 
 def test_pargen_has_the_productions_of_the_paper() -> None:
@@ -63,20 +63,20 @@ def test_a_program_is_read_from_a_file(tmp_path: Path) -> None:
 def test_errors_name_the_file(tmp_path: Path) -> None:
     path = tmp_path / "mine.psl"
     path.write_text("registers {}")
-    with pytest.raises(PSLSyntaxError, match=r"mine\.psl, line 1"):
+    with pytest.raises(PSLError, match=r"mine\.psl, line 1"):
         read_program(path)
     path.write_text("registers: {s, p}\nsystem: {symbol: s, position: p, output: r}\n")
-    with pytest.raises(PSLCheckError, match=r"mine\.psl, line 2"):
+    with pytest.raises(PSLError, match=r"mine\.psl, line 2"):
         read_program(path)
 
 
 def test_what_is_no_program_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ProgramError, match="Did you mean `pargen`"):
+    with pytest.raises(ProgramsError, match="Did you mean `pargen`"):
         program_text("pargn")
-    with pytest.raises(ProgramError, match="pargen_k_shot"):
+    with pytest.raises(ProgramsError, match="pargen_k_shot"):
         read_program(tmp_path / "missing.psl")
-    with pytest.raises(ProgramError, match="cannot read"):
+    with pytest.raises(ProgramsError, match="cannot read"):
         read_program("\0")
     (tmp_path / "latin.psl").write_bytes(b"# \xe9\n")
-    with pytest.raises(ProgramError, match="UTF-8"):
+    with pytest.raises(ProgramsError, match="UTF-8"):
         read_program(tmp_path / "latin.psl")

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from hf_mech.programs.errors import ProgramsError
 from hf_mech.programs.psl.compile import lower_program
-from hf_mech.programs.psl.language.errors import QKVLError
-from hf_mech.programs.psl.language.syntax import Assignment, Constants, Production, Program, Reference, Repeat, Test
-from hf_mech.programs.psl.language.values import register_function, unregister_function
+from hf_mech.programs.psl.syntax import Assignment, Constants, Production, Program, Reference, Repeat, Test
+from hf_mech.programs.psl.values import register_function, unregister_function
 
 REGISTERS = {
     "symbol": "s", "position": "p", "parse": "a", "region": "r", "type": "t", "field": "f",
@@ -222,5 +222,5 @@ def test_the_tables_of_registered_functions_go_with_the_program() -> None:
     ],
 )
 def test_what_no_query_and_key_express_is_refused(layer: Production) -> None:
-    with pytest.raises(QKVLError):
+    with pytest.raises(ProgramsError):
         lower_program(program(layer))

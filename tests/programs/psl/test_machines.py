@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from hf_mech.programs.psl.compile import lower_program
-from hf_mech.programs.psl.language.syntax import Program
 from hf_mech.programs.psl.library import load_program, read_program
-from hf_mech.programs.psl.machines.machine import Path, Run
-from hf_mech.programs.psl.machines.psm import PSM
-from hf_mech.programs.psl.machines.qkvm import QKVM
+from hf_mech.programs.psl.machine import Path, Run
+from hf_mech.programs.psl.machines import PSM, QKVM
+from hf_mech.programs.psl.syntax import Program
 from tests.programs.psl.random_programs import assert_same_runs
 
 SWAP = "Q B C V D E A D E V B C Q F G V J K L A"

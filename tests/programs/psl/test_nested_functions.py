@@ -8,9 +8,8 @@ from hf_mech.programs.nested_functions.calls import SPLITS
 from hf_mech.programs.nested_functions.grammar import generate, read_prompt
 from hf_mech.programs.psl.compile import compile_program, lower_program
 from hf_mech.programs.psl.library import complete_batch, program_text, read_program
-from hf_mech.programs.psl.machines.dat import DAT
-from hf_mech.programs.psl.machines.psm import PSM
-from hf_mech.programs.psl.machines.qkvm import QKVM
+from hf_mech.programs.psl.machines import PSM, QKVM
+from hf_mech.programs.psl.network import DAT
 from tests.programs.psl.random_programs import assert_same_runs
 
 PROMPTS = (

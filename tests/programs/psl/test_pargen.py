@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from hf_mech.programs.psl import read_program
-from hf_mech.programs.psl.machines.machine import Path, Run, State
-from hf_mech.programs.psl.machines.psm import PSM
-from hf_mech.programs.templatic.rows import TemplaticSettings, generate_rows
+from hf_mech.programs.psl.machine import Path, Run, State
+from hf_mech.programs.psl.machines import PSM
+from hf_mech.programs.templatic.grammar import TemplaticSettings, generate_rows
 from hf_mech.programs.templatic.tasks import SPLITS, TASKS
 from tests.programs.templatic.paper_prompts import BOX_2, NINE, SWAP
 

@@ -8,11 +8,10 @@ import time
 
 import pytest
 
-from hf_mech.programs.psl.language.errors import PSLCheckError, PSLError, PSLSyntaxError
-from hf_mech.programs.psl.language.layout import MAX_NESTING
-from hf_mech.programs.psl.language.parse import parse_program
-from hf_mech.programs.psl.language.syntax import Assignment, Constants, Production, Program, Reference, Repeat, Test
+from hf_mech.programs.errors import ProgramsError, PSLError
 from hf_mech.programs.psl.library import program_text
+from hf_mech.programs.psl.parse import MAX_NESTING, parse_program
+from hf_mech.programs.psl.syntax import Assignment, Constants, Production, Program, Reference, Repeat, Test
 
 HEAD = """\
 registers: {symbol: 's', position: 'p', mark: 'm', other}
@@ -261,7 +260,7 @@ def test_odd_files_mean_the_same(change) -> None:  # type: ignore[no-untyped-def
     ],
 )
 def test_syntax_errors_name_the_place_and_show_the_line(body: str, line: int, column: int, message: str) -> None:
-    with pytest.raises(PSLSyntaxError) as caught:
+    with pytest.raises(PSLError) as caught:
         parse_program(HEAD + body, "swap.psl")
     error = caught.value
     assert message in str(error)
@@ -273,7 +272,7 @@ def test_syntax_errors_name_the_place_and_show_the_line(body: str, line: int, co
 
 
 def test_the_caret_stands_below_its_character_behind_tabs() -> None:
-    with pytest.raises(PSLSyntaxError) as caught:
+    with pytest.raises(PSLError) as caught:
         parse("where mark[n] == A:\n\tmark[N] == A\n")
     *_, shown, caret = str(caught.value).split("\n")
     assert (shown, caret) == ("    \tmark[N] == A", "    \t        ^")
@@ -297,7 +296,7 @@ def test_the_caret_stands_below_its_character_behind_tabs() -> None:
     ],
 )
 def test_names_that_mean_nothing(body: str, line: int, reason: str, mend: str) -> None:
-    with pytest.raises(PSLCheckError) as caught:
+    with pytest.raises(PSLError) as caught:
         parse(body)
     assert caught.value.line == line
     assert reason in caught.value.reason
@@ -325,16 +324,16 @@ def nested(depth: int) -> str:
 
 def test_deep_blocks_are_refused_and_less_deep_ones_read() -> None:
     assert len(list(parse(nested(MAX_NESTING - 1)).productions)) == 1
-    with pytest.raises(PSLSyntaxError, match="nested deeper than 50"):
+    with pytest.raises(PSLError, match="nested deeper than 50"):
         parse(nested(MAX_NESTING))
-    with pytest.raises(PSLSyntaxError, match="nested deeper than 50"):
+    with pytest.raises(PSLError, match="nested deeper than 50"):
         parse(nested(2_000))
 
 
 def test_deep_parentheses_are_no_recursion() -> None:
     depth = 5_000
     assert len(conditions("(" * depth + "mark[n] == A" + ")" * depth)) == 1
-    with pytest.raises(PSLError):
+    with pytest.raises(ProgramsError):
         parse("where " + "(" * depth)
 
 

@@ -7,9 +7,9 @@ import torch
 
 from hf_mech.models.dat import DATForCausalLM, DATTokenizer
 from hf_mech.models.dat.dat_program import DATError
+from hf_mech.programs.errors import ProgramsError, PSLError
 from hf_mech.programs.psl import PSM, QKVM, QKVLProgram, compile_program, load_program, lower_program
-from hf_mech.programs.psl.language.errors import PromptError, PSLCheckError
-from hf_mech.programs.psl.machines.dat import DAT
+from hf_mech.programs.psl.network import DAT
 
 CHOOSE = """
 registers: {symbol: 's', position: 'p', marked: 'm', to: 't', seen: 'e'}
@@ -81,7 +81,7 @@ def test_a_saved_model_and_tokenizer_take_them(tmp_path):
 )
 def test_what_cannot_be_set_is_refused(registers, said):
     for machine in (PSM(load_program(CHOOSE)), QKVM(lower_program(load_program(CHOOSE))), DAT(*network())):
-        with pytest.raises(PromptError, match=said):
+        with pytest.raises(ProgramsError, match=said):
             machine.run(WORDS, registers=registers)
 
 
@@ -117,5 +117,5 @@ def test_the_model_and_the_tokenizer_refuse_them_too():
     [("[position]", "has the role `position`"), ("[hue]", "hue"), ("[symbol]", "the role `symbol`")],
 )
 def test_a_program_that_lets_a_prompt_set_another_register_is_refused(section, said):
-    with pytest.raises(PSLCheckError, match=said):
+    with pytest.raises(PSLError, match=said):
         load_program(CHOOSE.replace("[marked, to]", section))

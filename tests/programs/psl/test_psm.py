@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from hf_mech.programs.psl.language.errors import PromptError, PromptTooLongError, RepeatBoundError
+from hf_mech.programs.errors import ProgramsError
 from hf_mech.programs.psl.library import load_program
-from hf_mech.programs.psl.machines.machine import Path, Run
-from hf_mech.programs.psl.machines.psm import PSM
+from hf_mech.programs.psl.machine import Path, Run
+from hf_mech.programs.psl.machines import PSM
 
 HEAD = """
 registers: {symbol: 's', position: 'p', field: 'f', mark: 'm', goal: 'a', last: 'z'}
@@ -135,11 +135,11 @@ class TestRepeat:
 
     def test_beyond_its_bound_it_raises(self) -> None:
         assert final(SPREAD.format(bound=" 4", until="NO_CHANGE"), "a b c d") == ["X"] * 4
-        with pytest.raises(RepeatBoundError) as caught:
+        with pytest.raises(ProgramsError) as caught:
             final(SPREAD.format(bound=" 3", until="NO_CHANGE"), "a b c d")
         assert caught.value.bound == 3
         assert caught.value.line == HEAD.count("\n") + 4
-        with pytest.raises(RepeatBoundError):
+        with pytest.raises(ProgramsError):
             final(SPREAD.format(bound="", until="mark[N] == F1"), "a b c d")
 
     def test_nested(self) -> None:
@@ -247,15 +247,15 @@ class TestRefusals:
 
     @pytest.mark.parametrize("prompt", ["", "  \n", [], ["a", ""], ["a", 3], 7, None])
     def test_what_is_no_prompt(self, prompt: object) -> None:
-        with pytest.raises(PromptError):
+        with pytest.raises(ProgramsError):
             machine(self.body).run(prompt)  # type: ignore[arg-type]
 
     def test_more_cells_than_positions(self) -> None:
         assert machine(self.body).run("a b c", max_new_tokens=2, max_position_embeddings=4).completion == ["c", "c"]
-        with pytest.raises(PromptTooLongError, match="max_position_embeddings") as caught:
+        with pytest.raises(ProgramsError, match="max_position_embeddings") as caught:
             machine(self.body).run("a b c", max_new_tokens=3, max_position_embeddings=4)
         assert (caught.value.length, caught.value.limit) == (5, 4)
-        with pytest.raises(PromptTooLongError):
+        with pytest.raises(ProgramsError):
             machine(self.body).run("a b c", max_position_embeddings=2)
 
 
@@ -339,7 +339,7 @@ class TestTuringMachine:
             ("q1", "_"): ("q2", "_", "L"),
             ("q0", "0"): ("q1", "1", "R"),
         }
-        with pytest.raises(RepeatBoundError):
+        with pytest.raises(ProgramsError):
             PSM(load_program(turing_machine(flipping, start=1, bound=50))).run("0 _")
 
     def test_no_change_is_that_of_a_whole_repetition(self) -> None:

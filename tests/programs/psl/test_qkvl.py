@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hf_mech.programs.psl.language.errors import QKVLError
+from hf_mech.programs.errors import ProgramsError
 from hf_mech.programs.psl.qkvl import QKVLProduction, QKVLProgram, QKVLRepeat, Source
 
 PROGRAM: dict[str, Any] = {
@@ -126,7 +126,7 @@ def changed(path: str, value: Any) -> dict[str, Any]:
     ],
 )
 def test_what_is_malformed_is_named(path: str, value: Any, said: str) -> None:
-    with pytest.raises(QKVLError) as caught:
+    with pytest.raises(ProgramsError) as caught:
         QKVLProgram.from_json(changed(path, value))
     assert said in str(caught.value)
 
@@ -135,7 +135,7 @@ def test_blocks_too_deep_are_refused() -> None:
     block: dict[str, Any] = {"until": {}, "weights": []}
     for _ in range(200):
         block = {"until": {}, "weights": [block]}
-    with pytest.raises(QKVLError, match="deep"):
+    with pytest.raises(ProgramsError, match="deep"):
         QKVLProgram.from_json({**PROGRAM, "weights": [block]})
 
 
@@ -159,6 +159,6 @@ def paths(place: Any, prefix: str = "") -> list[str]:
 def test_anything_anywhere_is_read_or_refused_with_a_typed_error(path: str, value: Any) -> None:
     try:
         program = QKVLProgram.from_json(changed(path, value))
-    except QKVLError:
+    except ProgramsError:
         return
     assert QKVLProgram.from_json(program.to_json()) == program

@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, event, given, settings
 
+from hf_mech.programs.errors import ProgramsError
 from hf_mech.programs.psl.compile import lower_program
-from hf_mech.programs.psl.language.errors import RepeatBoundError
-from hf_mech.programs.psl.language.syntax import Program
-from hf_mech.programs.psl.machines.machine import Path, Run
-from hf_mech.programs.psl.machines.psm import PSM
-from hf_mech.programs.psl.machines.qkvm import QKVM
+from hf_mech.programs.psl.machine import Path, Run
+from hf_mech.programs.psl.machines import PSM, QKVM
 from hf_mech.programs.psl.qkvl import QKVLProduction, QKVLProgram, QKVLRepeat
+from hf_mech.programs.psl.syntax import Program
 from tests.programs.psl.random_programs import LIMIT, assert_same_runs, outcome, programs, prompts
 
 
@@ -101,7 +100,7 @@ def test_repeat_blocks_end_by_no_change_by_a_condition_or_by_an_error() -> None:
     ended = machine(start, QKVLRepeat((spread,), until)).run("A B C D", max_new_tokens=0)
     assert [cell["mark"] for cell in ended.final] == ["X", "X", "X", None]
 
-    with pytest.raises(RepeatBoundError, match="after 3 repetitions"):
+    with pytest.raises(ProgramsError, match="after 3 repetitions"):
         machine(start, QKVLRepeat((spread,), bound=3)).run("A B C D")
 
 

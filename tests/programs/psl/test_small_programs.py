@@ -11,9 +11,10 @@ from typer.testing import CliRunner
 
 from hf_mech.cli import programs
 from hf_mech.cli.app import app
-from hf_mech.programs.psl import PSM, PromptTooLongError, load_program, program_names, program_text
-from hf_mech.programs.psl.language.syntax import Program
-from hf_mech.programs.psl.machines.dat import DAT
+from hf_mech.programs.errors import ProgramsError
+from hf_mech.programs.psl import PSM, load_program, program_names, program_text
+from hf_mech.programs.psl.network import DAT
+from hf_mech.programs.psl.syntax import Program
 from tests.programs.psl.agreement import Everywhere
 from training.machines.words import FORMS, INDUCTION_WORDS, Words, any_words, induction
 
@@ -75,7 +76,7 @@ def test_the_longest_prompts_are_right(name):
         for runner in (machine.run, everywhere(name).machines[1].run):
             run = runner(prompt, max_new_tokens=LIMIT, max_position_embeddings=LIMIT)
             assert run.completion == function(prompt)
-        with pytest.raises(PromptTooLongError):
+        with pytest.raises(ProgramsError):
             machine.run(prompt, max_position_embeddings=LIMIT - 1)
 
 
@@ -87,7 +88,7 @@ def test_the_longest_induction_is_right():
         DAT(everywhere("induction").model, everywhere("induction").tokenizer).run(prompt[:57], 8),
     ]
     assert [run.completion for run in runs] == [induction(prompt[:57])] * 2
-    with pytest.raises(PromptTooLongError):
+    with pytest.raises(ProgramsError):
         runs[0] = everywhere("induction").machines[0].run(prompt[:57], max_position_embeddings=LIMIT)
 
 

@@ -5,25 +5,24 @@ from __future__ import annotations
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from hf_mech.programs.errors import ProgramsError
 from hf_mech.programs.psl.compile import compile_program, lower_program
-from hf_mech.programs.psl.language.errors import PSLError
-from hf_mech.programs.psl.language.syntax import Program
 from hf_mech.programs.psl.library import load_program, read_program
-from hf_mech.programs.psl.machines.dat import DAT
-from hf_mech.programs.psl.machines.machine import Run
-from hf_mech.programs.psl.machines.psm import PSM
-from hf_mech.programs.psl.machines.qkvm import QKVM
-from tests.programs.psl.random_programs import LIMIT, assert_same_runs, outcome, programs, prompts
+from hf_mech.programs.psl.machine import Run
+from hf_mech.programs.psl.machines import PSM, QKVM
+from hf_mech.programs.psl.network import DAT
+from hf_mech.programs.psl.syntax import Program
+from tests.programs.psl.random_programs import LIMIT, assert_same_runs, kind, outcome, programs, prompts
 from tests.programs.templatic.paper_prompts import BOX_2, NINE, SWAP
 
 RELAXED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
-def network_outcome(network: DAT, prompt: list[str]) -> Run | type[PSLError]:
+def network_outcome(network: DAT, prompt: list[str]) -> Run | str:
     try:
         return network.run(prompt, max_new_tokens=3)
-    except PSLError as error:
-        return type(error)
+    except ProgramsError as error:
+        return kind(error)
 
 
 def assert_agreement(program: Program, prompt: list[str]) -> None:

@@ -8,10 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 from hf_mech.cli.app import app
+from hf_mech.programs.errors import ProgramsError
 from hf_mech.programs.psl import PSM, QKVM, compile_program, load_program, lower_program, program_text
-from hf_mech.programs.psl.language.errors import RepeatBoundError
-from hf_mech.programs.psl.machines.dat import DAT
-from hf_mech.programs.psl.turing import TuringError, TuringMachine, run_turing
+from hf_mech.programs.psl.network import DAT
+from hf_mech.programs.psl.turing import TuringMachine, run_turing
 from training.machines.tables import ADDITION, BUSY_BEAVERS, INCREMENT, PALINDROME
 
 RUNNERS = {
@@ -154,13 +154,13 @@ def test_the_command_prints_what_was_written(tmp_path):
 @pytest.mark.parametrize(("move", "steps"), [("L", 4), ("R", 6)])
 def test_a_head_that_leaves_the_tape_is_an_error(universal, move, steps):
     machine = TuringMachine.parse(f"go _ -> go x {move}")
-    with pytest.raises(TuringError, match=f"left the tape after {steps} steps: it has 9 cells"):
+    with pytest.raises(ProgramsError, match=f"left the tape after {steps} steps: it has 9 cells"):
         run_turing(machine, "_", left=3, right=5, universal=universal)
 
 
 def test_one_that_never_halts_is_an_error():
     machine = TuringMachine.parse("a _ -> b _ R\nb _ -> a _ L")
-    with pytest.raises(RepeatBoundError):
+    with pytest.raises(ProgramsError):
         run_turing(machine, "_", max_steps=30)
     assert run_turing(TuringMachine.parse("a _ -> b _ R"), "_", max_steps=1).steps == 1
 
@@ -182,24 +182,24 @@ def test_the_start_and_the_blank_can_be_named_and_hash_is_a_symbol():
     ],
 )
 def test_a_wrong_table_names_the_line(text, said):
-    with pytest.raises(TuringError, match=said):
+    with pytest.raises(ProgramsError, match=said):
         TuringMachine.parse(text)
 
 
 def test_wrong_machines_and_tapes_are_refused(tmp_path):
-    with pytest.raises(TuringError, match="text without white space, got 'a b'"):
+    with pytest.raises(ProgramsError, match="text without white space, got 'a b'"):
         TuringMachine({("a b", "0"): ("c", "1", "R")}, "a b")
-    with pytest.raises(TuringError, match="must be L or R, got 'N'"):
+    with pytest.raises(ProgramsError, match="must be L or R, got 'N'"):
         TuringMachine({("a", "0"): ("c", "1", "N")}, "a")
-    with pytest.raises(TuringError, match="cannot read the table"):
+    with pytest.raises(ProgramsError, match="cannot read the table"):
         TuringMachine.read(tmp_path / "none.tm")
     machine = TuringMachine.parse(INCREMENT)
     for tape, head in (("", 0), ("1", 1), ("1", -1)):
-        with pytest.raises(TuringError, match="the head begins on the tape"):
+        with pytest.raises(ProgramsError, match="the head begins on the tape"):
             run_turing(machine, tape, head=head)
-    with pytest.raises(TuringError, match="numbers of blanks"):
+    with pytest.raises(ProgramsError, match="numbers of blanks"):
         run_turing(machine, "1", left=-1)
-    with pytest.raises(TuringError, match="take another symbol"):
+    with pytest.raises(ProgramsError, match="take another symbol"):
         run_turing(TuringMachine.parse("a instruction -> b x R"), "instruction", universal=True)
 
 

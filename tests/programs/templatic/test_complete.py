@@ -6,9 +6,10 @@ import warnings
 
 import pytest
 
+from hf_mech.programs.errors import ProgramsError
 from hf_mech.programs.templatic.grammar import generate
 from hf_mech.programs.templatic.parse import check_prompt, complete, violations
-from hf_mech.programs.templatic.tasks import SPLITS, TASKS, GrammarWarning, PromptError
+from hf_mech.programs.templatic.tasks import SPLITS, TASKS, GrammarWarning
 from tests.programs.templatic.paper_prompts import BOX_2, NINE, OUTSIDE
 from tests.programs.templatic.regex_solver import solve
 
@@ -74,12 +75,12 @@ def test_the_check_names_the_constraint(prompt, message):
 def test_a_cue_with_the_examples_constituents_in_other_places_has_no_answer():
     """App. D forbids it for this reason: nothing tells constituents from delimiters."""
     prompt = "Q a - b A b . Q b - a A"
-    with pytest.warns(GrammarWarning, match=r"'a', 'b': .*cannot overlap"), pytest.raises(PromptError):
+    with pytest.warns(GrammarWarning, match=r"'a', 'b': .*cannot overlap"), pytest.raises(ProgramsError):
         check_prompt(prompt)
 
 
 def test_a_prompt_without_a_cue_is_no_warning_but_an_error():
-    with pytest.raises(PromptError, match="ends with a cue"):
+    with pytest.raises(ProgramsError, match="ends with a cue"):
         check_prompt("Q a - a A a .")
 
 
@@ -123,7 +124,7 @@ def check_spoilt_prompts(count):
             warnings.simplefilter("ignore", GrammarWarning)
             try:
                 completion = check_prompt(text).completion
-            except PromptError:
+            except ProgramsError:
                 refused += 1
             else:
                 assert completion == complete(text)

@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hf_mech.data.random_numbers import Draws
+from hf_mech.programs.errors import ProgramsError
 from hf_mech.programs.templatic import grammar
 from hf_mech.programs.templatic.grammar import bucket, distinct, generate, is_echo, prompt_at, sample_template
-from hf_mech.programs.templatic.tasks import SPLITS, TASKS, TaskError, words
+from hf_mech.programs.templatic.tasks import SPLITS, TASKS, words
 
 ALL = [(task, split) for task in TASKS for split in SPLITS]
 
@@ -245,5 +246,5 @@ def _skip(draws, skipped, taken):
     ],
 )
 def test_what_makes_no_sense_is_refused_at_once(call, message):
-    with pytest.raises(TaskError, match=message):
+    with pytest.raises(ProgramsError, match=message):
         call()

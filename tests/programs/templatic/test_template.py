@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hf_mech.programs.errors import ProgramsError
 from hf_mech.programs.templatic.grammar import Prompt, Template
 from hf_mech.programs.templatic.parse import parse, regions
-from hf_mech.programs.templatic.tasks import PromptError, TemplateError, TemplaticError
 from tests.programs.templatic.regex_solver import solve
 
 SWAP = Template((0, ("V",), 1), (1, ("V",), 0, (".",)))
@@ -84,14 +84,14 @@ def test_a_constituent_may_be_left_out_or_come_again():
     ],
 )
 def test_what_is_no_template_is_refused(question, answer, message):
-    with pytest.raises(TemplateError, match=message):
+    with pytest.raises(ProgramsError, match=message):
         Template(question, answer)
 
 
 @pytest.mark.parametrize("values", [[], [["a"]], [["a"], []], [["a"], ["b"], ["c"]]])
 def test_values_that_do_not_fit_are_refused(values):
     for fill in (SWAP.ask, SWAP.complete):
-        with pytest.raises(TemplateError, match="Each of the 2 constituents needs at least one symbol"):
+        with pytest.raises(ProgramsError, match="Each of the 2 constituents needs at least one symbol"):
             fill(values)
 
 
@@ -115,7 +115,7 @@ def test_values_that_do_not_fit_are_refused(values):
     ],
 )
 def test_what_is_no_prompt_is_refused(text, message):
-    with pytest.raises(PromptError, match=message):
+    with pytest.raises(ProgramsError, match=message):
         parse(text)
 
 
@@ -128,5 +128,5 @@ def test_a_spoilt_prompt_is_read_or_refused_by_a_typed_error(prompt, data):
             st.lists(st.sampled_from([*symbols, "Q", "A", "?"]), max_size=2)
         )
         symbols = symbols or ["Q"]
-    with contextlib.suppress(TemplaticError):
+    with contextlib.suppress(ProgramsError):
         assert isinstance(parse(" ".join(symbols)).completion, str)

@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from hf_mech.programs.errors import ProgramsError
 from hf_mech.programs.psl import PSM, compile_program, load_program
-from hf_mech.programs.tensor_products import Hypothesis, HypothesisError, discover
+from hf_mech.programs.tensor_products import Hypothesis, discover
 
 PROGRAM = """
 registers: {symbol: 's', position: 'p', before: 'b'}
@@ -135,5 +136,5 @@ def test_prompts_are_not_divided_and_unseen_fillers_are_counted() -> None:
     ],
 )
 def test_wrong_input_is_refused(call: object, message: str) -> None:
-    with pytest.raises(HypothesisError, match=message):
+    with pytest.raises(ProgramsError, match=message):
         call()  # type: ignore[operator]

@@ -11,7 +11,7 @@ import pytest
 
 from hf_mech.hub import Results, check_folder
 from hf_mech.programs.psl import PSM, load_program, program_names, program_text
-from hf_mech.programs.psl.machines.machine import Run
+from hf_mech.programs.psl.machine import Run
 from tests.training.commands import printed_by
 from training.machines import run as trials_run
 from training.machines.experiment import EXPERIMENT

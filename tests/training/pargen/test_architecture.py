@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from hf_mech.hub import Results
-from hf_mech.programs.psl.machines.machine import Path as LayerPath
-from hf_mech.programs.psl.machines.machine import Step
+from hf_mech.programs.psl.machine import Path as LayerPath
+from hf_mech.programs.psl.machine import Step
 from training.pargen import architecture
 from training.pargen.architecture import FILE, measure, tables
 

@@ -10,8 +10,8 @@ import pytest
 import torch
 from transformers import PreTrainedTokenizerFast
 
+from hf_mech.programs.errors import ProgramsError
 from hf_mech.programs.templatic.batches import Layout, TrainingBatches, batches_of_epoch
-from hf_mech.programs.templatic.tasks import TaskError
 from tests.training.templatic.small import ENCODER_DECODERS, MODELS
 from training.templatic.settings import KINDS
 
@@ -31,7 +31,7 @@ def test_an_epoch_has_every_prompt_once_by_length():
 
 
 def test_fewer_prompts_than_a_batch_holds(tokenizer: PreTrainedTokenizerFast, rows: dict[str, list[str]]):
-    with pytest.raises(TaskError, match=r"batch of 61 needs .* got 60"):
+    with pytest.raises(ProgramsError, match=r"batch of 61 needs .* got 60"):
         TrainingBatches(datasets.Dataset.from_dict(rows), Layout(tokenizer, "decoder"), 61, 0)
 
 

@@ -16,10 +16,10 @@ from typer.testing import CliRunner
 
 import hf_mech
 from hf_mech.cli import app
-from hf_mech.cli.explorer.app import GradioMissingError, make_app
-from hf_mech.cli.explorer.views import all_views, view_for, view_of
+from hf_mech.cli.explorer.app import all_views, make_app, view_for, view_of
+from hf_mech.programs.errors import ProgramsError
 from hf_mech.programs.explorer_view import VIEW
-from hf_mech.programs.psl import PSLError, compile_program, program_text
+from hf_mech.programs.psl import compile_program, program_text
 from hf_mech.viz.page import Section, fault_page, figures_page
 from hf_mech.viz.palette import PAGE
 from hf_mech.viz.view import ExplorerError
@@ -82,7 +82,7 @@ def test_a_prompt_is_text_and_never_markup() -> None:
 
 
 def test_a_fault_is_shown_at_its_line() -> None:
-    with pytest.raises(PSLError) as caught:
+    with pytest.raises(ProgramsError) as caught:
         VIEW.page("pargen", "Q", written=BROKEN)
     page = fault_page(caught.value, BROKEN)
     assert_alone(page)
@@ -201,7 +201,7 @@ def test_the_command_names_what_is_wrong(tmp_path: Path) -> None:
 
 def test_without_gradio_the_command_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gradio", None)
-    with pytest.raises(GradioMissingError):
+    with pytest.raises(ExplorerError):
         make_app()
     done = hf("explore", "pargen")
     assert done.exit_code == 1

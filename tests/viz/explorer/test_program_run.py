@@ -12,12 +12,13 @@ from hypothesis import HealthCheck, given, settings
 from torch import Tensor
 
 from hf_mech.models.dat import DATError
+from hf_mech.programs.errors import ProgramsError
 from hf_mech.programs.explorer_view import VIEW, read_settings
-from hf_mech.programs.psl import PSM, PromptError, PSLError, compile_program, load_program, program_text
-from hf_mech.programs.psl.language.syntax import Program
-from hf_mech.programs.psl.machines.machine import Block, Layer, Run, _Execution
+from hf_mech.programs.psl import PSM, compile_program, load_program, program_text
+from hf_mech.programs.psl.machine import Block, Layer, Run, _Execution
+from hf_mech.programs.psl.network import RunRecorder
 from hf_mech.programs.psl.program_run import ProgramRun
-from hf_mech.programs.psl.run_record import RunRecorder
+from hf_mech.programs.psl.syntax import Program
 from tests.programs.psl.random_programs import LIMIT, programs, prompts
 
 SWAP = "Q B V D E A D E V B . Q F G H V K L A"
@@ -81,7 +82,7 @@ def check(program: Program, prompt: list[str], most: int, limit: int, **register
     machine = Watched(program)
     try:
         run = machine.run(prompt, max_new_tokens=most, max_position_embeddings=limit, **registers)
-    except PSLError:
+    except ProgramsError:
         return None
     model, tokenizer = compile_program(program, max_position_embeddings=limit, num_open_values=24)
     made = RunRecorder(model, tokenizer, program).run(" ".join(prompt), most, **registers)
@@ -162,7 +163,7 @@ def test_every_program_of_the_package_has_an_example_that_runs(source: str) -> N
     ],
 )
 def test_settings_of_another_form_are_refused(settings: str, said: str) -> None:
-    with pytest.raises(PromptError, match=said):
+    with pytest.raises(ProgramsError, match=said):
         read_settings(settings)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from hf_mech.cli.explorer.views import view_for
+from hf_mech.cli.explorer.app import view_for
 from hf_mech.control.explorer_view import VIEW as DECISIONS
 from hf_mech.control.explorer_view import read_settings
 from hf_mech.control.figures import film
@@ -26,7 +26,8 @@ from hf_mech.models.stack import StackRobertaConfig, StackRobertaForMaskedLM
 from hf_mech.models.strips import StripsTransformer, TraceError
 from hf_mech.planning.bundled import load_bundled
 from hf_mech.planning.explorer_view import VIEW as STRIPS
-from hf_mech.probing.state_probes import ProbesError, StateProbes
+from hf_mech.probing import ProbingError
+from hf_mech.probing.state_probes import StateProbes
 from hf_mech.viz.view import ExplorerError
 
 
@@ -218,9 +219,9 @@ def test_what_belief_states_cannot_show_is_refused(tmp_path: Path) -> None:
         BELIEFS.page(str(tmp_path / "none"), "a b")
     broken = tmp_path / "probes.safetensors"
     broken.write_bytes(b"{}")
-    with pytest.raises(ProbesError, match="holds no probes"):
+    with pytest.raises(ProbingError, match="holds no probes"):
         StateProbes.load(broken)
-    with pytest.raises(ProbesError, match="states of size 4, got 5"):
+    with pytest.raises(ProbingError, match="states of size 4, got 5"):
         StateProbes(["a"], 4, 3)(torch.zeros(1, 5))
 
 

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NoReturn
 
-from hf_mech.programs.psl.language.errors import PSLCheckError
-from hf_mech.programs.psl.language.syntax import (
+from hf_mech.programs.errors import refused
+from hf_mech.programs.psl.syntax import (
     Assignment,
     Constants,
     Place,
@@ -18,7 +18,7 @@ from hf_mech.programs.psl.language.syntax import (
     Repeat,
     Test,
 )
-from hf_mech.programs.psl.language.values import (
+from hf_mech.programs.psl.values import (
     END_OF_PROMPT,
     PARSING,
     assigned_values,
@@ -75,7 +75,7 @@ def check_program(program: Program, name: str = "<string>") -> Program:
         name: its name in messages, such as its file.
 
     Raises:
-        PSLCheckError: the first fault, with `line`, `expression`, `reason` and `mend`.
+        PSLError: the first fault, with `line`, `expression`, `reason` and `mend`.
     """
     _Checker(program, name).check()
     return program
@@ -305,7 +305,7 @@ class _Checker:
     ) -> NoReturn:
         """Raises; `where` is a place, or a section: then the line is that of the section or of its entry `entry`."""
         place = where if isinstance(where, Place) else self.place_of(where, entry)
-        raise PSLCheckError(expression, reason, mend, place.line, place.column, self.program.source, self.name)
+        raise refused(expression, reason, mend, place.line, place.column, self.program.source, self.name)
 
     def place_of(self, section: str | None, entry: str | None) -> Place:
         """The line of a section of declarations, or of an entry in it; Place(0, 0) if it does not exist."""

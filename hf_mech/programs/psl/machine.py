@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from operator import ne
 from typing import Any, NamedTuple, Protocol
 
-from hf_mech.programs.psl.language.errors import PromptError, PromptTooLongError, RepeatBoundError
-from hf_mech.programs.psl.language.values import DEFAULT_LIMIT, END_OF_PROMPT, PARSING, Table
+from hf_mech.programs.errors import ProgramsError, endless_repeat, too_many_words
+from hf_mech.programs.psl.values import DEFAULT_LIMIT, END_OF_PROMPT, PARSING, Table
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The cells that can be read at one place of a run, found by the values that are compared with those of the reader.
@@ -226,9 +226,8 @@ class Machine(ABC):
             max_position_embeddings: the greatest position, T.
 
         Raises:
-            PromptError: there is no word, an element is not a word, or registers are set that cannot be.
-            PromptTooLongError: more than T cells are needed.
-            RepeatBoundError: a repeat block does not end within its bound.
+            ProgramsError: there is no word, an element is not a word, or registers are set that cannot be; more than T
+                cells are needed; a repeat block does not end within its bound.
         """
         prompt = words_of(words)
         execution = _Execution(self, max_position_embeddings)
@@ -301,7 +300,7 @@ class _Execution:
         """Runs new cells through all layers."""
         self.length += len(cells)
         if self.length > self.limit:
-            raise PromptTooLongError(self.length, self.limit)
+            raise too_many_words(self.length, self.limit)
         self.trace.append([Step(Path(0), tuple(cells))])
         self.groups.append(_History([]))
         return self._block(self.machine.block, cells, self.groups[-1], ())
@@ -332,7 +331,7 @@ class _Execution:
                 ended = any(n is not None for n in self._matches(loop.until, cells, (*inner, len(loop.body))))
             if ended:
                 return cells
-        raise RepeatBoundError(loop.line, loop.bound)
+        raise endless_repeat(loop.line, loop.bound)
 
     def _layer(self, rules: Sequence[Any], cells: Cells, place: _Place) -> Cells:
         made = cells
@@ -378,16 +377,18 @@ def words_of(words: Any) -> list[str]:
     """The prompt as a list of words.
 
     Raises:
-        PromptError: there is none, or an element is not a word.
+        ProgramsError: there is none, or an element is not a word.
     """
     if not isinstance(words, Sequence):  # a string is a sequence, too
-        raise PromptError(f"a prompt is a string or a list of words; got {words!r}")
+        raise ProgramsError(f"a prompt is a string or a list of words; got {words!r}")
     split = words.split() if isinstance(words, str) else list(words)
     if not split:
-        raise PromptError("the prompt has no word; give at least one")
+        raise ProgramsError("the prompt has no word; give at least one")
     for place, word in enumerate(split, start=1):
         if not isinstance(word, str) or not word:
-            raise PromptError(f"word {place} of the prompt must be a string with at least one character; got {word!r}")
+            raise ProgramsError(
+                f"word {place} of the prompt must be a string with at least one character; got {word!r}"
+            )
     return split
 
 
@@ -403,18 +404,20 @@ def check_registers(
         values: the only values of some registers.
 
     Raises:
-        PromptError: another register, another number of values than of words, or a value that the register cannot hold.
+        ProgramsError: another register, more or fewer values than words, or a value that the register cannot hold.
     """
     for register, own in registers.items():
         if register not in prompt:
             names = ", ".join(prompt) or "none"
-            raise PromptError(
+            raise ProgramsError(
                 f"a prompt of this program may set the registers {names}, got {register!r}; name it in `prompt: [...]`"
             )
         if isinstance(own, str) or len(own) != length:
-            raise PromptError(f"{register!r} needs a list with a value or None for each of {length} words, got {own!r}")
+            raise ProgramsError(
+                f"{register!r} needs a list with a value or None for each of {length} words, got {own!r}"
+            )
         for value in own:
             if value == "":
-                raise PromptError(f"a value of {register!r} is a string with at least one character, or None; got ''")
+                raise ProgramsError(f"a value of {register!r} is a string with at least one character, or None; got ''")
             if value is not None and value not in values.get(register, (value,)):
-                raise PromptError(f"{register!r} may hold {', '.join(values[register])}, got {value!r}")
+                raise ProgramsError(f"{register!r} may hold {', '.join(values[register])}, got {value!r}")

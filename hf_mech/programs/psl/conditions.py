@@ -19,8 +19,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
-from hf_mech.programs.psl.language.syntax import Assignment, Constants, Reference, Test
-from hf_mech.programs.psl.language.values import is_number
+from hf_mech.programs.psl.syntax import Assignment, Constants, Reference, Test
+from hf_mech.programs.psl.values import is_number
 
 ORDERS: Mapping[str, Callable[[int, int], bool]] = {
     "<": operator.lt,

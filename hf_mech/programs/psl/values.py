@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 
-from hf_mech.programs.psl.language.errors import ProgramError
-from hf_mech.programs.psl.language.syntax import Assignment, Constants, Production, Program, Reference, Repeat, Test
+from hf_mech.programs.errors import ProgramsError
+from hf_mech.programs.psl.syntax import Assignment, Constants, Production, Program, Reference, Repeat, Test
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Functions of a register's value, `x[n] == y[N]@function` (61b), `x[N] = y[n]@function`: built in, or registered.
@@ -52,14 +52,14 @@ def register_function(name: str, function: Function) -> None:
     if undefined. A checkpoint stores the table, so loading it needs no registration.
 
     Raises:
-        ProgramError: the name is not an identifier, or is taken by another function.
+        ProgramsError: the name is not an identifier, or is taken by another function.
     """
     if not name.isidentifier():
-        raise ProgramError(f"a function's name must be an identifier such as `swap_case`; got {name!r}")
+        raise ProgramsError(f"a function's name must be an identifier such as `swap_case`; got {name!r}")
     if not callable(function):
-        raise ProgramError(f"the function `{name}` must be callable with one string; got {function!r}")
+        raise ProgramsError(f"the function `{name}` must be callable with one string; got {function!r}")
     if name in _STEPS or _REGISTERED.get(name, function) is not function:
-        raise ProgramError(
+        raise ProgramsError(
             f"there already is a function `{name}`; choose another name"
             + ("" if name in _STEPS else f", or call unregister_function({name!r}) first")
         )
@@ -70,10 +70,10 @@ def unregister_function(name: str) -> None:
     """Removes a registered function.
 
     Raises:
-        ProgramError: no function of that name is registered.
+        ProgramsError: no function of that name is registered.
     """
     if name not in _REGISTERED:
-        raise ProgramError(f"no registered function `{name}`; registered: {sorted(_REGISTERED) or 'none'}")
+        raise ProgramsError(f"no registered function `{name}`; registered: {sorted(_REGISTERED) or 'none'}")
     del _REGISTERED[name]
 
 
@@ -101,7 +101,7 @@ def function_tables(program: Program, limit: int = DEFAULT_LIMIT) -> dict[str, T
     """The tables of the registered functions that a program uses, over 0..limit and the program's constants.
 
     Raises:
-        ProgramError: the program uses a function that is not registered, raises, or returns a wrong type.
+        ProgramsError: the program uses a function that is not registered, raises, or returns a wrong type.
     """
     used = sorted({reference.function for reference in program.references if reference.function is not None})
     domain = tuple(dict.fromkeys((*map(str, range(limit + 1)), *program_constants(program))))
@@ -112,10 +112,10 @@ def tabulate(name: str, values: Iterable[str]) -> dict[str, str]:
     """The table of a registered function over some values.
 
     Raises:
-        ProgramError: the function is not registered, raises, or returns neither one word nor None.
+        ProgramsError: the function is not registered, raises, or returns neither one word nor None.
     """
     if name not in _REGISTERED:
-        raise ProgramError(
+        raise ProgramsError(
             f"the function `@{name}` is not registered; there are {', '.join(function_names())}. Register it before "
             f"the program is used: register_function({name!r}, lambda value: ...)"
         )
@@ -124,16 +124,16 @@ def tabulate(name: str, values: Iterable[str]) -> dict[str, str]:
         try:
             image = function(value)
         except Exception as error:
-            raise ProgramError(
+            raise ProgramsError(
                 f"the function `@{name}` failed on {value!r} ({type(error).__name__}: {error}); it is called with "
                 f"every number and every constant of the program, and must give None where it is undefined"
             ) from error
         if image is None:
             continue
         if not isinstance(image, str):
-            raise ProgramError(f"the function `@{name}` gave {image!r} for {value!r}; expected a string or None")
+            raise ProgramsError(f"the function `@{name}` gave {image!r} for {value!r}; expected a string or None")
         if image.split() != [image]:
-            raise ProgramError(f"the function `@{name}` gave {image!r} for {value!r}; a value is one word")
+            raise ProgramsError(f"the function `@{name}` gave {image!r} for {value!r}; a value is one word")
         table[value] = image
     return table
 

@@ -11,8 +11,9 @@ from typing import Any
 import lark
 from lark import Token, Tree
 
-from hf_mech.programs.psl.language.check import did_you_mean, either
-from hf_mech.programs.psl.language.conditions import (
+from hf_mech.programs.errors import PSLError, refused
+from hf_mech.programs.psl.check import did_you_mean, either
+from hf_mech.programs.psl.conditions import (
     ORDERS,
     Alternatives,
     Conjunction,
@@ -22,9 +23,7 @@ from hf_mech.programs.psl.language.conditions import (
     compared,
     in_sequence,
 )
-from hf_mech.programs.psl.language.errors import PSLCheckError, PSLSyntaxError
-from hf_mech.programs.psl.language.layout import LayoutError, lay_out
-from hf_mech.programs.psl.language.syntax import (
+from hf_mech.programs.psl.syntax import (
     DEFAULT_BOUND,
     Assignment,
     Constants,
@@ -35,6 +34,91 @@ from hf_mech.programs.psl.language.syntax import (
     Repeat,
     Test,
 )
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The layout of PSL: turns line ends, indentation and comments into tokens of the grammar.
+
+
+MAX_NESTING = 50
+"""The maximum depth of nested blocks."""
+
+_TAB = 8
+_CLOSING = {"LPAR": "RPAR", "LSQB": "RSQB", "LBRACE": "RBRACE"}
+
+
+class LayoutError(Exception):
+    """A line whose indentation fits no block, or brackets that are not closed; `place` is the token at fault."""
+
+    def __init__(self, message: str, place: Token) -> None:
+        super().__init__(message)
+        self.place = place
+
+
+def lay_out(tokens: Iterator[Token]) -> Iterator[Token]:
+    """Raw tokens -> tokens with the layout made explicit.
+
+    `_NL` remains only at the end of a statement's line: not in brackets, not after `and` and `or`, not on lines that
+    are empty or hold only a comment. `_INDENT` and `_DEDENT` open and close blocks. The only comment that remains is
+    the last one before a production or a repeat block, on its own line.
+
+    Raises:
+        LayoutError: for indentation that fits no block, nesting deeper than `MAX_NESTING`, or open brackets.
+    """
+    widths = [0]  # the indentation of the open blocks
+    brackets: list[Token] = []
+    indentation = ""
+    in_line = False
+    comment: Token | None = None
+    last: Token | None = None
+    for token in tokens:
+        if token.type == "COMMENT":
+            comment = comment if in_line else token
+            continue
+        if token.type == "_NL":
+            indentation = token.rpartition("\n")[2]
+            if in_line and not brackets and last is not None and last.type not in ("AND", "OR"):
+                yield Token.new_borrow_pos("_NL", "\n", token)
+                in_line = False
+            continue
+        if not in_line:
+            yield from _blocks(len(indentation.expandtabs(_TAB)), widths, token)
+            in_line = True
+            if comment is not None and token.type in ("WHERE", "REPEAT"):
+                yield comment
+            comment = None
+        if token.type in _CLOSING:
+            brackets.append(token)
+        elif token.type in _CLOSING.values() and brackets:
+            brackets.pop()
+        yield token
+        last = token
+    if last is None:
+        return
+    if brackets:
+        raise LayoutError(f"`{brackets[-1]}` is never closed", brackets[-1])
+    if in_line:
+        yield Token.new_borrow_pos("_NL", "\n", last)
+    for _ in widths[1:]:
+        yield Token.new_borrow_pos("_DEDENT", "", last)
+
+
+def _blocks(width: int, widths: list[int], token: Token) -> Iterator[Token]:
+    """The blocks that a line opens or closes by its indentation; updates `widths`."""
+    if width > widths[-1]:
+        widths.append(width)
+        if len(widths) > MAX_NESTING + 1:
+            raise LayoutError(f"blocks are nested deeper than {MAX_NESTING}", token)
+        yield Token.new_borrow_pos("_INDENT", "", token)
+    while width < widths[-1]:
+        widths.pop()
+        yield Token.new_borrow_pos("_DEDENT", "", token)
+    if width != widths[-1]:
+        raise LayoutError("this indentation fits no block: indent as the lines of one block above", token)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The parser of PSL: text -> `syntax.Program`, or an error that shows the line.
+
 
 SECTIONS = ("registers", "constants", "system", "watch", "initial", "prompt", "values", "stop")
 _LISTS = ("watch", "prompt", "stop")
@@ -65,8 +149,8 @@ def parse_program(text: str, name: str = "<string>") -> Program:
         name: the text's name in messages, such as its file.
 
     Raises:
-        PSLSyntaxError: `text` is not PSL; names the line, the column and the expected form, and shows the line.
-        PSLCheckError: a constant is not declared, or a name is declared twice.
+        PSLError: `text` is not PSL; names the line, the column and the expected form, and shows the line; a constant is
+            not declared, or a name is declared twice.
     """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     return _Builder(text, name).program(_tree(text, name))
@@ -81,8 +165,8 @@ def _grammar() -> lark.Lark:
 def _tree(text: str, name: str) -> _Node:
     """The syntax tree; the tokens reach the parser through `lay_out`."""
 
-    def error(message: str, token: Any) -> PSLSyntaxError:
-        return PSLSyntaxError(message, token.line, token.column, text, name)
+    def error(message: str, token: Any) -> PSLError:
+        return PSLError(message, token.line, token.column, text, name)
 
     parser = _grammar().parse_interactive("")
     last = None
@@ -97,7 +181,7 @@ def _tree(text: str, name: str) -> _Node:
         raise error(_unexpected_character(wrong), wrong) from None
     except lark.UnexpectedToken as wrong:
         if wrong.line in (None, -1, "?"):  # an empty text has no token
-            raise PSLSyntaxError("the program is empty", name=name) from None
+            raise PSLError("the program is empty", name=name) from None
         raise error(_unexpected_token(wrong, last, parser.accepts()), wrong) from None
 
 
@@ -434,11 +518,11 @@ class _Builder:
 
     # -- errors
 
-    def syntax_error(self, message: str, token: Any) -> PSLSyntaxError:
-        return PSLSyntaxError(message.rstrip(), token.line, token.column, self.text, self.name)
+    def syntax_error(self, message: str, token: Any) -> PSLError:
+        return PSLError(message.rstrip(), token.line, token.column, self.text, self.name)
 
-    def check_error(self, expression: str, token: Token, reason: str, mend: str) -> PSLCheckError:
-        return PSLCheckError(expression, reason, mend, token.line or 0, token.column or 0, self.text, self.name)
+    def check_error(self, expression: str, token: Token, reason: str, mend: str) -> PSLError:
+        return refused(expression, reason, mend, token.line or 0, token.column or 0, self.text, self.name)
 
 
 def _either(alternatives: Alternatives) -> str:

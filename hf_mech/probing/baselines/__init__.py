@@ -1,1 +1,0 @@
-"""Models that the papers compare theirs with and that transformers does not have, in plain PyTorch."""

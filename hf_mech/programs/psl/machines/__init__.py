@@ -1,1 +1,0 @@
-"""The machines that run a program: the symbolic PSM and QKVM, and the compiled DAT."""
