@@ -40,7 +40,7 @@ The uniform distribution over {sequences}: the counter-example in the proof of {
 
 
 @dataclass
-class StarGraphConfig(SeededConfig):
+class StarGraphConfig(SeededConfig, settings=StarGraphSettings, without=("parity",)):
     """One data set: `g-D-L` for the graphs G(D, L), `parity`, `theorem-3` or `theorem-4`; without a name, G(2,5).
 
     Args:
@@ -50,11 +50,6 @@ class StarGraphConfig(SeededConfig):
         bits: of a string, only for `parity`; None for 20.
     """
 
-    SETTINGS: ClassVar[type[Any]] = StarGraphSettings
-    num_train: int = 100_000
-    num_test: int = 10_000
-    num_nodes: int = 50
-    layout: str = "plain"
     degree: int | None = None
     length: int | None = None
     bits: int | None = None
@@ -66,10 +61,10 @@ class StarGraphConfig(SeededConfig):
         Raises:
             LookaheadError: arguments that the config does not take, or values out of range; see `StarGraphSettings`.
         """
-        own: dict[str, Any] = {"seed": self.seed, "num_train": self.num_train}
+        values = self.values()
         if self.name in COUNTEREXAMPLES:
             self._refuse("num_test", "num_nodes", "layout", "degree", "length", "bits")
-            return CounterexampleSettings(self.name, **own)
+            return CounterexampleSettings(self.name, seed=values["seed"], num_train=values["num_train"])
         shape: dict[str, Any] = {}
         if self.name == "parity":
             self._refuse("degree", "length")
@@ -86,8 +81,8 @@ class StarGraphConfig(SeededConfig):
                         f"The config {self.name!r} has {named}, got also {wrong}; leave one of the two out."
                     )
                 shape = named
-        rest: dict[str, Any] = {"num_test": self.num_test, "num_nodes": self.num_nodes, "layout": self.layout}
-        return StarGraphSettings(**own, **rest, **shape)
+        rest = {name: value for name, value in values.items() if name not in ("degree", "length")}
+        return StarGraphSettings(**rest, **shape)
 
     def _refuse(self, *names: str) -> None:
         """Raises LookaheadError if an argument has another value than its default."""

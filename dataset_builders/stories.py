@@ -26,16 +26,8 @@ thing and place of a training story."""
 
 
 @dataclass
-class StoriesConfig(SeededConfig):
-    """One data set of stories.
-
-    Args:
-        seed, num_train, num_test: see `StorySettings`.
-    """
-
-    SETTINGS: ClassVar[type[Any]] = StorySettings
-    num_train: int = 100_000
-    num_test: int = 1_000
+class StoriesConfig(SeededConfig, settings=StorySettings):
+    """One data set of stories."""
 
 
 class Stories(ShardedBuilder):
@@ -54,10 +46,6 @@ class Stories(ShardedBuilder):
     def features(self) -> dict[str, Any]:
         """The columns and their types."""
         return {"text": datasets.Value("string")}
-
-    def check(self) -> None:
-        """Raises LookaheadError for a number out of its range."""
-        _ = self.config.settings
 
     def tables(self, split: Split, shard: int) -> Iterator[pa.Table]:
         """The rows of one shard."""

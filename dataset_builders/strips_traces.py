@@ -41,34 +41,24 @@ precondition that the actions before it have last deleted; nothing is known of t
 
 
 @dataclass
-class StripsTracesConfig(SeededConfig):
+class StripsTracesConfig(SeededConfig, settings=TraceSettings):
     """One dataset of traces: a bundled problem by its name, or `pddl` with two files of your own.
 
     Args:
-        seed, num_train, num_test, negative_fraction, max_test_length: see `TraceSettings`.
-        negatives, test_negatives, walk_bias, label_noise: see `TraceSettings`.
         max_train_length: None for the paper's: 10 for simple, 20 for blocksworld-2b and ferry-1c, 30 for blocksworld-3b
             and ferry-2c; 20 for every other problem.
         domain_file, problem_file: PDDL files, only for the config `pddl`.
         max_ground: the maximum number of ground actions and of atoms, see `read_pddl`; only for `pddl`.
     """
 
-    SETTINGS: ClassVar[type[Any]] = TraceSettings
-    num_train: int = 500
-    num_test: int = 10_000
-    negative_fraction: float = 0.8
     max_train_length: int | None = None
-    max_test_length: int = 50
-    negatives: str = "contradiction"
-    test_negatives: str | None = None
-    walk_bias: int = 0
-    label_noise: float = 0.0
     domain_file: str | None = None
     problem_file: str | None = None
     max_ground: int | None = None
 
-    def _values(self) -> dict[str, Any]:
-        values = super()._values()
+    def values(self) -> dict[str, Any]:
+        """The generator's settings, with the paper's length of training traces."""
+        values = super().values()
         if self.max_train_length is None:
             values["max_train_length"] = PAPER_MAX_TRAIN_LENGTH.get(self.name, OTHER_MAX_TRAIN_LENGTH)
         return values

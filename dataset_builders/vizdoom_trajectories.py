@@ -42,20 +42,16 @@ _POLICIES = {
 
 
 @dataclass
-class VizdoomTrajectoriesConfig(SeededConfig):
+class VizdoomTrajectoriesConfig(SeededConfig, settings=TrajectorySettings, without=("policy",)):
     """One scenario and policy: `my_way_home` or `deadly_corridor`, a hyphen, and `expert`, `noisy` or `random`.
 
     Args:
-        seed, num_train, num_test: see `TrajectorySettings`; they count episodes.
         noise: of the noisy policy alone, the probability that a decision is replaced by a random action.
         hold: of the noisy and the random policy, the steps that a random action is kept for.
         frame_size: (height, width) of the frames.
         skill: the difficulty of the game, 1 to 5.
     """
 
-    SETTINGS: ClassVar[type[Any]] = TrajectorySettings
-    num_train: int = 1_000
-    num_test: int = 100
     noise: float | None = None
     hold: int | None = None
     frame_size: tuple[int, int] = (72, 128)
@@ -83,15 +79,9 @@ class VizdoomTrajectoriesConfig(SeededConfig):
                     f"{f' or {scenario}-'.join(_SETTINGS[name])}."
                 )
         check_frame_size(self.frame_size, (1, 1), RENDERED)  # the description reads it before `check` runs
-        return TrajectorySettings(
-            ENVIRONMENTS[scenario],
-            policy,
-            seed=self.seed,
-            num_train=self.num_train,
-            num_test=self.num_test,
-            options={"frame_size": tuple(self.frame_size), "skill": self.skill},
-            **given,
-        )
+        values = {name: value for name, value in self.values().items() if value is not None}
+        values |= {"environment": ENVIRONMENTS[scenario], "policy": policy}
+        return TrajectorySettings(**values, options={"frame_size": tuple(self.frame_size), "skill": self.skill})
 
 
 class VizdoomTrajectories(ShardedBuilder):

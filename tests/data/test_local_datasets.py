@@ -1,7 +1,9 @@
 """`load_dataset("hf_mech/...")` does all that `load_dataset` does, and nothing else has changed."""
 
+import inspect
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import datasets
@@ -14,6 +16,7 @@ from torch.utils.data import DataLoader
 
 from hf_mech import dataset_builders
 from hf_mech.data import local_datasets
+from hf_mech.dataset_builders._base import SeededConfig
 from hf_mech.dataset_builders.strips_traces import StripsTraces
 
 ROOT = Path(local_datasets.__file__).parents[1]
@@ -78,6 +81,25 @@ def test_the_second_load_comes_from_the_cache_and_other_settings_do_not():
 
 def test_a_builder_gives_the_hidden_domain():
     assert load_dataset_builder(NAME, "simple").problem.domain.action_names == ("a", "b", "c")
+
+
+@dataclass(frozen=True)
+class Words:
+    """The settings of a generator."""
+
+    config: str
+    seed: int = 0
+    longest: int | None = None
+    shape: str = "plain"
+
+
+def test_a_config_has_the_generators_settings_and_its_own():
+    @dataclass
+    class WordsConfig(SeededConfig, settings=Words, without=("shape",)):
+        longest: int | None = 5
+
+    assert str(inspect.signature(WordsConfig)).endswith("seed: int = 0, longest: int | None = 5) -> None")
+    assert WordsConfig("short", seed=3).settings == Words("short", 3, 5)
 
 
 # ----------------------------------------------------------------------------------------- discovery, and the code hash
