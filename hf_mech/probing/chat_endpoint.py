@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from hf_mech.hub.redaction import redact, redact_known, remember
+from hf_mech.hub.redaction import redact, remember
 from hf_mech.probing.bounded_post import DeepJSONError, ReplyTooLargeError, UnknownEncodingError, json_of, post
 from hf_mech.probing.language_model_errors import (
     EndpointAnswerError,
@@ -110,8 +110,7 @@ class ChatEndpoint:
         self.deadline = deadline
         self.max_reply_bytes = max_reply_bytes
         self.concurrency = concurrency
-        self._secrets = () if api_key is None else (api_key,)
-        remember(*self._secrets, fields)
+        remember(api_key)
         self._request: dict[str, Any] = {name: value for name, value in fields.items() if value is not None}
         self._attempts = retrying(retries, backoff, deadline)
         try:
@@ -124,13 +123,12 @@ class ChatEndpoint:
             self._client.build_request("POST", self.url, json=self._request)
         except (TypeError, ValueError, ImportError) as error:  # ImportError: the environment asks for a SOCKS proxy
             raise EndpointSettingsError(
-                f"No request to {self.url} can be made: {redact(str(error))}. Check --request and the proxy of the "
-                "environment."
+                f"No request to {self.url} can be made: {error}. Check --request and the proxy of the environment."
             ) from error
 
     def settings(self) -> dict[str, Any]:
-        """The address and the request without secrets; not the key."""
-        return redact({"kind": "chat endpoint", "url": self.url, **self._request}, *self._secrets)
+        """The address and the request, without the key."""
+        return {"kind": "chat endpoint", "url": self.url, **self._request}
 
     def replies(self, questions: Sequence[Question]) -> Iterator[Reply]:
         """One reply a question, in order, from up to `concurrency` simultaneous requests.
@@ -173,13 +171,13 @@ class ChatEndpoint:
             response = self._attempts(attempt)
         except (ReplyTooLargeError, UnknownEncodingError) as error:
             raise EndpointAnswerError(
-                f"{self.url} answered with something that is not a chat completion: {redact(str(error))}. A chat "
+                f"{self.url} answered with something that is not a chat completion: {error}. A chat "
                 "completion is a few thousand bytes of JSON; --max-reply-bytes sets the limit."
             ) from error
         except httpx2.RequestError as error:
             raise EndpointUnreachableError(
-                f"{self.url} did not answer after {tried - 1} retries ({redact(_reason(error), *self._secrets)}). Is "
-                f"the address right and the server up? The limit for a reply is {self.timeout:g} s, and for all "
+                f"{self.url} did not answer after {tried - 1} retries ({_reason(error)}). Is the address "
+                f"right and the server up? The limit for a reply is {self.timeout:g} s, and for all "
                 f"attempts together {self.deadline:g} s."
             ) from error
         self._check_status(response, tried - 1)
@@ -220,15 +218,14 @@ class ChatEndpoint:
                 f"{self.url} answered with a message that is not text: {self._excerpt(response)}. Expected a string as "
                 "content and as finish_reason."
             )
-        ended = None if finish_reason is None else redact_known(finish_reason, *self._secrets)
-        return Reply(redact_known(text or "", *self._secrets), ended)
+        return Reply(redact(text or ""), redact(finish_reason))
 
     def _excerpt(self, response: httpx2.Response, longest: int = 300) -> str:
         """The error message of a body in OpenAI's form, else the beginning of the body, without secrets."""
         said = response.text
         with suppress(ValueError, LookupError, TypeError, RecursionError):
             said = str(json_of(response)["error"]["message"])
-        said = redact(" ".join(said[:_MOST_READ].split()), *self._secrets)
+        said = redact(" ".join(said[:_MOST_READ].split()))
         return (said[:longest] + " ..." if len(said) > longest else said) or "(empty)"
 
     def close(self) -> None:
@@ -260,8 +257,8 @@ def _completions_url(base_url: str) -> str:
         )
     if not whole or "?" in base_url or "#" in base_url:
         raise EndpointSettingsError(
-            f"The endpoint's address must look like https://host/v1, got {redact(base_url.rpartition('@')[2])!r}; "
-            "/chat/completions is added to it."
+            "The endpoint's address must look like https://host/v1, got "
+            f"{base_url.rpartition('@')[2].partition('?')[0]!r}; without ? and #, as /chat/completions is added to it."
         )
     return f"{base_url.rstrip('/').removesuffix('/chat/completions')}/chat/completions"
 

@@ -524,17 +524,6 @@ def test_a_reply_with_the_key_in_it_is_kept_without_it(server, endpoint):
     assert endpoint.reply(SWAP) == Reply("your key is ***", "***")
 
 
-def test_a_key_among_the_further_fields_is_sent_and_not_told(server):
-    request = {"extra_body": {"api_key": "the-other-key"}, "token": "abc"}
-    with ChatEndpoint("m", server.url, request=request, retries=0) as endpoint:
-        assert endpoint.settings()["extra_body"] == {"api_key": "***"}
-        assert endpoint.settings()["token"] == "***"
-        server.first.append((400, {}, '{"error": {"message": "no such key: the-other-key"}}'))
-        with pytest.raises(EndpointRefusedError, match=r"no such key: \*\*\*"):
-            endpoint.reply(SWAP)
-    assert server.requests[0][1]["extra_body"] == {"api_key": "the-other-key"}
-
-
 @pytest.mark.parametrize("url", ["https://h/v1?key=hidden", "https://h/v1?api_key=hidden#x", "https://me:hid/den@h/v1"])
 def test_an_address_with_a_key_is_refused_without_it(url):
     with pytest.raises(EndpointSettingsError) as caught:
