@@ -13,15 +13,7 @@ from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from hf_mech.hub.errors import (
-    ChecksumDiffersError,
-    ChecksumError,
-    ChecksumsMissingError,
-    ListedFileMissingError,
-    PushRefusedError,
-    UnlistedWeightsError,
-)
-from hf_mech.hub.files import naming_the_path, write_text_atomically
+from hf_mech.hub.files import HubError, naming_the_path, write_text_atomically
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -70,30 +62,30 @@ def verify_checksums(
         The names of the checked files.
 
     Raises:
-        ChecksumsMissingError: if there is no SHA256SUMS, or nothing in it.
-        ListedFileMissingError: if a file that it names is not there.
-        ChecksumDiffersError: if a file has another sum.
-        UnlistedWeightsError: if there are weights that it does not name.
-        ChecksumError: if it is not in the form of `sha256sum`, or the repository cannot be read.
+        HubError: if there is no SHA256SUMS, or nothing in it.
+        HubError: if a file that it names is not there.
+        HubError: if a file has another sum.
+        HubError: if there are weights that it does not name.
+        HubError: if it is not in the form of `sha256sum`, or the repository cannot be read.
     """
     folder = Path(checkpoint)
     if not folder.is_dir():
         folder = _download(str(checkpoint), revision, token)
     elif revision is not None:
-        raise ChecksumError(f"{checkpoint} is a folder, which has no revision {revision!r}. Leave out the revision.")
+        raise HubError(f"{checkpoint} is a folder, which has no revision {revision!r}. Leave out the revision.")
     sums = dict(_listed(folder / CHECKSUMS_FILE))
     for name, expected in sums.items():
         if not os.path.isfile(folder / name):  # noqa: PTH113  (Path.is_file raises for a name that is too long)
-            raise ListedFileMissingError(
+            raise HubError(
                 f"{folder / CHECKSUMS_FILE} names {name}, which is not in {checkpoint}. Get the checkpoint again."
             )
         if (got := _sum(folder / name)) != expected:
-            raise ChecksumDiffersError(
+            raise HubError(
                 f"{name} in {checkpoint} is damaged, or is of another save: expected the SHA-256 sum {expected}, got "
                 f"{got}. Get the checkpoint again."
             )
     if unlisted := sorted(_weights(folder) - sums.keys()):
-        raise UnlistedWeightsError(
+        raise HubError(
             f"{checkpoint} has weights that {CHECKSUMS_FILE} does not name: {', '.join(unlisted)}. Save it with "
             "hf_mech.hub.save_checkpoint."
         )
@@ -107,25 +99,25 @@ def _weights(folder: Path) -> set[str]:
         try:
             names |= set(json.loads(index.read_text("utf-8"))["weight_map"].values())
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise ChecksumError(f"{index} is no index of weights ({error!r}). Get the checkpoint again.") from error
+            raise HubError(f"{index} is no index of weights ({error!r}). Get the checkpoint again.") from error
     return names
 
 
 def _listed(file: Path) -> Iterator[tuple[str, str]]:
     """The name and the sum on each line."""
     if not file.is_file():
-        raise ChecksumsMissingError(
+        raise HubError(
             f"{file} does not exist, so nothing can be checked. hf_mech.hub.save_checkpoint and push_checkpoint write "
             "it; save_pretrained does not."
         )
     lines = [line for line in file.read_text("utf-8", errors="replace").splitlines() if line.strip()]
     if not lines:
-        raise ChecksumsMissingError(f"{file} is empty, so nothing can be checked. Get the checkpoint again.")
+        raise HubError(f"{file} is empty, so nothing can be checked. Get the checkpoint again.")
     for number, line in enumerate(lines, 1):
         found = _LINE.fullmatch(line)
         path = PurePosixPath(found[2]) if found else PurePosixPath()
         if found is None or path.is_absolute() or ".." in path.parts:
-            raise ChecksumError(
+            raise HubError(
                 f"{file}, line {number}: expected 64 hexadecimal digits, two blanks and a name in the folder, got "
                 f"{line[:100]!r}."
             )
@@ -144,7 +136,7 @@ def _download(repo_id: str, revision: str | None, token: str | bool | None) -> P
         patterns = [CHECKSUMS_FILE, _LISTED, _INDEX]
         return Path(snapshot_download(repo_id, revision=revision, token=token, allow_patterns=patterns))
     except (OSError, ValueError) as error:  # HTTP errors and a missing cache are OSErrors, a wrong name is a ValueError
-        raise ChecksumError(
+        raise HubError(
             f"{repo_id} is no folder, and cannot be read from the Hub: {str(error).strip().splitlines()[0]}"
         ) from error
 
@@ -167,7 +159,7 @@ def save_checkpoint(
         processing_class: a tokenizer, processor or image processor to save beside it.
 
     Raises:
-        PushRefusedError: if the model's code could not be loaded elsewhere: it is not registered for an Auto class, it
+        HubError: if the model's code could not be loaded elsewhere: it is not registered for an Auto class, it
             was defined in `__main__`, or it imports hf_mech, another part of its own package, or a file that is not
             beside it. It may import other packages (numpy, safetensors, an optional numba): transformers names missing
             ones when the checkpoint is loaded.
@@ -189,7 +181,7 @@ def _save_with_code(thing: Any, folder: Path) -> None:
     except FileNotFoundError as error:
         if not str(error.filename).endswith(".py"):
             raise
-        raise PushRefusedError(
+        raise HubError(
             f"{type(thing).__module__} imports a file that cannot be copied beside the checkpoint ({error.filename}). "
             "The files of a model lie flat in one folder and import each other as `from .name import x`."
         ) from error
@@ -200,7 +192,7 @@ def _check_loadable(model_class: type, folder: Path) -> None:
         return
     auto_map = json.loads((folder / "config.json").read_text("utf-8")).get("auto_map", {})
     if model_class.__name__ not in {str(reference).rpartition(".")[2] for reference in auto_map.values()}:
-        raise PushRefusedError(
+        raise HubError(
             f"The code of {model_class.__name__} would not go along, so nobody could load it back. Define it in a "
             f"module, not in __main__, and call {model_class.__name__}.register_for_auto_class('AutoModel...') first."
         )
@@ -229,7 +221,7 @@ def load_checkpoint(folder: str | os.PathLike[str]) -> PreTrainedModel:
     """Load a local checkpoint as the class that saved it (`architectures` in its config).
 
     Raises:
-        PushRefusedError: if transformers does not know that class, or the folder lacks some of its weights.
+        HubError: if transformers does not know that class, or the folder lacks some of its weights.
         OSError: if the folder holds no checkpoint, as in `from_pretrained`.
     """
     import transformers
@@ -240,13 +232,13 @@ def load_checkpoint(folder: str | os.PathLike[str]) -> PreTrainedModel:
     auto_class = next((name for name, text in auto_map.items() if str(text).endswith(f".{wanted}")), wanted)
     model_class = getattr(transformers, str(auto_class), None)
     if model_class is None:
-        raise PushRefusedError(
+        raise HubError(
             f"{folder} was saved by {wanted}, which no Auto class knows for {type(config).__name__}. Import the "
             "package that registers it, or load the model yourself and call push_checkpoint(model, ...)."
         )
     model, loading = model_class.from_pretrained(folder, output_loading_info=True)
     if lacking := sorted(loading["missing_keys"]) + sorted(str(key) for key in loading["mismatched_keys"]):
-        raise PushRefusedError(
+        raise HubError(
             f"{folder} lacks {len(lacking)} of the weights of {wanted}, which would be random: "
             f"{', '.join(lacking[:5])}{', ...' if len(lacking) > 5 else ''}. Save the model again."
         )
@@ -274,13 +266,13 @@ def check_self_contained(folder: str | os.PathLike[str], absent: Iterable[str] =
         absent: packages, besides hf_mech, that will not be installed where the checkpoint is loaded.
 
     Raises:
-        PushRefusedError: naming the file, the line and the import.
+        HubError: naming the file, the line and the import.
     """
     folder, absent = Path(folder), {_package_of(save_checkpoint), *absent}
     for path in sorted(folder.glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), filename=str(path))):
             if fault := _fault(node, folder, absent):
-                raise PushRefusedError(
+                raise HubError(
                     f"{path.name}, line {getattr(node, 'lineno', '?')}: {fault}. The checkpoint would not load where "
                     "the model's package is not installed. Import siblings as `from .name import x`."
                 )

@@ -20,7 +20,7 @@ from hf_mech.control.recording import record_episode
 from hf_mech.control.rows import episodes_of
 from hf_mech.control.windows import ContextWindows, ContextWindowStream
 from hf_mech.dataset_builders.vizdoom_trajectories import VizdoomTrajectories
-from hf_mech.hub.dataset_export import push_dataset
+from hf_mech.hub import push_dataset
 from tests.control.test_episodes import same
 from tests.control.test_windows import digest
 from tests.hub.conftest import api, hub  # noqa: F401  # fixtures

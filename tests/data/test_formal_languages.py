@@ -8,7 +8,7 @@ from datasets import load_dataset
 import hf_mech  # noqa: F401  # registers the data sets
 from hf_mech.data import local_datasets
 from hf_mech.dataset_builders.formal_languages import FormalLanguages
-from hf_mech.hub.dataset_export import export_dataset
+from hf_mech.hub import export_dataset
 from hf_mech.languages import TASKS, LanguagesError
 from hf_mech.languages.rows import FormalLanguageSettings, generate_rows
 

@@ -11,7 +11,7 @@ import hf_mech  # noqa: F401  # registers the data sets
 from hf_mech.data import local_datasets
 from hf_mech.data.random_numbers import Dice
 from hf_mech.dataset_builders.star_graph import StarGraphs
-from hf_mech.hub.dataset_export import export_dataset
+from hf_mech.hub import export_dataset
 from hf_mech.lookahead import LookaheadError
 from hf_mech.lookahead.star_graphs import (
     COUNTEREXAMPLES,

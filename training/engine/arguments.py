@@ -11,7 +11,7 @@ from typing import Any, Generic, NoReturn, Protocol, TypeVar, get_type_hints
 
 from transformers import HfArgumentParser
 
-from hf_mech.hub.redaction import redact, redact_command
+from hf_mech.hub.redaction import redact
 
 from .settings import (
     AXIS,
@@ -132,7 +132,7 @@ def read(experiment: Declared, parser: HfArgumentParser, arguments: Sequence[str
         None if arguments is None else list(arguments), return_remaining_strings=True
     )
     if unknown:
-        raise SettingsError(f"unrecognized arguments: {' '.join(redact_command(unknown))}; see --help.")
+        raise SettingsError(f"unrecognized arguments: {' '.join(redact(unknown))}; see --help.")
     options = experiment.options(**vars(executed))
     for entry in fields(experiment.options):
         check_range(entry, getattr(options, entry.name))

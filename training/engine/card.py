@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from hf_mech.hub import CardError, Measurement, Results, push_checkpoint, render_folder
+from hf_mech.hub import HubError, Measurement, Results, push_checkpoint, render_folder
 from hf_mech.hub.bibliography import bibtex
 from hf_mech.hub.card import figures_of
 from hf_mech.hub.checkpoint import save_checkpoint
@@ -151,7 +151,7 @@ def render_blocks(template: Path, values: Mapping[str, Any]) -> dict[str, str]:
     """The sections of a card's template, without blank lines around them.
 
     Raises:
-        CardError: the template has a block that is none of [`BLOCKS`].
+        HubError: the template has a block that is none of [`BLOCKS`].
         jinja2.UndefinedError: the template has a variable that has no value.
     """
     environment = Environment(
@@ -160,7 +160,7 @@ def render_blocks(template: Path, values: Mapping[str, Any]) -> dict[str, str]:
     loaded = environment.get_template(template.name)
     context = loaded.new_context(dict(values))
     if unknown := loaded.blocks.keys() - set(BLOCKS):
-        raise CardError(f"{template} has the blocks {', '.join(sorted(unknown))}; expected {', '.join(BLOCKS)}.")
+        raise HubError(f"{template} has the blocks {', '.join(sorted(unknown))}; expected {', '.join(BLOCKS)}.")
     sections = {name: "".join(loaded.blocks[name](context)).strip() if name in loaded.blocks else "" for name in BLOCKS}
     return {name: f"{text}\n" if text else "" for name, text in sections.items()}
 

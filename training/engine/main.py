@@ -13,7 +13,7 @@ from typing import Any
 from hf_mech.hub import Measurement, Results
 from hf_mech.hub.environment import running_command, usable_cores
 from hf_mech.hub.files import held, naming_the_path
-from hf_mech.hub.redaction import redact, redact_command, redacted_traceback
+from hf_mech.hub.redaction import redact, redacted_traceback
 
 from .arguments import Request, parser_of, read
 from .experiment import Experiment
@@ -56,7 +56,7 @@ def main(experiment: Experiment[Any, Any], arguments: Sequence[str] | None = Non
             return
         _run(experiment, stages, request)
     except KeyboardInterrupt:
-        again = running_command() if arguments is None else shlex.join(redact_command(arguments))
+        again = running_command() if arguments is None else shlex.join(redact(list(arguments)))
         sys.stderr.write(f"\nInterrupted. The same command goes on from each run's last checkpoint: {again}\n")
         raise SystemExit(INTERRUPTED) from None
     except Exception as error:

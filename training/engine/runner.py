@@ -30,7 +30,7 @@ from tqdm.auto import tqdm
 
 from hf_mech.hub.environment import code_version, describe_machine, package_versions, running_command
 from hf_mech.hub.files import held, naming_the_path, write_text_atomically
-from hf_mech.hub.redaction import known_secrets, redact, remember
+from hf_mech.hub.redaction import redact
 
 from .arguments import Options
 from .experiment import Experiment
@@ -93,9 +93,7 @@ def _run_free(experiment: Experiment[S, O], runs: Sequence[S], options: Options,
     lines = context.Queue()
     for line in range(1, jobs + 1):
         lines.put(line)
-    with ProcessPoolExecutor(
-        jobs, mp_context=context, initializer=_one_core, initargs=(lines, known_secrets())
-    ) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_one_core, initargs=(lines,)) as pool:
         futures = {
             pool.submit(_run_on_line, experiment, settings, job): number
             for number, (settings, job) in enumerate(zip(runs, all_jobs, strict=True))
@@ -256,8 +254,7 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def _one_core(lines: Any, secrets: frozenset[str]) -> None:
-    remember(*secrets)  # a worker has a command line of its own
+def _one_core(lines: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the command ends its workers
     threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(1)

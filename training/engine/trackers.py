@@ -9,7 +9,7 @@ from typing import Any
 
 from accelerate.tracking import LOGGER_TYPE_TO_CLASS, GeneralTracker
 
-from hf_mech.hub.redaction import redact, redact_command
+from hf_mech.hub.redaction import redact
 
 from .settings import SettingsError, check_names
 
@@ -66,7 +66,7 @@ class Tracker:
 
 def _wandb_settings() -> dict[str, Any]:
     """wandb notes the command line itself: not where it holds a secret."""
-    return {"x_disable_meta": redact_command(sys.argv) != sys.argv}
+    return {"x_disable_meta": redact(sys.argv) != sys.argv}
 
 
 def check_trackers(names: Iterable[str]) -> None:

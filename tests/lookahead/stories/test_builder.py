@@ -6,7 +6,7 @@ from datasets import load_dataset
 import hf_mech  # noqa: F401  # registers the data sets
 from hf_mech.data import local_datasets
 from hf_mech.dataset_builders.stories import Stories
-from hf_mech.hub.dataset_export import export_dataset
+from hf_mech.hub import export_dataset
 from hf_mech.lookahead import LookaheadError
 from hf_mech.lookahead.stories.grammar import StorySettings, generate_rows, stories
 
