@@ -113,6 +113,12 @@ class ValueSpace:
                     table[left] = right
         return table
 
+    def tables(
+        self, registered: Mapping[str, Mapping[str, str]], device: torch.device | None = None
+    ) -> dict[str, Tensor]:
+        """All functions as tables, by name."""
+        return {name: self.table(name, registered).to(device) for name in (*BUILT_IN, *registered)}
+
 
 BUILT_IN = ("pos_increment", "pos_decrement")
 

@@ -1,4 +1,17 @@
-"""From token ids to cells, and from the cells' states to outputs by token."""
+"""From token ids to cells, and from the cells' states to outputs by token.
+
+A token is a place in `input_ids`. A word makes a cell; padding (nil) and the end of the prompt make none. Cells are
+updated in groups: first the prompts of all rows together, then one further cell a row. The states of a group are
+registers before the first layer and after every layer. `Registers` are a tuple of tensors. From the backend `gather`
+each register is its values, [batch, cells]; from the others it is vectors, [batch, cells, width]. An `Embedding` gives
+values and vectors of either.
+
+For example, one token of padding, the prompt `a b`, its end, and the word `c` behind it:
+
+    token     nil   a   b  eop   c
+    columns    -1   0   1    1   2    the cell whose state the token has: the end of the prompt has the last word's
+    keys       -1   0   1   -1   2    the cell that others read at the token: nobody reads the end of the prompt
+"""
 
 from __future__ import annotations
 
@@ -196,7 +209,7 @@ class Record:
 
     @classmethod
     def empty(cls, group: Group, layers: Sequence[Layer | Heads]) -> Record:
-        """That of a call without a cell: nothing is read."""
+        """The record of a call without a cell, padding alone: nothing is read."""
         nothing = group.exists.float()[:, None, :, None]
         return cls(
             {layer.index: nothing.new_zeros(nothing.shape).expand(-1, len(layer.heads), -1, -1) for layer in layers},
@@ -212,16 +225,16 @@ class Record:
 
 @dataclass(frozen=True)
 class States:
-    """The states of the cells that a call has read.
+    """The states of the cells that one call of the model has read, and outputs by token made of them.
 
     Args:
-        groups: the groups of these cells, in order.
-        columns: for every token of the call its cell among theirs, or -1, [batch, length].
-        keys: for every token so far its cell among all, or -1, [batch, tokens]. The end of the prompt has none here; in
-            `columns` it has the prompt's last.
-        history: all groups.
+        groups: the call's groups of cells, in order.
+        columns: for every token of the call its cell among those of `groups`, or -1, [batch, length].
+        keys: for every token of this and earlier calls its cell among those of `history`, or -1, [batch, tokens].
+        history: the groups of this and earlier calls.
         embedding: the vectors of registers and values.
-        records: for every group that of the recorder, if there is one; [`Record`] for outputs by token.
+        records: what the recorder kept of every group of the call, if there is one. Hidden states and attentions need
+            a [`Record`] of each.
     """
 
     groups: Sequence[AnyGroup]
@@ -259,22 +272,14 @@ class States:
         """Before the first layer and after each layer, [batch, length, hidden_size]."""
         layers = [[first_input(group) for group in self.groups]]
         layers += [[record.outputs[layer] for record in self.records] for layer in self.records[0].outputs]
-        return tuple(self._stream(self._by_column(groups), dtype) for groups in layers)
+        return tuple(self._stream(self._at_tokens(groups), dtype) for groups in layers)
 
     def attentions(self, dtype: torch.dtype) -> tuple[Tensor, ...]:
         """The weights of the read tokens in each layer, [batch, heads, length, tokens so far]; zeros if none is read.
 
         The number of heads is that of the layer.
         """
-        cells = self.history.width
-        return tuple(
-            self._by_token(
-                torch.cat(
-                    [pad(record.reads[layer], (0, cells - record.reads[layer].shape[3])) for record in self.records], 2
-                )
-            ).to(dtype)
-            for layer in self.records[0].reads
-        )
+        return tuple(self._by_token(self._reads(layer)).to(dtype) for layer in self.records[0].reads)
 
     @property
     def _real(self) -> Tensor:
@@ -282,14 +287,23 @@ class States:
         return (self.columns >= 0)[..., None]
 
     def _final(self) -> Registers:
-        return self._by_column([group.final for group in self.groups])
+        """The registers of every token after the last layer."""
+        return self._at_tokens([group.final for group in self.groups])
 
-    def _by_column(self, groups: Sequence[Registers]) -> Registers:
-        """The registers of every token, from those of the cells of all groups."""
+    def _at_tokens(self, groups: Sequence[Registers]) -> Registers:
+        """The registers of every token, from those of each group's cells. Padding has those of some cell."""
         return tuple(at_columns(torch.cat(parts, 1), self.columns) for parts in zip(*groups, strict=True))
 
     def _stream(self, registers: Registers, dtype: torch.dtype) -> Tensor:
         return self.embedding.stream(registers).to(dtype) * self._real
+
+    def _reads(self, layer: int) -> Tensor:
+        """The weights of the cells that the call's cells read in a layer, [batch, heads, N, cells so far].
+
+        A group read no cell of a later group, so these have weight 0.
+        """
+        reads = [record.reads[layer] for record in self.records]
+        return torch.cat([pad(own, (0, self.history.width - own.shape[3])) for own in reads], 2)
 
     def _by_token(self, reads: Tensor) -> Tensor:
         """From cells [batch, heads, N, n] to tokens [batch, heads, length, tokens so far]."""
@@ -364,7 +378,7 @@ def _outputs(
 
 
 def _first(node: Any) -> Registers:
-    """The input of a layer, a block or a body; for the last node of a body, its output."""
+    """The registers with which a node of the tree begins: a layer's input, that of a block's first layer, an output."""
     while isinstance(node, list):
         node = node[0]
     return node

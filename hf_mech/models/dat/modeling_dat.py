@@ -307,8 +307,7 @@ class DATModel(DATPreTrainedModel):
     def _functions(self, device: torch.device) -> dict[str, Tensor]:
         if device not in self._tables:
             registered = (self.config.qkvl or {}).get("functions", {})
-            names = {"pos_increment", "pos_decrement", *registered}
-            self._tables[device] = {name: self.config.values.table(name, registered).to(device) for name in names}
+            self._tables[device] = self.config.values.tables(registered, device)
         return self._tables[device]
 
     def _check_compiled(self) -> None:

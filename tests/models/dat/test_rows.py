@@ -126,9 +126,8 @@ def check_pair(query: Any, key: Any, kind: int) -> None:
 
 @pytest.mark.parametrize("number", range(len(PAIRS)), ids=lambda number: str(PAIRS[number]))
 def test_all_pairs_of_sides(number: int) -> None:
-    """Also those that PSL cannot write: functions on both sides, constants of both. Two kinds of layer a pair."""
-    for kind in (number, number + 3):
-        check_pair(*PAIRS[number], kind)
+    """Also those that PSL cannot write: functions on both sides, constants of both. One kind of layer a pair."""
+    check_pair(*PAIRS[number], number)
 
 
 @pytest.mark.slow
@@ -262,7 +261,7 @@ def test_a_word_costs_the_same_after_a_long_prompt(kind: str) -> None:
     cost = {}
     if kind == "rows":
         model, tokenizer = compile_program(program, max_position_embeddings=512, num_open_values=9)
-    for length in (20, 80):
+    for length in (40, 103):  # texts that end alike, so the further words are alike
         if kind == "rows":
             prompt = tokenizer(" ".join(text_of(length)), return_tensors="pt")
             word = prompt["input_ids"][:, 1:2]
@@ -273,4 +272,4 @@ def test_a_word_costs_the_same_after_a_long_prompt(kind: str) -> None:
         else:
             one, more = (calls(partial(PSM(program).run, text_of(length), max_new_tokens=words)) for words in (2, 7))
             cost[length] = more - one
-    assert abs(cost[80] - cost[20]) < 0.1 * cost[20]
+    assert abs(cost[103] - cost[40]) < 0.1 * cost[40]
