@@ -23,7 +23,6 @@ ATTENDED = ("relative", "rotary", "alibi")
 SIZES, WIDTHS, LAYERS = (1, 100_000_000), (1, 1_000_000), (1, 1_000)
 
 
-@dataclass(kw_only=True)
 class StackOptions:
     """The options of the stack, in both configurations.
 
@@ -87,6 +86,10 @@ class StackOptions:
                 "None. Set it to the id of the token that begins every sequence (Section 3.2), or set "
                 "stack_bottom='first_token', which takes any token."
             )
+
+
+# Not as a decorator: type checkers would take its constructor for that of the configurations below.
+dataclass(kw_only=True)(StackOptions)
 
 
 @strict_config(
