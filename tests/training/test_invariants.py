@@ -22,7 +22,7 @@ import pytest
 import torch
 
 from tests.training.cases import CASES, Case
-from training.engine.trackers import Tracker
+from training.engine.run import Tracker
 
 ROOT = Path(__file__).parents[2]
 FILE = Path(__file__).with_name("invariants.json")

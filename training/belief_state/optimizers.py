@@ -8,7 +8,7 @@ from typing import Any
 from torch import nn
 from torch.optim import AdamW, Optimizer
 
-from ..engine.optimizers.muon import in_a_block, muon_and_adamw
+from ..engine.optimizers import in_a_block, muon_and_adamw
 from .settings import BELIEF_STATES, Run
 
 

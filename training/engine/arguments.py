@@ -13,6 +13,7 @@ from transformers import HfArgumentParser
 
 from hf_mech.hub.redaction import redact
 
+from .run import TRACKERS
 from .settings import (
     AXIS,
     OPTION,
@@ -25,7 +26,6 @@ from .settings import (
     parse_seeds,
     parts_of,
 )
-from .trackers import TRACKERS
 
 
 @dataclass(kw_only=True)

@@ -17,11 +17,10 @@ from hf_mech.hub.redaction import redact, redacted_traceback
 
 from .arguments import Request, parser_of, read
 from .experiment import Experiment
-from .run import OUTCOME_FILE, Outcome, files_named, last_checkpoint, step_of
+from .run import OUTCOME_FILE, Outcome, check_trackers, files_named, last_checkpoint, step_of
 from .runner import is_main_process, launched_processes, run_all
 from .settings import Settings, SettingsError
 from .tables import Table, print_markdown
-from .trackers import check_trackers
 
 INTERRUPTED = 130
 _WRONG_VALUES = (ValueError, FileExistsError, FileNotFoundError, NotADirectoryError)

@@ -34,9 +34,8 @@ from hf_mech.hub.redaction import redact
 
 from .arguments import Options
 from .experiment import Experiment
-from .run import OUTCOME_FILE, Job, Outcome, remove_checkpoints
+from .run import OUTCOME_FILE, Job, Outcome, RunError, Tracker, remove_checkpoints
 from .settings import Settings, SettingsError
-from .trackers import Tracker
 
 S = TypeVar("S", bound=Settings)
 O = TypeVar("O", bound=Outcome[Any])  # noqa: E741
@@ -44,11 +43,7 @@ RUN_FILE = "run.json"
 _LOOK_AGAIN = 2.0  # seconds
 
 
-class KilledError(RuntimeError):
-    """A run whose process was killed by somebody else."""
-
-
-class RunInProgressError(RuntimeError):
+class RunInProgressError(RunError):
     """Another process trains this run right now."""
 
 
@@ -110,7 +105,7 @@ def _run_free(experiment: Experiment[S, O], runs: Sequence[S], options: Options,
             for worker in workers:  # as if killed: each goes on from its last checkpoint
                 worker.terminate()
             if isinstance(error, BrokenProcessPool):
-                raise KilledError(
+                raise RunError(
                     "The process of a run was killed; was there too little memory? Take fewer --jobs. The same command "
                     "goes on from each run's last checkpoint."
                 ) from error

@@ -83,7 +83,7 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
     """Trains a run, or goes on where a killed one stopped.
 
     Raises:
-        DivergedError: the loss is no longer a number.
+        RunError: the loss is no longer a number.
         SettingsError: texts that grow with what has been learned cannot be made ahead.
     """
     if run.first_train_length and job.options.data_workers:

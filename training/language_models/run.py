@@ -33,8 +33,7 @@ from hf_mech.hub.files import write_text_atomically
 from hf_mech.languages.corpora import Collator, Prepared, evaluation_rows
 
 from ..engine import Job, Outcome, SettingsError
-from ..engine.loop import DivergedError
-from ..engine.run import last_checkpoint
+from ..engine.run import RunError, last_checkpoint
 from .models import logits_difference, model_from_checkpoint, new_model
 from .settings import Run
 
@@ -270,10 +269,10 @@ def perplexity_of(nll: float) -> float:
     """The perplexity of a mean negative log-likelihood in nats.
 
     Raises:
-        DivergedError: it is no number, or too large for one.
+        RunError: it is no number, or too large for one.
     """
     if not nll < _DIVERGED:
-        raise DivergedError(f"The validation loss is {nll} nats a token. Lower --learning_rate.")
+        raise RunError(f"The validation loss is {nll} nats a token. Lower --learning_rate.")
     return math.exp(nll)
 
 

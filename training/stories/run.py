@@ -53,7 +53,7 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
     function of the step.
 
     Raises:
-        DivergedError: the loss is no longer a number.
+        RunError: the loss is no longer a number.
     """
     disable_progress_bar()  # of saving the model, which takes no time
     data = load_stories(run)

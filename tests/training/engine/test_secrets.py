@@ -83,7 +83,7 @@ WANDB = """
 import sys
 from pathlib import Path
 from accelerate import PartialState
-from training.engine.trackers import Tracker
+from training.engine.run import Tracker
 PartialState()
 settings = {"train_file": f"https://me:{sys.argv[2].partition('=')[2]}@host/x", "steps": 5}
 tracker = Tracker(["wandb", "tensorboard"], "toy", "run", Path(sys.argv[1]), settings)
