@@ -29,8 +29,8 @@ class MSATView(View):
     model_types = ("msat_decision_transformer",)
     text_label = "Environment, such as hf_mech/Doorway-v0"
     settings_label = (
-        f"{_RETURN}: the return to reach (default: the checkpoint's, or 1). {_EPISODE}, {_SEED}: which episode (default "
-        "0). Further lines are options of the environment."
+        f"{_RETURN}: the return to reach (default: the checkpoint's, or 1). {_EPISODE}, {_SEED}: which episode "
+        "(default 0). Further lines are options of the environment."
     )
 
     def page(self, source: str, text: str, *, settings: str = "", written: str | None = None) -> str:

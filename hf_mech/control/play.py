@@ -32,8 +32,9 @@ class Player(Protocol):
     """A model that decides in a batch of environments and remembers their episodes, such as `MSATDecisionTransformer`.
 
     Attributes:
-        config: its `check_spaces` refuses environments of other observations or actions. Its `environment`, `{"id": ...,
-            "kwargs": {...}}`, and its `target_return` are the defaults of [`play`] and [`watch`], if it has them.
+        config: its `check_spaces` refuses environments of other observations or actions. Its `environment`,
+            `{"id": ..., "kwargs": {...}}`, and its `target_return` are the defaults of [`play`] and
+            [`watch`], if it has them.
     """
 
     config: Any
@@ -210,8 +211,8 @@ def play(
         the scores, in the order of `episodes`.
 
     Raises:
-        ControlError: no model, no environment, no finite return, no episodes, `num_envs` is no whole number, 1 or more, or an episode
-            has more than `max_steps` steps.
+        ControlError: no model, no environment, no finite return, no episodes, `num_envs` is no whole number, 1 or
+            more, or an episode has more than `max_steps` steps.
         MSATError: the model was made for other observations or actions.
     """
     environment, target_return, options = resolve_play(model, environment, target_return, options)
