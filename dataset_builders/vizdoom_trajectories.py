@@ -17,8 +17,8 @@ import pyarrow as pa
 from hf_mech.control.episodes import Split
 from hf_mech.control.errors import ControlError, check_frame_size
 from hf_mech.control.generation import TrajectorySettings
-from hf_mech.control.orphans import children_end_with_us
 from hf_mech.control.policies import PolicyName
+from hf_mech.control.recording import children_end_with_us
 from hf_mech.control.rows import features_of
 from hf_mech.control.vizdoom.scenarios import RENDERED, SCENARIOS, Scenario
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import threading
+import time
 import uuid
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +21,6 @@ from datasets.builder import Key
 from hf_mech.control.environments import make_environment
 from hf_mech.control.episodes import MOST_EPISODES, Episode, Split, episode_seed
 from hf_mech.control.errors import ControlError, check_whole
-from hf_mech.control.orphans import children_end_with_us
 from hf_mech.control.policies import Policy, PolicyName, check_policy, make_policy
 from hf_mech.control.rows import features_of, table_of
 
@@ -221,3 +223,44 @@ class _Builder(datasets.ArrowBasedBuilder):
 
 class _Failed(datasets.exceptions.DatasetGenerationError):
     """Brings an error of ours out of `datasets`, which replaces all errors but its own, and out of a process."""
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Processes that share a work end with the one that began it, however that one ends.
+
+
+SECONDS_BETWEEN_LOOKS = 0.2
+_began: int | None = None  # the process in whose block children are forked
+_is_registered = False
+
+
+@contextmanager
+def children_end_with_us() -> Iterator[None]:
+    """Processes that are forked in the block end when this one is gone.
+
+    If a process with a pool is killed, its workers wait for work for ever, with their game engines, and hold the locks
+    of its files, so that the next one that wants them waits for ever, too.
+    """
+    global _began, _is_registered
+    if not _is_registered and hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_watch)
+        _is_registered = True
+    before, _began = _began, os.getpid()
+    try:
+        yield
+    finally:
+        _began = before
+
+
+def _watch() -> None:
+    """In a child: looks after its parent from now on."""
+    global _began
+    parent, _began = _began, None
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+    os._exit(1)

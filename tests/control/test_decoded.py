@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from hf_mech.control.decoded import DecodedWindows
 from hf_mech.control.errors import ControlError
 from hf_mech.control.recording import record
-from hf_mech.control.windows import ContextWindows
+from hf_mech.control.windows import ContextWindows, DecodedWindows
 from tests.control.squares import ID
 
 
@@ -45,7 +44,7 @@ def test_decoded_once_and_a_selection_by_itself(recorded: datasets.Dataset, monk
     first = int(np.argmax(np.array(recorded["episode"]) == 1))
     some = DecodedWindows(recorded.select(range(first)), 3)
     assert len(some) == len(ContextWindows(recorded.select(range(first)), 3))
-    monkeypatch.setattr("hf_mech.control.decoded._write", lambda *_: pytest.fail("decoded again"))
+    monkeypatch.setattr("hf_mech.control.windows._write", lambda *_: pytest.fail("decoded again"))
     assert torch.equal(DecodedWindows(recorded, 3)[0]["states"], some[0]["states"])
 
 

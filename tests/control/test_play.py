@@ -141,6 +141,10 @@ def test_wrong_settings_are_refused(model: MSATDecisionTransformer) -> None:
     for target in ("best", float("inf"), None, [1.0]):
         with pytest.raises(ControlError, match="target_return must be a finite number"):
             play(model, episodes=range(2), **ROOMS | {"target_return": target})
+    with pytest.raises(ControlError, match="config names no environment; give its id"):
+        play(model, target_return=1.0)
+    with pytest.raises(ControlError, match=r"target_return must be a finite number .* got None"):
+        play(model, ID)
     with pytest.raises(ControlError, match=r"got 'runs/model'. Load one with AutoModel"):
         watch("runs/model", episode=0, **ROOMS)
     with pytest.raises(ControlError, match="no episodes"):

@@ -6,17 +6,19 @@ import re
 import struct
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 import numpy as np
+import vizdoom
 from numpy.typing import NDArray
 
 from hf_mech.control.errors import ControlError
-from hf_mech.control.vizdoom.engine import SCENARIO_FOLDER
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The walls of a scenario, read from its map: experts know them, observations do not show them.
 
 
+SCENARIO_FOLDER = Path(vizdoom.scenarios_path)
 _BLOCK = re.compile(r"(\w+)\s*(?://[^\n]*)?\s*\{([^}]*)\}")
 _FIELD = re.compile(r"(\w+)\s*=\s*([^;]+);")
 
