@@ -19,16 +19,9 @@ import datasets
 import pyarrow as pa
 
 from hf_mech.data.shards import tables_of
-from hf_mech.planning.bundled import BUNDLED, load_bundled
-from hf_mech.planning.pddl import read_pddl
-from hf_mech.planning.problem import StripsProblem
-from hf_mech.planning.traces import (
-    PAPER_MAX_TRAIN_LENGTH,
-    TraceSettings,
-    TraceSettingsError,
-    TraceSplits,
-    generate_traces,
-)
+from hf_mech.planning.pddl import BUNDLED, load_bundled, read_pddl
+from hf_mech.planning.problem import PlanningError, StripsProblem
+from hf_mech.planning.traces import PAPER_MAX_TRAIN_LENGTH, TraceSettings, TraceSplits, generate_traces
 
 from ._base import SeededConfig, ShardedBuilder
 
@@ -78,20 +71,19 @@ def problem_of(config: StripsTracesConfig) -> StripsProblem:
     """The hidden problem behind a config.
 
     Raises:
-        TraceSettingsError: `pddl` without its two files, files or max_ground for a bundled problem, or a name that is
-            neither.
-        StripsError: the files cannot be read, as in `read_pddl`.
+        PlanningError: `pddl` without its two files, files or max_ground for a bundled problem, a name that is
+            neither, or files that cannot be read, as in `read_pddl`.
     """
     files = (config.domain_file, config.problem_file)
     if config.name in BUNDLED:
         if (*files, config.max_ground) != (None, None, None):
-            raise TraceSettingsError(
+            raise PlanningError(
                 f"Config {config.name!r} is a bundled problem and takes no domain_file, problem_file or max_ground, "
                 f"got {(*files, config.max_ground)}; use the config 'pddl' for your own."
             )
         return load_bundled(config.name)
     if config.domain_file is None or config.problem_file is None:
-        raise TraceSettingsError(
+        raise PlanningError(
             f"Config {config.name!r} needs domain_file= and problem_file=, the paths of two PDDL files, got {files}; "
             f"or name a bundled problem: {', '.join(BUNDLED)}."
         )
@@ -120,7 +112,7 @@ class StripsTraces(ShardedBuilder):
 
     @property
     def traces(self) -> TraceSplits:
-        """All traces, before they become rows; `generate_traces` keeps them. Raises TooFewTracesError like it."""
+        """All traces, before they become rows; `generate_traces` keeps them. Raises PlanningError like it."""
         return generate_traces(self.problem, self.config.settings)
 
     def describe(self) -> str:
@@ -137,7 +129,7 @@ class StripsTraces(ShardedBuilder):
         }
 
     def check(self) -> None:
-        """Draws the traces, which are kept. Raises TraceSettingsError, TooFewTracesError."""
+        """Draws the traces, which are kept. Raises PlanningError: they are too few."""
         _ = self.traces
 
     def tables(self, split: str, shard: int) -> Iterator[pa.Table]:

@@ -166,7 +166,7 @@ def test_a_builder_used_directly_has_the_cache_of_load_dataset(monkeypatch):
 def test_the_code_hash_covers_what_the_builder_imports():
     sources = local_datasets._project_sources("hf_mech.dataset_builders.strips_traces")
     assert {"hf_mech.dataset_builders._base", "hf_mech.data.shards", "hf_mech.data.random_numbers"} <= set(sources)
-    assert {"hf_mech.planning.traces", "hf_mech.planning.walks", "hf_mech.planning.bundled"} <= set(sources)
+    assert {"hf_mech.planning.traces", "hf_mech.planning.pddl"} <= set(sources)
     assert {"hf_mech.planning.pddl.read", "hf_mech.models.strips.strips_domain"} <= set(sources)
     assert not any(name.endswith(".modeling_strips") for name in sources)  # a change of the model keeps the data
     with pytest.raises(ModuleNotFoundError, match="no_such"):

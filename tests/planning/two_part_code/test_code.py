@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hf_mech.models.strips import StripsDomain
-from hf_mech.planning.bundled import load_bundled
+from hf_mech.planning.pddl import load_bundled
+from hf_mech.planning.problem import PlanningError
 from hf_mech.planning.traces import TraceSettings, generate_traces
 from hf_mech.planning.two_part_code import (
     Guess,
     Search,
     TwoPartCode,
-    TwoPartCodeError,
     code_length_reference,
     domain_of,
     inapplicable,
@@ -189,7 +189,7 @@ def test_theta_is_that_of_the_domain():
     ],
 )
 def test_prices_that_make_no_sense(given_, names):
-    with pytest.raises(TwoPartCodeError, match=names):
+    with pytest.raises(PlanningError, match=names):
         TwoPartCode(**given_)
 
 
@@ -210,7 +210,7 @@ def test_prices_that_make_no_sense(given_, names):
     ],
 )
 def test_traces_that_make_no_sense(traces, labels, names):
-    with pytest.raises(TwoPartCodeError, match=names):
+    with pytest.raises(PlanningError, match=names):
         positions_of(traces, labels, ACTIONS)
 
 

@@ -12,7 +12,7 @@ from torch.testing import assert_close
 
 from hf_mech.metrics import load
 from hf_mech.models.strips import StripsTransformer, StripsTransformerConfig, strips_attention, strips_focal_loss
-from hf_mech.planning.bundled import load_bundled
+from hf_mech.planning.pddl import load_bundled
 from training.strips.fit import trace_accuracy
 from training.strips.progress import Progress
 
