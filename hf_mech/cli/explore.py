@@ -51,12 +51,12 @@ def explore_source(
             typer.echo(f"Wrote {path}")
         return
     view = view_for(source)
-    example = view.example(source)
-    given = "\n".join(settings or ()) or ("" if text else example.settings)
     if html_file is not None:
         from hf_mech.hub.files import write_text_atomically
 
-        page = view.page(source, text or example.text, settings=given)
+        example = None if text else view.example(source)
+        given = "\n".join(settings or ()) or (example.settings if example else "")
+        page = view.page(source, example.text if example else text, settings=given)
         typer.echo(f"Wrote {write_text_atomically(html_file, page)}")
         return
     from hf_mech.cli.explorer.app import launch, make_app

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from hf_mech.viz.page import Section, figures_page
-from hf_mech.viz.view import ExplorerError, View
+from hf_mech.viz.view import Example, ExplorerError, View
 
 if TYPE_CHECKING:
     from hf_mech.control.play import Watched
@@ -32,6 +32,14 @@ class MSATView(View):
         f"{_RETURN}: the return to reach (default: the checkpoint's, or 1). {_EPISODE}, {_SEED}: which episode "
         "(default 0). Further lines are options of the environment."
     )
+
+    def example(self, source: str) -> Example:
+        """The environment that the checkpoint was made for, else one of ours with such observations."""
+        if not source:
+            return Example()
+        config = _model(source).config
+        ours = f"hf_mech/{'Rooms' if config.reads_frames else 'Doorway'}-v0"
+        return Example((getattr(config, "environment", None) or {}).get("id", ours))
 
     def page(self, source: str, text: str, *, settings: str = "", written: str | None = None) -> str:
         """As in `View`; `settings` are in YAML.

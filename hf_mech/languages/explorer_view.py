@@ -11,7 +11,7 @@ from torch import Tensor
 
 from hf_mech.models.stack import most_probable_operations, operations_as_text, stacks_of
 from hf_mech.viz.page import Section, figures_page
-from hf_mech.viz.view import ExplorerError, View, load_with_tokenizer, token_ids, token_texts
+from hf_mech.viz.view import Example, ExplorerError, View, example_text, load_with_tokenizer, token_ids, token_texts
 
 _KEPT = 4
 
@@ -23,6 +23,9 @@ class StackView(View):
     about = "The stack of every layer while a text is read: the token on top, the operation, and the whole stack."
     model_types = ("stack_gpt2", "stack_roberta")
     text_label = "Text"
+
+    def example(self, source: str) -> Example:
+        return Example(example_text(_loaded(source)[1]) if source else "")
 
     def page(self, source: str, text: str, *, settings: str = "", written: str | None = None) -> str:
         """As in `View`.

@@ -13,10 +13,11 @@ from torch import Tensor
 
 from hf_mech.probing.state_probes import PROBES_FILE, StateProbes
 from hf_mech.viz.page import Section, figures_page
-from hf_mech.viz.view import ExplorerError, View, load_with_tokenizer, token_ids, token_texts
+from hf_mech.viz.view import Example, ExplorerError, View, example_text, load_with_tokenizer, token_ids, token_texts
 
 _LIKELIEST = 3
 _KEPT = 4
+_STAR_GRAPH = "0,1|2,3|0,2|1,4/0,4="  # G(2,3): the path from 0 to 4
 
 
 class BeliefStateView(View):
@@ -27,6 +28,9 @@ class BeliefStateView(View):
     model_types = ("belief_state",)
     text_label = "Text"
     settings_label = "Goal: how the text shall end; without one, any end."
+
+    def example(self, source: str) -> Example:
+        return Example(example_text(_loaded(source)[1], [_STAR_GRAPH]) if source else "")
 
     @torch.no_grad()
     def page(self, source: str, text: str, *, settings: str = "", written: str | None = None) -> str:

@@ -31,13 +31,13 @@ class StripsView(View):
 
     def example(self, source: str) -> Example:
         """Actions that are applicable one after the other, and at the end one that is not."""
-        if source not in self.sources:
+        if not source:
             return Example()
-        domain = load_bundled(source).domain
+        domain = load_bundled(source).domain if source in self.sources else _model(source).to_domain()
         trace: list[str] = []
         for step in range(_STEPS):
-            possible = domain.next_actions(trace)
-            trace.append(possible[7 * step % len(possible)])
+            if possible := domain.next_actions(trace):  # a model that has not learned may know none
+                trace.append(possible[7 * step % len(possible)])
         wrong = [action for action in domain.action_names if action not in domain.next_actions(trace)]
         return Example(" ".join([*trace, *wrong[:1]]))
 

@@ -9,7 +9,7 @@ from hf_mech.models.dat.modeling_dat import DATForCausalLM
 from hf_mech.models.dat.tokenization_dat import DATTokenizer
 from hf_mech.programs.errors import ProgramsError
 from hf_mech.programs.psl.compile import PROGRAM_FILE, compile_program
-from hf_mech.programs.psl.library import load_program, program_names, program_text
+from hf_mech.programs.psl.library import load_program, program_heading, program_names, program_text
 from hf_mech.programs.psl.machine import Registers
 from hf_mech.programs.psl.network import RunRecorder
 from hf_mech.programs.psl.program_run import program_page
@@ -18,6 +18,7 @@ from hf_mech.viz.view import Example, ExplorerError, View
 _UNSET = "-"
 _MOST = "max_new_tokens"
 _MOST_WORDS = 64
+_MOST_CONSTANTS = 4  # of an example
 _KEPT = 16  # compiled programs at a time
 
 _EXAMPLES = {
@@ -62,7 +63,17 @@ class ProgramView(View):
     )
 
     def example(self, source: str) -> Example:
-        return _EXAMPLES.get(source, Example())
+        """Of another text than the package's: the prompt in its first comment, else its first constants."""
+        if source in _EXAMPLES or not source:
+            return _EXAMPLES.get(source, Example())
+        recorder = self.recorder(source, self.written(source))
+        text = "" if recorder.program is None else recorder.program.source
+        same = (name for name in self.sources if program_text(name).strip() == text.strip())
+        if (name := next(same, "")) in _EXAMPLES:
+            return _EXAMPLES[name]
+        prompts = [line.partition("->")[0].strip() for line in program_heading(text).splitlines() if "->" in line]
+        constants = list(recorder.qkvl.constants_map.values())[:_MOST_CONSTANTS]
+        return Example(next(filter(None, prompts), " ".join(constants) or "a b c"))
 
     def written(self, source: str) -> str:
         if source in self.sources:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from itertools import cycle, islice
 from typing import Any, ClassVar, NamedTuple
 
 from torch import Tensor
@@ -40,7 +41,11 @@ class View(ABC):
     settings_label: ClassVar[str] = ""
 
     def example(self, source: str) -> Example:
-        """A run of this source; an empty text if there is none."""
+        """A run of this source: a name of `sources`, or a checkpoint, which may be loaded for it.
+
+        Raises:
+            ValueError: no such source.
+        """
         return Example()
 
     def written(self, source: str) -> str:
@@ -67,6 +72,8 @@ class View(ABC):
 
 MOST_TOKENS = 40
 """More do not fit a page."""
+
+_SYMBOLS = 4  # of an example
 
 
 def load_with_tokenizer(auto_class: Any, source: str) -> tuple[Any, Any]:
@@ -102,6 +109,25 @@ def token_ids(tokenizer: Any, text: str, least: int = 1, **options: Any) -> Tens
     if not least <= ids.shape[1] <= MOST_TOKENS:
         raise ExplorerError(f"give a text of {least} to {MOST_TOKENS} tokens, got {ids.shape[1]}")
     return ids.long()
+
+
+def example_text(tokenizer: Any, texts: Sequence[str] = ()) -> str:
+    """A text that the tokenizer reads without an unknown symbol.
+
+    Args:
+        tokenizer: of the checkpoint.
+        texts: those to try first; then an English sentence, and at last symbols of the vocabulary.
+    """
+    for text in (*texts, "Once upon a time there was a little dog."):
+        try:
+            ids = token_ids(tokenizer, text, least=2)[0].tolist()
+        except ExplorerError:
+            continue
+        if tokenizer.unk_token_id not in ids:
+            return text
+    words = [word for word, _ in sorted(tokenizer.get_vocab().items(), key=lambda entry: entry[1])]
+    known = [word for word in words if word not in tokenizer.all_special_tokens]
+    return " ".join(islice(cycle(known[:_SYMBOLS]), 2 * _SYMBOLS))
 
 
 def token_texts(tokenizer: Any, ids: Sequence[int]) -> list[str]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import hf_mech
 from hf_mech.viz.page import fault_page
 from hf_mech.viz.palette import PAGE
-from hf_mech.viz.view import ExplorerError, View
+from hf_mech.viz.view import Example, ExplorerError, View
 
 if TYPE_CHECKING:
     import gradio
@@ -134,7 +134,7 @@ def _gradio() -> Any:
 def _tab(gradio: Any, opens: Callable[..., Any], view: View, source: str, text: str) -> None:
     """The fields of a view, and its page, which `opens` fills the first time."""
     source = source or next(iter(view.sources), "")
-    given = view.example(source)
+    given = _example(view, source)
     own = view.written(source)
     gradio.Markdown(view.about, elem_classes="explorer-about")
     with gradio.Row(elem_classes="explorer-fields"):
@@ -170,7 +170,7 @@ def _tab(gradio: Any, opens: Callable[..., Any], view: View, source: str, text: 
         return gradio.skip() if shown else show(source, text, settings, written)
 
     def change(source: str | None) -> list[Any]:
-        example = view.example(source or "")
+        example = _example(view, source or "")
         own = view.written(source or "")
         return [
             example.text or gradio.skip(),
@@ -191,6 +191,14 @@ def _tab(gradio: Any, opens: Callable[..., Any], view: View, source: str, text: 
         event(show, fields, frame, trigger_mode="always_last", **in_turn)
     if source:
         opens(first, [*fields, frame], frame, **in_turn)
+
+
+def _example(view: View, source: str) -> Example:
+    """The source's example; an empty one while its name is being typed."""
+    try:
+        return view.example(source)
+    except ValueError:
+        return Example()
 
 
 def _more(view: View, own: str) -> str:

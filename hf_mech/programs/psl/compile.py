@@ -257,7 +257,7 @@ def compile_program(
 
     Args:
         program: the text of a PSL program, a parsed one, or QKVL (as an object or as the JSON of App. J).
-        heads: run productions that do not conflict as heads of one layer, (90a), see `heads.py`; by default every
+        heads: run productions that do not conflict as heads of one layer, (90a), see `merge_heads`; by default every
             production is a layer.
         config: further arguments of [`DATConfig`], such as `max_position_embeddings` and `backend`.
 

@@ -189,13 +189,13 @@ def check(program: Program, prompt: list[str], embedding: str = "local") -> None
 RELAXED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
-@settings(RELAXED, max_examples=100)
+@settings(RELAXED, max_examples=40)
 @given(programs(), prompts())
 def test_random_programs(program: Program, prompt: list[str]) -> None:
     check(program, prompt)
 
 
-@settings(RELAXED, max_examples=20)
+@settings(RELAXED, max_examples=10)
 @given(programs(), prompts())
 def test_random_programs_in_distributed_states(program: Program, prompt: list[str]) -> None:
     check(program, prompt, "distributed")

@@ -17,26 +17,26 @@ from training.pargen.run import compiled, complete
 def test_the_command_writes_a_card_of_its_results(tmp_path: Path):
     parts, card = tmp_path / "parts", tmp_path / "cards" / "dat-pargen-k-shot"
     common = ["--output_dir", str(parts), "--cards_dir", str(card.parent), "--program", "pargen_k_shot", "--jobs", "1"]
-    sizes = ["--task", "2_shot_rlw", "--split", "train", "test", "--num_prompts", "12"]
+    sizes = ["--task", "2_shot_rlw", "--split", "train", "test", "--num_prompts", "4"]
     assert "2_shot_rlw" in printed_by(EXPERIMENT, *common, *sizes)
-    sizes = ["--num_train", "9", "--num_prompts", "14", "--part_size", "6"]
+    sizes = ["--num_train", "4", "--num_prompts", "7", "--part_size", "3"]
     printed_by(EXPERIMENT, *common, "--task", "1_shot_eng", "--split", "train", "ood_cons_len_7", *sizes)
     check_folder(card)
     results = Results.load(card / "results.json")
     assert [(m.config, m.setting["split"], m.setting["prompts"], m.values, m.paper) for m in results.results] == [
-        ("2_shot_rlw", "train", 12, [1.0], None),
-        ("2_shot_rlw", "test", 12, [1.0], None),
-        ("1_shot_eng", "train", 9, [1.0], None),
-        ("1_shot_eng", "ood_cons_len_7", 14, [1.0], None),
+        ("2_shot_rlw", "train", 4, [1.0], None),
+        ("2_shot_rlw", "test", 4, [1.0], None),
+        ("1_shot_eng", "train", 4, [1.0], None),
+        ("1_shot_eng", "ood_cons_len_7", 7, [1.0], None),
     ]
     files = list((parts / "pargen_k_shot/1_shot_eng/ood_cons_len_7").glob("*/outcome.json"))
     assert len(files) == 3
     assert EXPERIMENT.load(files[0].parent).origin.keys() == {"command", "commit", "machine", "versions"}
     assert (card / "swap.png").stat().st_size > 20_000
     text = (card / "README.md").read_text("utf-8")
-    assert "| pargen_k_shot | 2_shot_rlw | 24 | 0 | 100 |  | 100 |" in text
-    assert "the first 9 of 280,000 of train (1_shot_eng)" in text
-    assert "the first 12 of every split (2_shot_rlw)" in text
+    assert "| pargen_k_shot | 2_shot_rlw | 8 | 0 | 100 |  | 100 |" in text
+    assert "the first 4 of 280,000 of train (1_shot_eng)" in text
+    assert "the first 4 of every split (2_shot_rlw)" in text
 
 
 @pytest.mark.parametrize("program", ["pargen", "pargen_k_shot"])

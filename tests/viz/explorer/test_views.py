@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from typer.testing import CliRunner
 
+from hf_mech.cli import app
 from hf_mech.cli.explorer.app import view_for
 from hf_mech.control.explorer_view import VIEW as DECISIONS
 from hf_mech.control.explorer_view import read_settings
@@ -20,6 +22,7 @@ from hf_mech.languages import formal_language_tokenizer
 from hf_mech.languages.explorer_view import VIEW as STACKS
 from hf_mech.lookahead.explorer_view import VIEW as BELIEFS
 from hf_mech.lookahead.explorer_view import pair_probabilities
+from hf_mech.lookahead.star_graphs import StarGraph, star_graph_tokenizer
 from hf_mech.models.belief_state import BeliefStateConfig, BeliefStateForCausalLM
 from hf_mech.models.msat import MSATDecisionTransformer, MSATDecisionTransformerConfig
 from hf_mech.models.stack import StackRobertaConfig, StackRobertaForMaskedLM
@@ -28,7 +31,8 @@ from hf_mech.planning.explorer_view import VIEW as STRIPS
 from hf_mech.planning.pddl import load_bundled
 from hf_mech.probing import ProbingError
 from hf_mech.probing.state_probes import StateProbes
-from hf_mech.viz.view import ExplorerError
+from hf_mech.programs.psl import compile_file, program_text
+from hf_mech.viz.view import ExplorerError, example_text
 
 
 def rows(page: str, section: str) -> list[list[str]]:
@@ -260,6 +264,33 @@ def test_an_episode_with_frames_is_a_film(tmp_path: Path) -> None:
     ]
     assert len(rows(page, "The decisions")) == watched.score.length
     assert len(set(re.findall(r'id="(frame-s\d+)"', page))) == 5  # the key states
+
+
+# ------------------------------------------------------------------------------------------------------------ examples
+
+
+def test_a_checkpoint_of_any_family_runs_on_an_example(tmp_path: Path) -> None:
+    """As `hf-mech explore CHECKPOINT --html FILE`."""
+    checkpoint(tmp_path / "stacks")
+    believer(tmp_path / "beliefs")
+    StripsTransformer.from_domain(load_bundled("simple").domain).save_pretrained(tmp_path / "strips")
+    player(tmp_path / "player", action_sizes=[3, 3], state_shape=[2])
+    compile_file("count", tmp_path / "count")
+    (tmp_path / "own.psl").write_text(program_text("count").replace("#   a b a c ? a", "#   b a b"))
+    compile_file(str(tmp_path / "own.psl"), tmp_path / "own")
+    wanted = {"stacks": "a b a b a b a b", "beliefs": "a b a b a b a b", "strips": STRIPS.example("simple").text}
+    wanted |= {"player": "hf_mech/Doorway-v0", "count": "a b a c ? a", "own": "b a b"}
+    for name, text in wanted.items():
+        source = str(tmp_path / name)
+        assert view_for(source).example(source).text == text
+        done = CliRunner().invoke(app, ["explore", source, "--html", str(tmp_path / "page.html")])
+        assert done.exit_code == 0, done.output
+        assert len((tmp_path / "page.html").read_text("utf-8")) > 5_000
+
+
+def test_an_example_is_of_the_tokens_of_the_model() -> None:
+    assert example_text(star_graph_tokenizer(StarGraph(2, 3, 9)), ["0,1|2,3|0,2|1,4/0,4="]).endswith("/0,4=")
+    assert example_text(star_graph_tokenizer(StarGraph(1, 2, 2)), ["0,1|2,3|0,2|1,4/0,4="]) == "0 1 | = 0 1 | ="
 
 
 def test_what_decision_transformers_cannot_show_is_refused(tmp_path: Path) -> None:
