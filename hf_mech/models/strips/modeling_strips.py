@@ -98,6 +98,22 @@ class StripsTransformer(SafeCheckpoints, PreTrainedModel):
         if isinstance(module, StripsTransformer):
             init.uniform_(module.theta, 0.0, 1.0)
 
+    def get_input_embeddings(self) -> nn.Module:
+        """Raises NotImplementedError: theta holds three numbers for each proposition and action, and no embeddings."""
+        raise NotImplementedError(
+            f"A {type(self).__name__} has no embeddings: an action's id selects its three numbers for each proposition "
+            "in the parameter theta. Read `model.theta`; for other actions make a new model with "
+            "StripsTransformerConfig(actions=[...])."
+        )
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        """Raises NotImplementedError, see `get_input_embeddings`."""
+        self.get_input_embeddings()
+
+    def resize_token_embeddings(self, *args: Any, **kwargs: Any) -> nn.Module:
+        """Raises NotImplementedError, see `get_input_embeddings`."""
+        return self.get_input_embeddings()
+
     def seed_members(self, seeds: Sequence[int]) -> StripsTransformer:
         """Draws new theta for every member, each from its own generator: no member depends on the others."""
         if len(seeds) != self.config.ensemble:
