@@ -76,11 +76,18 @@ class Card:
     checkpoint: Checkpoint | None = None
     seconds: float | None = None
 
-    def write(self, template: Path, folder: Path) -> None:
-        """Writes the card's folder whole. Every file is replaced in one step."""
+    def write(self, template: Path, folder: Path, command: str | None = None) -> None:
+        """Writes the card's folder whole. Every file is replaced in one step.
+
+        Args:
+            template: the text.
+            folder: of the card.
+            command: repeats the runs; by default those that did them, one after the other.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         seconds = self.seconds if self.seconds is not None else sum(outcome.seconds for outcome in self.outcomes)
         origin = common_origin(outcome.origin for outcome in self.outcomes)
+        origin |= {"command": command} if command else {}
         Results(name=self.name, **origin, seconds=seconds, results=self.measured).save(folder / "results.json")
         for name, (figure, _) in self.figures.items():
             with replacing(folder / name) as aside:
