@@ -23,7 +23,7 @@ import torch
 from huggingface_hub.dataclasses import strict
 from huggingface_hub.errors import StrictDataclassError, StrictDataclassFieldValidationError
 from safetensors import SafetensorError
-from torch import Tensor
+from torch import Tensor, nn
 from transformers.configuration_utils import PreTrainedConfig
 from transformers.models.auto import modeling_auto
 from transformers.utils import logging
@@ -324,3 +324,63 @@ def _check_finite(error: type[ValueError], where: str, tensors: Mapping[str, Ten
             f"{where} has weights that are not finite: {', '.join(said[:3])}{more}. Training diverged or the file is "
             "damaged; go back to the last good checkpoint, or lower the learning rate."
         )
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Adapters of peft. Never `import peft`: transformers takes the imports of a checkpoint's code for packages it needs.
+
+
+#: By model type, the stock model types whose default targets it has: a belief state model those of its encoders.
+_adapters_as: dict[str, dict[str, None]] = {}
+
+
+def declare_targets(model_type: str, *stock: str) -> None:
+    """Gives a model type the default targets of stock model types, and those given before, for every method of peft.
+
+    Does nothing to peft before it is imported; `hf_mech.models.registration` calls this again then.
+    """
+    known_types = _adapters_as.setdefault(model_type, {})
+    known_types |= dict.fromkeys(stock)
+    constants = sys.modules.get("peft.utils.constants")
+    for name, targets in vars(constants).copy().items() if constants else ():
+        if name.startswith("TRANSFORMERS_MODELS_TO_") and isinstance(targets, dict):
+            for found in (targets[one] for one in known_types if one in targets):
+                known = targets.setdefault(model_type, found)
+                if isinstance(known, list):
+                    targets[model_type] = list(dict.fromkeys([*known, *found]))
+
+
+class AdaptersTrainNewParts:
+    """For a model with parts that a stock checkpoint lacks: adapters train and save them whole.
+
+    A part that was drawn at random cannot stay frozen below an adapter, and a change to it does not fit the part that
+    the next model draws. peft has a table of default targets by model type, but none of modules to save. It hands its
+    configurations to the model after the injection, as `model.peft_config`; there the parts are added.
+    """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name == "peft_config":
+            for adapter, config in value.items():
+                if hasattr(config, "modules_to_save") and not config.inference_mode:
+                    self._add_new_parts(adapter, config)
+
+    def _new_parts(self) -> dict[str, list[nn.Module]]:
+        """The parts, by the last name of their paths."""
+        raise NotImplementedError
+
+    def _warn_of_targets(self, adapter: str, name: str, parts: list[nn.Module]) -> None:
+        """Called for parts that hold the adapter's own targets: it trains and saves only a change to them."""
+        raise NotImplementedError
+
+    def _add_new_parts(self, adapter: str, config: Any) -> None:
+        peft: Any = sys.modules["peft"]
+        for name, parts in self._new_parts().items():
+            saved = list(config.modules_to_save or ())
+            if name in saved:
+                continue
+            if any(isinstance(m, peft.tuners.tuners_utils.BaseTunerLayer) for part in parts for m in part.modules()):
+                self._warn_of_targets(adapter, name, parts)
+                continue
+            peft.utils.other._set_trainable(self, adapter, module_names=[name], inference_mode=False)
+            config.modules_to_save = [*saved, name]

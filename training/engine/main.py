@@ -157,7 +157,7 @@ def command_of(experiment: Experiment[Any, Any], finished: Sequence[Outcome[Any]
     cards = {experiment.shares_card(run) for run in runs}
     if {run for run in made if experiment.shares_card(run) in cards} != set(runs):
         return " && ".join(done)
-    return " && ".join(shlex.join(redact_command([*start, *line])) for line in lines)
+    return " && ".join(shlex.join(redact([*start, *line])) for line in lines)
 
 
 # ------------------------------------------------------------------------------------------------------------ dry run

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import sys
 from typing import Any, Self
 
 import torch
@@ -15,6 +14,7 @@ from transformers.modeling_utils import PreTrainedModel
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_MASKED_LM_MAPPING
 from transformers.utils import logging
 
+from .checkpoints import AdaptersTrainNewParts
 from .configuration_belief_state import BeliefStateError
 
 logger = logging.get_logger(__name__)
@@ -94,51 +94,32 @@ def learned_positions(encoder: nn.Module, config: Any) -> int | None:
     return count if count is not None and any(part.num_embeddings >= count for part in tables) else None
 
 
-class AdaptersTrainNewHeads:
-    """An adapter of peft trains and saves a new text head whole: one drawn at random cannot stay frozen below it.
-
-    peft hands its configurations to the model after the injection, as `model.peft_config`; that is the place to add the
-    head.
-    """
-
-    new_parts: tuple[str, ...] = ()  #: the parts that no checkpoint gave, by name
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        super().__setattr__(name, value)
-        if name == "peft_config":
-            for adapter, config in value.items():
-                if hasattr(config, "modules_to_save") and not config.inference_mode:
-                    _train_new_parts(self, adapter, config)
-
-
-def _train_new_parts(model: Any, adapter: str, config: Any) -> None:
-    """Adds a new text head to the modules that an adapter trains and saves; warns of a new backward encoder."""
-    saved = list(config.modules_to_save or ())
-    if "backward_encoder" in model.new_parts and "backward_encoder" not in saved:
-        logger.warning(
-            "The backward encoder is newly initialised, and an adapter trains little of it. Give backward= to "
-            "from_encoder_pretrained, a checkpoint, or pass modules_to_save=['text_head', 'backward_encoder']."
-        )
-    if "text_head" not in model.new_parts or "text_head" in saved or not hasattr(model, "text_head"):
-        return
-    # Not `import peft`: transformers reads the imports of a checkpoint's code as packages that it needs.
-    peft = sys.modules["peft"]
-    if any(isinstance(part, peft.tuners.tuners_utils.BaseTunerLayer) for part in model.text_head.modules()):
-        logger.warning(
-            "The text head is newly initialised, and the adapter saves only its change to it. Pass "
-            "modules_to_save=['text_head'] to train and save it whole."
-        )
-        return
-    peft.utils.other._set_trainable(model, adapter, module_names=["text_head"], inference_mode=False)
-    config.modules_to_save = [*saved, "text_head"]
-
-
 #: The parts that a stock checkpoint of the forward encoder alone does not give.
 NEW = ("text_head", "backward_encoder")
 
 
-class LoadsEncoders(AdaptersTrainNewHeads):
-    """`from_encoder_pretrained`, for a model with two encoders."""
+class LoadsEncoders(AdaptersTrainNewParts):
+    """`from_encoder_pretrained`, for a model with two encoders. Adapters of peft train and save a new text head."""
+
+    new_parts: tuple[str, ...] = ()  #: the parts that no checkpoint gave, by name
+
+    def _new_parts(self) -> dict[str, list[nn.Module]]:
+        head = getattr(self, "text_head", None)
+        return {"text_head": [head]} if head is not None and "text_head" in self.new_parts else {}
+
+    def _warn_of_targets(self, adapter: str, name: str, parts: list[nn.Module]) -> None:
+        logger.warning(
+            "The text head is newly initialised, and the adapter saves only its change to it. Pass "
+            "modules_to_save=['text_head'] to train and save it whole."
+        )
+
+    def _add_new_parts(self, adapter: str, config: Any) -> None:
+        if "backward_encoder" in self.new_parts and "backward_encoder" not in (config.modules_to_save or ()):
+            logger.warning(
+                "The backward encoder is newly initialised, and an adapter trains little of it. Give backward= to "
+                "from_encoder_pretrained, a checkpoint, or pass modules_to_save=['text_head', 'backward_encoder']."
+            )
+        super()._add_new_parts(adapter, config)
 
     @classmethod
     def from_encoder_pretrained(

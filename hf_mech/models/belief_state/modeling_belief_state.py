@@ -33,10 +33,9 @@ from .belief_state_inputs import (
     sequences_of,
     suffixes_of,
 )
-from .belief_state_lora import declare_targets
 from .belief_state_objective import TextHead, belief_state_loss
 from .belief_state_pairs import Sequences
-from .checkpoints import SafeCheckpoints
+from .checkpoints import SafeCheckpoints, declare_targets
 from .configuration_belief_state import BeliefStateConfig, BeliefStateError
 
 
@@ -119,7 +118,7 @@ class BeliefStateModel(BeliefStatePreTrainedModel):
             encoder.set_input_embeddings(None)
         #: The number of positions that each encoder has learned, None without a limit; F's first, B's last.
         self.learned_positions = [learned_positions(encoder, encoder.config) for encoder in encoders]
-        declare_targets(*(encoder.config.model_type for encoder in encoders))
+        declare_targets(config.model_type, *(encoder.config.model_type for encoder in encoders))
         self.post_init()
 
     def get_input_embeddings(self) -> nn.Module:

@@ -12,7 +12,6 @@ from .configuration_dat import MOST_VALUES, DATConfig
 from .dat_program import NIL, DATError, DATProgram, Heads, ValueSpace, read_program
 
 _MOST = 1_000_000
-TARGETS = ["attend"]  # for LoRA: queries, keys and values of the unbiased heads
 
 
 @strict_config(
@@ -163,13 +162,3 @@ class SemiFormalConfig(PreTrainedConfig):
                 f"{self.max_position_embeddings}, got {value!r}."
             )
         return index
-
-
-def declare_targets(constants: Any, model_type: str) -> None:
-    """Gives a model type its default targets, for LoRA.
-
-    Args:
-        constants: the module `peft.utils.constants`.
-        model_type: of the model.
-    """
-    constants.TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING[model_type] = list(TARGETS)

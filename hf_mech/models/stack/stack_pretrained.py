@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import sys
 from collections.abc import Iterator
 from os import PathLike
 from typing import Any
@@ -14,28 +13,22 @@ from transformers.cache_utils import Cache
 from transformers.configuration_utils import PreTrainedConfig
 from transformers.utils import logging
 
-from .checkpoints import SafeCheckpoints
+from .checkpoints import AdaptersTrainNewParts, SafeCheckpoints, declare_targets
 from .configuration_stack import StackError
 from .position_encodings import init_encoding
 from .stack_layer import init_stack
 
 logger = logging.get_logger(__name__)
 
-#: The modules whose parameters a stock model lacks: the sub-layer, and an encoding with weights of its own.
-NEW_MODULES = ("stack", "encoding")
 
-
-class StackPreTrained(SafeCheckpoints):
+class StackPreTrained(AdaptersTrainNewParts, SafeCheckpoints):
     """A subclass of a stock model whose layers have stacks. Stands before the stock model's base in the bases.
 
     `from_pretrained` takes the stock family's checkpoints, too. From one of these everything is loaded but the stacks,
     which are newly initialised. The stack's options are then keyword arguments, like all other options of the
     configuration: `StackGPT2ForCausalLM.from_pretrained("gpt2", stack_gate=True)`.
 
-    peft's adapters train and save the stacks, unless the adapter's targets are in them. A stock checkpoint has none:
-    they are drawn when it is loaded, so an adapter that holds only a change to them would not fit the next model. peft
-    has a table of default targets by model type, but none of modules to save. It hands its configurations to the model
-    after the injection, as `model.peft_config`; there the new modules are added.
+    peft's adapters train and save the stacks, unless the adapter's targets are in them.
     """
 
     _checkpoint_error = StackError
@@ -87,23 +80,29 @@ class StackPreTrained(SafeCheckpoints):
         super().post_init()  # type: ignore[misc]
         declare_targets(*(config.model_type for config in self._config_classes()))  # peft may have been imported before
 
-    @property
-    def peft_config(self) -> dict[str, Any]:
-        """The configurations of the adapters, by the adapter's name; only once peft has set them."""
-        if "_peft_config" not in vars(self):
-            raise AttributeError(f"{type(self).__name__} has no adapter, and no peft_config.")
-        return vars(self)["_peft_config"]
+    def _new_parts(self) -> dict[str, list[nn.Module]]:
+        """The sub-layers, and an encoding with weights of its own."""
+        named = self.named_modules()  # type: ignore[attr-defined]
+        modules = [(path.rpartition(".")[2], module) for path, module in named]
+        found = {name: [module for last, module in modules if last == name] for name in ("stack", "encoding")}
+        return {name: parts for name, parts in found.items() if any(True for p in parts for _ in p.parameters())}
 
-    @peft_config.setter
-    def peft_config(self, configs: dict[str, Any]) -> None:
-        vars(self)["_peft_config"] = configs
-        for adapter, config in configs.items():
-            if hasattr(config, "modules_to_save") and not config.inference_mode:
-                save_new_modules(self, adapter, config)  # type: ignore[arg-type]
-
-    @peft_config.deleter
-    def peft_config(self) -> None:
-        del vars(self)["_peft_config"]
+    def _warn_of_targets(self, adapter: str, name: str, parts: list[nn.Module]) -> None:
+        cure = (
+            f"Pass modules_to_save=[{name!r}] to train and save them whole; peft then leaves them out of the targets."
+        )
+        gates: list[Any] = [gate for gate in (getattr(part, "gate", None) for part in parts) if gate is not None]
+        if gates and not any(gate.requires_grad or gate.any() for gate in gates):
+            logger.warning(
+                f"The gates of the stacks are zero and frozen, so the adapter {adapter!r} trains nothing of the stacks: "
+                f"its target_modules are layers inside them, and peft adapts no single parameter. {cure}"
+            )
+        elif not self.config.architectures:  # type: ignore[attr-defined]
+            # `save_pretrained` writes the attribute: these weights are from no checkpoint.
+            logger.warning(
+                f"The modules {name!r} are newly initialised, and the adapter {adapter!r} saves only its change to them: "
+                f"the next model that loads it has other ones. {cure}"
+            )
 
 
 @contextlib.contextmanager
@@ -118,50 +117,3 @@ def checkpointing_waits(config: Any) -> Iterator[None]:
     finally:
         if wanted:
             config.gradient_checkpointing = wanted
-
-
-def declare_targets(model_type: str, stock: str) -> None:
-    """Gives a model type the default targets of its stock model, for every method of peft. Never imports peft."""
-    constants = sys.modules.get("peft.utils.constants")
-    for name, targets in vars(constants).copy().items() if constants else ():
-        if name.startswith("TRANSFORMERS_MODELS_TO_") and isinstance(targets, dict) and stock in targets:
-            targets.setdefault(model_type, targets[stock])
-
-
-def save_new_modules(model: nn.Module, adapter: str, config: Any) -> None:
-    """Adds the new modules to an adapter's `modules_to_save`; warns of stacks that it would lose.
-
-    Args:
-        model: with the adapter's layers already in it.
-        adapter: the adapter's name.
-        config: its configuration, which is changed.
-    """
-    # Not `import peft`: transformers reads the imports of a checkpoint's code as packages that it needs.
-    peft = sys.modules["peft"]
-    saved = list(config.modules_to_save or ())
-    for name in NEW_MODULES:
-        found = [module for path, module in model.named_modules() if path.rpartition(".")[2] == name]
-        parts = [part for module in found for part in module.modules()]
-        if name in saved or not any(True for module in found for _ in module.parameters()):
-            continue
-        if any(isinstance(part, peft.tuners.tuners_utils.BaseTunerLayer) for part in parts):
-            _warn(model, adapter, name, found)
-            continue
-        peft.utils.other._set_trainable(model, adapter, module_names=[name], inference_mode=False)
-        config.modules_to_save = [*(config.modules_to_save or ()), name]
-
-
-def _warn(model: Any, adapter: str, name: str, found: list[nn.Module]) -> None:
-    """The adapter's targets are inside these modules: says what it will not train, or not save."""
-    cure = f"Pass modules_to_save=[{name!r}] to train and save them whole; peft then leaves them out of the targets."
-    gates = [gate for gate in (getattr(module, "gate", None) for module in found) if gate is not None]
-    if gates and not any(gate.requires_grad or gate.any() for gate in gates):
-        logger.warning(
-            f"The gates of the stacks are zero and frozen, so the adapter {adapter!r} trains nothing of the stacks: "
-            f"its target_modules are layers inside them, and peft adapts no single parameter. {cure}"
-        )
-    elif not model.config.architectures:  # written by save_pretrained: these weights are from no checkpoint
-        logger.warning(
-            f"The modules {name!r} are newly initialised, and the adapter {adapter!r} saves only its change to them: "
-            f"the next model that loads it has other ones. {cure}"
-        )
