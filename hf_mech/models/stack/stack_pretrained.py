@@ -94,14 +94,14 @@ class StackPreTrained(AdaptersTrainNewParts, SafeCheckpoints):
         gates: list[Any] = [gate for gate in (getattr(part, "gate", None) for part in parts) if gate is not None]
         if gates and not any(gate.requires_grad or gate.any() for gate in gates):
             logger.warning(
-                f"The gates of the stacks are zero and frozen, so the adapter {adapter!r} trains nothing of the stacks: "
-                f"its target_modules are layers inside them, and peft adapts no single parameter. {cure}"
+                f"The gates of the stacks are zero and frozen, so the adapter {adapter!r} trains nothing of the "
+                f"stacks: its target_modules are layers inside them, and peft adapts no single parameter. {cure}"
             )
         elif not self.config.architectures:  # type: ignore[attr-defined]
             # `save_pretrained` writes the attribute: these weights are from no checkpoint.
             logger.warning(
-                f"The modules {name!r} are newly initialised, and the adapter {adapter!r} saves only its change to them: "
-                f"the next model that loads it has other ones. {cure}"
+                f"The modules {name!r} are newly initialised, and the adapter {adapter!r} saves only its change to "
+                f"them: the next model that loads it has other ones. {cure}"
             )
 
 
