@@ -1,5 +1,7 @@
 """The BPE, the stories that are dropped, prefixes and suffixes, and the cache."""
 
+import contextlib
+import io
 import os
 import subprocess
 import sys
@@ -105,7 +107,7 @@ def test_numbers_and_tokenizers_that_make_no_sense(tokenizer, texts, rows):
 
 PROGRAM = """
 import sys
-import hf_mech
+import hf_mech  # registers the data sets
 from datasets import load_dataset
 from transformers import AutoTokenizer
 from hf_mech.lookahead.stories.tokens import held_out_snippets, tokenize_stories
@@ -118,22 +120,27 @@ print(*sorted(files), rows._fingerprint, snippets._fingerprint, sep="\\n")
 """
 
 
-def test_the_cache_of_datasets_serves_the_next_process(tokenizer, tmp_path):
+def test_the_cache_of_datasets_serves_the_next_process(tokenizer, tmp_path, monkeypatch):
     tokenizer.save_pretrained(tmp_path / "tokenizer")
-    said, times = [], []
-    for _ in range(2):
-        done = subprocess.run(
-            [sys.executable, "-c", PROGRAM, str(tmp_path / "tokenizer"), str(tmp_path / "cache")],
-            env=os.environ | {"PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            check=True,
-        )
-        said.append(done.stdout)
-        times.append({path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("*.arrow")})
-    assert said[0] == said[1]
-    assert times[0] == times[1]
-    assert len(times[0]) >= 5  # two splits, tokens, lengths, snippets
+    arguments = [str(tmp_path / "tokenizer"), str(tmp_path / "cache")]
+
+    def written() -> dict[Path, int]:
+        return {path: path.stat().st_mtime_ns for path in (tmp_path / "cache").rglob("*.arrow")}
+
+    monkeypatch.setattr(sys, "argv", ["-c", *arguments])
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        exec(PROGRAM, {"__name__": "__main__"})
+    first = written()
+    assert len(first) >= 5  # two splits, tokens, lengths, snippets
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *arguments],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == said.getvalue()
+    assert written() == first
 
 
 def test_two_processes_give_the_rows_of_one(tokenizer, tmp_path):

@@ -116,6 +116,7 @@ def test_texts_of_different_lengths_end_where_prefix_and_suffix_meet(first: int)
     assert distance(forward_distribution(made, [first], 3, stop=True), wanted) < 0.01
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_a_mean_over_each_sequence_tilts_towards_short_texts():
     made, wanted = trained(1, pair_weights="sequence"), continuations(texts_of_different_lengths(), 0)
