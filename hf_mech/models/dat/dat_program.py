@@ -132,7 +132,6 @@ def is_number(value: str, largest: int) -> bool:
 
 PARTS = ("symbol", "position", "output", "parse", "eop")
 PARSING, END = "1", "EOP"  # the first values of the registers `parse` and `eop`, (70b)
-REQUIRED = ("register_map", "system_map", "weights")
 MALFORMED = (KeyError, TypeError, ValueError, AttributeError, IndexError)  # errors for JSON of another shape
 
 
@@ -315,9 +314,6 @@ def read_program(qkvl: Mapping[str, Any], space: ValueSpace) -> DATProgram:
 
 class _Reader:
     def __init__(self, qkvl: Mapping[str, Any], space: ValueSpace):
-        missing = [key for key in REQUIRED if key not in qkvl]
-        if missing:
-            raise DATError(f"config.qkvl lacks {missing}; compile a program with hf_mech.programs.psl.")
         self.qkvl, self.space = qkvl, space
         self.registers: tuple[str, ...] = tuple(qkvl["register_map"].values())
         self.indices = {name: i for i, name in enumerate(self.registers)}

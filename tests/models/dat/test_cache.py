@@ -183,7 +183,9 @@ def test_reset_and_length(compiled: tuple[DATForCausalLM, Any]) -> None:
     assert torch.equal(again, model.dat(**prompt).last_hidden_state)
 
 
-def test_memory_counts_every_tensor_once() -> None:
+@pytest.mark.parametrize("few", [512, 0], ids=["by row", "on tensors"])
+def test_memory_counts_every_register_once(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dat_row_machine, "FEW_CELLS", few)
     model, tokenizer = compile_program(COUNTDOWN, max_position_embeddings=20, num_open_values=9)
     cache = begun(model, tokenizer, ["a b c d"])
     before = cache.memory()

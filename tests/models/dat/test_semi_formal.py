@@ -168,10 +168,11 @@ def test_the_program_is_not_trained_unless_asked_for() -> None:
     assert_close(frozen(**batch).biased_state, trained(**batch).biased_state)
 
 
-def test_a_block_that_does_not_end_is_an_error() -> None:
+@pytest.mark.parametrize("until", [{}, {"q": {"v": "v"}, "k": {"v": "3"}}], ids=["NO_CHANGE", "a condition"])
+def test_a_block_that_does_not_end_is_an_error(until: dict[str, dict[str, str]]) -> None:
     flip = {"layer_comment": "flip", "causal_attn": False, "right_match": False}
     swap = {"q": {"p": "p"}, "k": {"p": "p"}, "v": {"v": "b", "b": "v"}}
-    block = {"layer_comment": "for ever", "until": {}, "bound": 5, "weights": [{**flip, "weights": swap}]}
+    block = {"layer_comment": "for ever", "until": until, "bound": 5, "weights": [{**flip, "weights": swap}]}
     program = {**PROGRAM, "weights": [block], "initial": {"v": "no", "b": "yes"}}
     model = SemiFormalModel(SemiFormalConfig(qkvl=program, max_position_embeddings=9, num_open_values=9))
     with pytest.raises(DATRepeatError, match="'for ever' has not ended after 5 repetitions"):
