@@ -21,7 +21,7 @@ from transformers.models.gpt2.modeling_gpt2 import (
 
 from .configuration_stack import StackError, StackGPT2Config
 from .position_encodings import ENCODINGS, encode, position_embedding
-from .stack_inputs import check_length, past_length, stack_inputs, vanilla_inputs
+from .stack_inputs import check_length, model_inputs, past_length
 from .stack_layer import StackContext, StackSubLayer
 from .stack_outputs import (
     StackCausalLMOutput,
@@ -133,8 +133,6 @@ class StackGPT2Model(StackGPT2PreTrainedModel, GPT2Model):
         token_type_ids: Tensor | None = None,
         position_ids: Tensor | None = None,  # [batch, new]
         inputs_embeds: Tensor | None = None,  # [batch, new, hidden]
-        stack_operations: Tensor | None = None,  # [batch, new]
-        stack_record: list[tuple[Tensor, Tensor]] | None = None,
         **kwargs: Any,
     ) -> StackModelOutput:
         """GPT-2's forward pass, with additional arguments:
@@ -155,20 +153,18 @@ class StackGPT2Model(StackGPT2PreTrainedModel, GPT2Model):
         given = input_ids if input_ids is not None else inputs_embeds
         if given is None:
             raise StackError("Give input_ids or inputs_embeds, got neither.")
-        new, past = given.shape[1], past_length(past_key_values)
         told = position_ids is not None
-        dtype = self.wte.weight.dtype if inputs_embeds is None else inputs_embeds.dtype
-        options: dict[str, Any] = {"causal": getattr(self.config, "is_causal", True), "dtype": dtype}
-        if self.config.use_stack:
-            kwargs.update(stack_operations=stack_operations, stack_record=stack_record)
-            kwargs["stack_context"], attention_mask, position_ids = stack_inputs(
-                self.config, given, attention_mask, position_ids, past_key_values, kwargs, **options
-            )
-        else:
-            attention_mask, position_ids = vanilla_inputs(
-                self.config, given, attention_mask, position_ids, past_key_values, kwargs, **options
-            )
-        check_length(self.config, position_ids, told, new, past)
+        attention_mask, position_ids = model_inputs(
+            self.config,
+            given,
+            attention_mask,
+            position_ids,
+            past_key_values,
+            kwargs,
+            causal=getattr(self.config, "is_causal", True),
+            dtype=self.wte.weight.dtype if inputs_embeds is None else inputs_embeds.dtype,
+        )
+        check_length(self.config, position_ids, told, given.shape[1], past_length(past_key_values))
         return super().forward(
             input_ids,
             past_key_values,

@@ -77,6 +77,30 @@ def check_length(
     )
 
 
+def model_inputs(
+    config: Any,
+    given: Tensor,
+    attention_mask: Tensor | None,
+    position_ids: Tensor | None,
+    cache: Cache | None,
+    kwargs: dict[str, Any],
+    **options: Any,
+) -> tuple[Tensor | None, Tensor | None]:
+    """The mask and the position ids of a forward pass; `kwargs` gets the context of the stacks, if the model has any.
+
+    The arguments are those of [`stack_inputs`].
+    """
+    if not config.use_stack:
+        for name in ("stack_operations", "stack_record"):
+            kwargs.pop(name, None)
+        return vanilla_inputs(config, given, attention_mask, position_ids, cache, kwargs, **options)
+    context, attention_mask, position_ids = stack_inputs(
+        config, given, attention_mask, position_ids, cache, kwargs, **options
+    )
+    kwargs["stack_context"] = context
+    return attention_mask, position_ids
+
+
 def stack_inputs(
     config: Any,
     given: Tensor,
