@@ -55,7 +55,7 @@ def test_in_memory(recorded: datasets.Dataset) -> None:
 
 
 def test_what_is_refused(recorded: datasets.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ControlError):
+    with pytest.raises(ControlError, match="must have 4 components"):
         DecodedWindows(recorded, 3, action_sizes=[3, 3, 3, 2])
     with pytest.raises(ControlError, match="no rows"):
         DecodedWindows(recorded.select([]), 3)

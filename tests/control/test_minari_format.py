@@ -138,7 +138,7 @@ def test_a_relative_folder(tmp_path, monkeypatch):
 
 def test_a_writing_that_fails_leaves_nothing(folder):
     rows = record("CartPole-v1", "random", 2)
-    with pytest.raises(ControlError):
+    with pytest.raises(ControlError, match="has no end"):
         write_minari(rows.select(range(len(rows) - 1)), "cart-v0", "CartPole-v1")
     assert list(folder.iterdir()) == []
 

@@ -11,7 +11,7 @@ from hf_mech.control.errors import ControlError
 
 
 def test_no_episode_comes_twice() -> None:
-    seeds = [episode_seed(7, split, index) for split in SPLITS for index in range(5000)]
+    seeds = [episode_seed(7, split, index) for split in SPLITS for index in range(1500)]
     assert len(set(seeds)) == len(seeds)
 
 

@@ -164,7 +164,7 @@ def test_wrong_arguments_are_refused_before_work_starts(rows):
         for make in (ContextWindows, ContextWindowStream):
             with pytest.raises(ControlError, match="1 or more"):
                 make(rows, length)
-    with pytest.raises(ControlError):
+    with pytest.raises(ControlError, match="context_length must be"):
         WindowCollator(0)
     with pytest.raises(ControlError, match=r"must have 4 components, of sizes .* have 2"):
         ContextWindows(rows, CONTEXT, (3, 3, 3, 2))
@@ -172,7 +172,7 @@ def test_wrong_arguments_are_refused_before_work_starts(rows):
         ContextWindows(rows.remove_columns("return_to_go"), CONTEXT)
     with pytest.raises(ControlError, match="'return_to_go'"):
         next(iter(ContextWindowStream(rows.remove_columns("return_to_go").to_iterable_dataset(), CONTEXT)))
-    with pytest.raises(ControlError):
+    with pytest.raises(ControlError, match="must be neighbours"):
         ContextWindows(rows.shuffle(seed=0), CONTEXT)
     with pytest.raises(ControlError, match="no rows"):
         ContextWindows(rows.select([]), CONTEXT)
@@ -198,7 +198,7 @@ def test_windows_that_do_not_fit_are_refused(rows):
         WindowCollator(4)([windows[0]])
     with pytest.raises(ControlError, match="Component 1 of an action must be from 0 to 1, is 2"):
         WindowCollator(action_sizes=(3, 2))([windows[i] for i in range(len(windows))])
-    with pytest.raises(ControlError):
+    with pytest.raises(ControlError, match="Component 1 of an action"):
         list(ContextWindowStream(rows.to_iterable_dataset(), CONTEXT, (3, 2)))
 
 

@@ -14,9 +14,7 @@ from hf_mech.models.msat import MSATDecisionTransformer
 from .models import config, steps
 
 
-@pytest.mark.filterwarnings(
-    "ignore:.*gradient_checkpointing.* is deprecated:FutureWarning"
-)  # peft has the old names, too
+@pytest.mark.filterwarnings("ignore:.*gradient_checkpointing.* is deprecated:FutureWarning")
 def test_trainer_takes_a_step_of_lora_with_gradient_checkpointing(tmp_path: Path):
     for reentrant in (True, False):
         torch.manual_seed(0)

@@ -22,10 +22,12 @@ ELSEWHERE = """
 import json, sys
 sys.modules["hf_mech"] = None
 import numpy as np
-from transformers import AutoModel, AutoProcessor
+from transformers import AutoImageProcessor, AutoModel, AutoProcessor
 model = AutoModel.from_pretrained("tester/doom", trust_remote_code=True).eval()
+image_processor = AutoImageProcessor.from_pretrained("tester/doom", trust_remote_code=True)
 processor = AutoProcessor.from_pretrained("tester/doom", trust_remote_code=True)
-assert type(model).__module__.startswith("transformers_modules"), type(model)
+for loaded in (model, image_processor, processor):
+    assert type(loaded).__module__.startswith("transformers_modules"), type(loaded)
 context, logits = model.start_context(2), []
 for frames in np.random.default_rng(0).integers(0, 256, (8, 2, 120, 160, 3)).astype(np.uint8):
     model.act(**processor(frames, return_tensors="pt"), context=context, returns_to_go=1.8)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -112,27 +109,3 @@ def test_models_of_vectors_have_none(tmp_path: Path):
     assert not (tmp_path / "preprocessor_config.json").exists()
     with pytest.raises(MSATError, match="RGB"):
         MSATImageProcessor.of_config(config(state_shape=[4]))
-
-
-ELSEWHERE = """
-import json, sys
-sys.modules["hf_mech"] = None
-import numpy as np
-from transformers import AutoImageProcessor, AutoProcessor
-for auto_class in (AutoImageProcessor, AutoProcessor):
-    processor = auto_class.from_pretrained(sys.argv[1], trust_remote_code=True)
-    assert type(processor).__module__.startswith("transformers_modules"), type(processor)
-frame = np.arange(40 * 70 * 3, dtype=np.uint8).reshape(40, 70, 3)
-print(json.dumps(processor(frame)["states"][0].tolist()))
-"""
-
-
-def test_it_loads_without_the_package(tmp_path: Path):
-    MSATDecisionTransformer(config()).save_pretrained(tmp_path)
-    done = subprocess.run(
-        [sys.executable, "-c", ELSEWHERE, str(tmp_path)], capture_output=True, text=True, cwd=tmp_path
-    )
-    assert done.returncode == 0, done.stderr
-    frame = np.arange(40 * 70 * 3, dtype=np.uint8).reshape(40, 70, 3)
-    expected = MSATImageProcessor(size={"height": 36, "width": 36})(frame)["states"][0]
-    assert np.array_equal(json.loads(done.stdout), expected)

@@ -87,5 +87,5 @@ def test_dropout_never_changes_a_decision():
     for context in contexts:
         acting.act(torch.zeros(1, FEATURES), context, 1.0)
     assert torch.equal(contexts[0].logits, contexts[1].logits)
-    with pytest.raises(MSATError):
+    with pytest.raises(MSATError, match="training mode"):
         acting.train().act(torch.zeros(1, FEATURES), contexts[0], 1.0)
