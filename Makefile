@@ -46,7 +46,6 @@ lint: $(STAMP) ## style and types
 	$(BIN)/mypy
 
 format: $(STAMP) ## mend what can be mended by itself
-	$(PYTHON) hf_mech/models/copies.py
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 

@@ -24,8 +24,7 @@ from torch import Tensor
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from hf_mech.hub import Measurement, measurement
-from hf_mech.models.belief_state.belief_state_search import SearchOutput
-from hf_mech.models.belief_state.belief_state_search_rollouts import Rollouts
+from hf_mech.models.belief_state.belief_state_search import Rollouts, SearchOutput
 from hf_mech.models.belief_state.configuration_belief_state import BeliefStateConfig
 from hf_mech.models.belief_state.modeling_belief_state import BeliefStateForCausalLM
 

@@ -30,8 +30,7 @@ from torch.nn import functional
 from x_transformers.belief_state_wrapper import BeliefStateWrapper
 
 from hf_mech.hub import Measurement, measurement
-from hf_mech.models.belief_state.belief_state_head import TextHead
-from hf_mech.models.belief_state.belief_state_objective import belief_state_loss
+from hf_mech.models.belief_state.belief_state_objective import TextHead, belief_state_loss
 from hf_mech.models.belief_state.belief_state_pairs import Sequences
 
 TASK, SIZE, BLOCK = "belief_state_objective", 768, 4096

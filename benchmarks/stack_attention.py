@@ -20,7 +20,8 @@ from harness import arguments, peak_memory, ratios, report, take_turns
 from torch import Tensor
 
 from hf_mech.hub import measurement
-from hf_mech.models.stack import stack_attention, stack_kernel_torch
+from hf_mech.models.stack import stack_attention
+from hf_mech.models.stack.stack_attention import backward_torch, forward_torch
 
 BATCH = 32
 LENGTHS = {"cpu": (40, 128), "cuda": (40, 128, 512, 1024)}
@@ -50,7 +51,7 @@ def step_of(form: str, length: int, hardness: float, device: str, batch: int = B
     def step() -> Tensor:
         if form == "torch":
             values = actions.detach()
-            gradient = stack_kernel_torch.backward(grad, values, stack_kernel_torch.forward(values, None, None), None)
+            gradient = backward_torch(grad, values, forward_torch(values, None, None), None)
         else:
             alpha = stack_attention_loop(actions) if form == "loop" else stack_attention(actions, validate=False)
             (gradient,) = torch.autograd.grad(alpha, actions, grad)

@@ -1,31 +1,28 @@
-"""Recurrent stack values, forward and backward: the fast form against the equations with autograd, and as loops.
+"""Recurrent stack values, forward and backward: the fast form against the equations with autograd.
 
     python benchmarks/stack_recurrent_values.py
 
 Batch 64, hidden size 64, inner size 256, random links, one thread on the CPU or a GPU. Sides: the equations as a Python
-loop with PyTorch's gradient (`reference`); the default (`fast`); as many passes over all positions at once as a trained
-model needs at this length (`loops`: 30), which is another computation. Peak memory is that of a step, in MB.
+loop with PyTorch's gradient (`reference`); the model's form (`fast`). Peak memory is that of a step, in MB.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from functools import partial
 
 import torch
 from harness import arguments, peak_memory, ratios, report, take_turns
 from torch import Tensor
 
 from hf_mech.hub import measurement
-from hf_mech.models.stack.stack_values import Cell, Inputs, looped_values, recurrent_values, recurrent_values_reference
+from hf_mech.models.stack.stack_values import Cell, Inputs, recurrent_values, recurrent_values_reference
 
-BATCH, HIDDEN, INNER, LOOPS = 64, 64, 256, 30
+BATCH, HIDDEN, INNER = 64, 64, 256
 LENGTHS = (40, 128)
 FORMS: dict[str, Callable[..., Tensor]] = {
     "reference": recurrent_values_reference,
     "fast": recurrent_values,
-    "loops": partial(looped_values, loops=LOOPS),
 }
 
 

@@ -15,7 +15,7 @@ from harness import arguments, peak_memory, report, take_turns
 
 from hf_mech.hub import measurement
 from hf_mech.models.strips import StripsTransformer, strips_attention, strips_attention_reference
-from hf_mech.planning.bundled import load_bundled
+from hf_mech.planning.pddl import load_bundled
 
 DOMAIN = "blocksworld-3b"
 LENGTH = 10_000

@@ -22,7 +22,7 @@ from hf_mech.models.strips import (
     strips_attention_reference,
     strips_focal_loss,
 )
-from hf_mech.planning.bundled import load_bundled
+from hf_mech.planning.pddl import load_bundled
 
 FORMS: dict[str, Callable] = {
     "quadratic": strips_attention_reference,

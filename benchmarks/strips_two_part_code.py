@@ -21,7 +21,7 @@ from harness import arguments, peak_memory, ratios, report, take_turns
 
 import hf_mech  # noqa: F401  load_dataset learns our names
 from hf_mech.hub import measurement
-from hf_mech.planning.bundled import load_bundled
+from hf_mech.planning.pddl import load_bundled
 from hf_mech.planning.two_part_code import (
     Positions,
     Search,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, ClassVar, get_type_hints
 
 import datasets
 import pyarrow as pa
@@ -22,23 +22,45 @@ VERSION = datasets.Version("1.0.0")
 class SeededConfig(datasets.BuilderConfig):
     """The name of a data set and the settings of its generator, with the argument names of `load_dataset`.
 
-    A subclass has a field for each one of `SETTINGS`, with its default.
+    A subclass names the generator's settings, a dataclass, and gets a field for each of them that has a default:
 
-    Args:
-        seed: of all rows; 0 or more.
+        @dataclass
+        class RulesConfig(SeededConfig, settings=RuleSettings):
+            ...
+
+    It declares only the fields that the generator has not, or has with another default. A setting without a default is
+    the name of the config.
     """
 
     SETTINGS: ClassVar[type[Any]]
     version: datasets.Version | str | None = VERSION
-    seed: int = 0
+
+    def __init_subclass__(cls, settings: type[Any], without: tuple[str, ...] = (), **kwargs: Any) -> None:
+        """Adds the fields, before `dataclass` reads them.
+
+        Args:
+            settings: of the generator.
+            without: settings that `load_dataset` does not take.
+        """
+        super().__init_subclass__(**kwargs)
+        cls.SETTINGS, types, own = settings, get_type_hints(settings), cls.__annotations__
+        taken = {f.name: f.default for f in fields(settings) if f.init and f.default is not MISSING}
+        missing = {name: default for name, default in taken.items() if name not in own and name not in without}
+        for name, default in missing.items():
+            setattr(cls, name, default)
+        cls.__annotations__ = {**{name: types[name] for name in missing}, **own}
 
     @property
     def settings(self) -> Any:
-        """The config as the generator takes it. Raises the error of `SETTINGS` for values out of range."""
-        return self.SETTINGS(**self._values())
+        """The config as the generator takes it. Raises the generator's error for values out of range."""
+        return self.SETTINGS(**self.values())
 
-    def _values(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(self.SETTINGS)}
+    def values(self) -> dict[str, Any]:
+        """The generator's settings by name, as far as the config has them."""
+        mine = {field.name for field in fields(self)}
+        taken = [field for field in fields(self.SETTINGS) if field.init]
+        named = {field.name: self.name for field in taken if field.default is field.default_factory is MISSING}
+        return named | {field.name: getattr(self, field.name) for field in taken if field.name in mine - {*named}}
 
 
 class ShardedBuilder(datasets.ArrowBasedBuilder):
@@ -77,9 +99,9 @@ class ShardedBuilder(datasets.ArrowBasedBuilder):
     def features(self) -> dict[str, Any]:
         """The columns and their types."""
 
-    @abstractmethod
     def check(self) -> None:
         """Raises the generator's own error if the configuration has no rows."""
+        _ = self.config.settings
 
     @abstractmethod
     def tables(self, split: Any, shard: int) -> Iterator[pa.Table]:

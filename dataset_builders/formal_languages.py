@@ -27,18 +27,8 @@ more than that, up to {test}, so that only a model that has found the rule is ri
 
 
 @dataclass
-class FormalLanguagesConfig(SeededConfig):
-    """One data set: a task by its name.
-
-    Args:
-        seed, num_train, num_test, max_train_length, max_test_length: see `FormalLanguageSettings`.
-    """
-
-    SETTINGS: ClassVar[type[Any]] = FormalLanguageSettings
-    num_train: int = 100_000
-    num_test: int = 30_720
-    max_train_length: int = 40
-    max_test_length: int = 100
+class FormalLanguagesConfig(SeededConfig, settings=FormalLanguageSettings):
+    """One data set: a task by its name."""
 
 
 class FormalLanguages(ShardedBuilder):
@@ -77,7 +67,7 @@ class FormalLanguages(ShardedBuilder):
         }
 
     def check(self) -> None:
-        """Raises TaskError if the task has no example of a split's lengths."""
+        """Raises LanguagesError if the task has no example of a split's lengths."""
         for split in self.SPLITS:
             self.config.settings.lengths(self.task, split)
 

@@ -28,21 +28,8 @@ arguments, more definitions, or calls in the bodies of definitions."""
 
 
 @dataclass
-class NestedFunctionConfig(SeededConfig):
-    """One data set: a vocabulary by its name.
-
-    Args:
-        seed, num_train, num_eval: see `NestedFunctionSettings`.
-    """
-
-    SETTINGS: ClassVar[type[Any]] = NestedFunctionSettings
-    num_train: int | None = None
-    num_eval: int | None = None
-
-    @property
-    def config(self) -> str:
-        """The vocabulary: the name of the config."""
-        return self.name
+class NestedFunctionConfig(SeededConfig, settings=NestedFunctionSettings):
+    """One data set: a vocabulary by its name."""
 
 
 class NestedFunctions(ShardedBuilder):
@@ -66,10 +53,6 @@ class NestedFunctions(ShardedBuilder):
     def features(self) -> dict[str, Any]:
         """The columns and their types."""
         return {name: datasets.Value("string") for name in COLUMNS}
-
-    def check(self) -> None:
-        """Raises ProgramsError for a number out of its range."""
-        _ = self.config.settings
 
     def tables(self, split: str, shard: int) -> Iterator[pa.Table]:
         """The rows of one shard."""

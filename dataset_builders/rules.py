@@ -21,16 +21,8 @@ from ._base import SeededConfig, ShardedBuilder
 
 
 @dataclass
-class RulesConfig(SeededConfig):
-    """One data set.
-
-    Args:
-        seed, num_train, num_eval: see `RuleSettings`.
-    """
-
-    SETTINGS: ClassVar[type[Any]] = RuleSettings
-    num_train: int = 20_000
-    num_eval: int = 1_000
+class RulesConfig(SeededConfig, settings=RuleSettings):
+    """One data set."""
 
 
 class Rules(ShardedBuilder):
@@ -63,10 +55,6 @@ class Rules(ShardedBuilder):
             "truths": datasets.List(datasets.Value("bool")),
             "depth": datasets.Value("int64"),
         }
-
-    def check(self) -> None:
-        """Raises ProgramsError for a number out of its range."""
-        _ = self.config.settings
 
     def tables(self, split: str, shard: int) -> Iterator[pa.Table]:
         """The rows of one shard."""

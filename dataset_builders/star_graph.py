@@ -6,12 +6,11 @@
     load_dataset("hf_mech/star_graph", "parity", bits=12, num_train=1_000, num_test=100)
     load_dataset("hf_mech/star_graph", "theorem-3")
 
-The rows come from `hf_mech.lookahead.star_graphs.rows` and `hf_mech.lookahead.star_graphs.counterexamples`.
+The rows come from `hf_mech.lookahead.star_graphs.rows`.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar
@@ -20,16 +19,15 @@ import datasets
 import pyarrow as pa
 
 from hf_mech.data.whole_numbers import check_whole
-from hf_mech.lookahead.star_graphs.counterexamples import COUNTEREXAMPLES, CounterexampleSettings
-from hf_mech.lookahead.star_graphs.graphs import DatasetSettingsError
+from hf_mech.lookahead import LookaheadError
+from hf_mech.lookahead.star_graphs.graphs import sizes_of
 from hf_mech.lookahead.star_graphs.layouts import token_type
-from hf_mech.lookahead.star_graphs.rows import StarGraphSettings
+from hf_mech.lookahead.star_graphs.rows import COUNTEREXAMPLES, CounterexampleSettings, StarGraphSettings
 
 from ._base import SeededConfig, ShardedBuilder
 
 PAPER_GRAPHS = ("g-2-5", "g-5-5", "g-2-20")
 PARITY_BITS = 20
-_NAME = re.compile(r"g-(\d+)-(\d+)")
 
 _GRAPHS = """\
 Star graphs G({degree},{length}): {degree} arms of {length} nodes each go out from a start node, and the task is the \
@@ -42,7 +40,7 @@ The uniform distribution over {sequences}: the counter-example in the proof of {
 
 
 @dataclass
-class StarGraphConfig(SeededConfig):
+class StarGraphConfig(SeededConfig, settings=StarGraphSettings, without=("parity",)):
     """One data set: `g-D-L` for the graphs G(D, L), `parity`, `theorem-3` or `theorem-4`; without a name, G(2,5).
 
     Args:
@@ -52,11 +50,6 @@ class StarGraphConfig(SeededConfig):
         bits: of a string, only for `parity`; None for 20.
     """
 
-    SETTINGS: ClassVar[type[Any]] = StarGraphSettings
-    num_train: int = 100_000
-    num_test: int = 10_000
-    num_nodes: int = 50
-    layout: str = "plain"
     degree: int | None = None
     length: int | None = None
     bits: int | None = None
@@ -66,37 +59,36 @@ class StarGraphConfig(SeededConfig):
         """The config as the generator takes it.
 
         Raises:
-            DatasetSettingsError: arguments that the config does not take, or values out of range.
-            StarGraphError, LayoutError: see `StarGraphSettings`.
+            LookaheadError: arguments that the config does not take, or values out of range; see `StarGraphSettings`.
         """
-        sizes: dict[str, Any] = {"seed": self.seed, "num_train": self.num_train}
+        values = self.values()
         if self.name in COUNTEREXAMPLES:
             self._refuse("num_test", "num_nodes", "layout", "degree", "length", "bits")
-            return CounterexampleSettings(self.name, **sizes)
+            return CounterexampleSettings(self.name, seed=values["seed"], num_train=values["num_train"])
         shape: dict[str, Any] = {}
         if self.name == "parity":
             self._refuse("degree", "length")
             bits = PARITY_BITS if self.bits is None else self.bits
-            check_whole("bits", bits, 1, DatasetSettingsError)
+            check_whole("bits", bits, 1, LookaheadError)
             shape = {"length": bits + 2, "parity": True}
         else:
             self._refuse("bits")
             shape = {k: v for k in ("degree", "length") if (v := getattr(self, k)) is not None}
-            if match := _NAME.fullmatch(self.name):
-                named: dict[str, Any] = {"degree": int(match[1]), "length": int(match[2])}
+            if sizes := sizes_of(self.name):
+                named: dict[str, Any] = dict(zip(("degree", "length"), sizes, strict=True))
                 if wrong := {k: v for k, v in shape.items() if v != named[k]}:
-                    raise DatasetSettingsError(
+                    raise LookaheadError(
                         f"The config {self.name!r} has {named}, got also {wrong}; leave one of the two out."
                     )
                 shape = named
-        rest: dict[str, Any] = {"num_test": self.num_test, "num_nodes": self.num_nodes, "layout": self.layout}
-        return StarGraphSettings(**sizes, **rest, **shape)
+        rest = {name: value for name, value in values.items() if name not in ("degree", "length")}
+        return StarGraphSettings(**rest, **shape)
 
     def _refuse(self, *names: str) -> None:
-        """Raises DatasetSettingsError if an argument has another value than its default."""
+        """Raises LookaheadError if an argument has another value than its default."""
         defaults = {f.name: f.default for f in fields(self) if f.default is not MISSING}
         if given := [f"{name}={getattr(self, name)!r}" for name in names if getattr(self, name) != defaults[name]]:
-            raise DatasetSettingsError(
+            raise LookaheadError(
                 f"The config {self.name!r} does not take {', '.join(given)}; leave it out, or name another config."
             )
 
@@ -121,9 +113,9 @@ class StarGraphs(ShardedBuilder):
     def _create_builder_config(self, config_name: str | None = None, *args: Any, **kwargs: Any) -> Any:
         if config_name is None or config_name in self.builder_configs:
             return super()._create_builder_config(config_name, *args, **kwargs)
-        if not _NAME.fullmatch(config_name):
+        if not sizes_of(config_name):
             listed = ", ".join(self.builder_configs)
-            raise DatasetSettingsError(
+            raise LookaheadError(
                 f"The config must be g-D-L for two numbers D and L, or one of {listed}; got {config_name!r}."
             )
         # Every g-D-L is a config: without a list of them, the base makes one of that name.
@@ -147,12 +139,12 @@ class StarGraphs(ShardedBuilder):
         return {name: datasets.List(kind, length=settings.width) for name in settings.columns}
 
     def check(self) -> None:
-        """Raises DatasetSettingsError if a split has no graphs."""
+        """Raises LookaheadError if a split has no graphs."""
         self.config.settings.check()
 
     def _split_generators(self, dl_manager: Any) -> list[datasets.SplitGenerator]:
         return [s for s in super()._split_generators(dl_manager) if s.name in self.config.settings.SPLITS]
 
     def tables(self, split: Any, shard: int) -> Iterator[pa.Table]:
-        """The rows of one shard. Raises SplitError if a graph belongs to the other split."""
+        """The rows of one shard. Raises LookaheadError if a graph belongs to the other split."""
         return self.config.settings.tables(split, shard)

@@ -15,8 +15,7 @@ from typing import Any, ClassVar
 import datasets
 import pyarrow as pa
 
-from hf_mech.lookahead.stories.grammar import SPLITS, Split
-from hf_mech.lookahead.stories.rows import StorySettings, generate_rows
+from hf_mech.lookahead.stories.grammar import SPLITS, Split, StorySettings, generate_rows
 
 from ._base import SeededConfig, ShardedBuilder
 
@@ -27,16 +26,8 @@ thing and place of a training story."""
 
 
 @dataclass
-class StoriesConfig(SeededConfig):
-    """One data set of stories.
-
-    Args:
-        seed, num_train, num_test: see `StorySettings`.
-    """
-
-    SETTINGS: ClassVar[type[Any]] = StorySettings
-    num_train: int = 100_000
-    num_test: int = 1_000
+class StoriesConfig(SeededConfig, settings=StorySettings):
+    """One data set of stories."""
 
 
 class Stories(ShardedBuilder):
@@ -55,10 +46,6 @@ class Stories(ShardedBuilder):
     def features(self) -> dict[str, Any]:
         """The columns and their types."""
         return {"text": datasets.Value("string")}
-
-    def check(self) -> None:
-        """Raises StorySettingsError for a number out of its range."""
-        _ = self.config.settings
 
     def tables(self, split: Split, shard: int) -> Iterator[pa.Table]:
         """The rows of one shard."""

@@ -19,16 +19,9 @@ import datasets
 import pyarrow as pa
 
 from hf_mech.data.shards import tables_of
-from hf_mech.planning.bundled import BUNDLED, load_bundled
-from hf_mech.planning.pddl import read_pddl
-from hf_mech.planning.problem import StripsProblem
-from hf_mech.planning.traces import (
-    PAPER_MAX_TRAIN_LENGTH,
-    TraceSettings,
-    TraceSettingsError,
-    TraceSplits,
-    generate_traces,
-)
+from hf_mech.planning.pddl import BUNDLED, load_bundled, read_pddl
+from hf_mech.planning.problem import PlanningError, StripsProblem
+from hf_mech.planning.traces import PAPER_MAX_TRAIN_LENGTH, TraceSettings, TraceSplits, generate_traces
 
 from ._base import SeededConfig, ShardedBuilder
 
@@ -41,34 +34,24 @@ precondition that the actions before it have last deleted; nothing is known of t
 
 
 @dataclass
-class StripsTracesConfig(SeededConfig):
+class StripsTracesConfig(SeededConfig, settings=TraceSettings):
     """One dataset of traces: a bundled problem by its name, or `pddl` with two files of your own.
 
     Args:
-        seed, num_train, num_test, negative_fraction, max_test_length: see `TraceSettings`.
-        negatives, test_negatives, walk_bias, label_noise: see `TraceSettings`.
         max_train_length: None for the paper's: 10 for simple, 20 for blocksworld-2b and ferry-1c, 30 for blocksworld-3b
             and ferry-2c; 20 for every other problem.
         domain_file, problem_file: PDDL files, only for the config `pddl`.
         max_ground: the maximum number of ground actions and of atoms, see `read_pddl`; only for `pddl`.
     """
 
-    SETTINGS: ClassVar[type[Any]] = TraceSettings
-    num_train: int = 500
-    num_test: int = 10_000
-    negative_fraction: float = 0.8
     max_train_length: int | None = None
-    max_test_length: int = 50
-    negatives: str = "contradiction"
-    test_negatives: str | None = None
-    walk_bias: int = 0
-    label_noise: float = 0.0
     domain_file: str | None = None
     problem_file: str | None = None
     max_ground: int | None = None
 
-    def _values(self) -> dict[str, Any]:
-        values = super()._values()
+    def values(self) -> dict[str, Any]:
+        """The generator's settings, with the paper's length of training traces."""
+        values = super().values()
         if self.max_train_length is None:
             values["max_train_length"] = PAPER_MAX_TRAIN_LENGTH.get(self.name, OTHER_MAX_TRAIN_LENGTH)
         return values
@@ -88,20 +71,19 @@ def problem_of(config: StripsTracesConfig) -> StripsProblem:
     """The hidden problem behind a config.
 
     Raises:
-        TraceSettingsError: `pddl` without its two files, files or max_ground for a bundled problem, or a name that is
-            neither.
-        StripsError: the files cannot be read, as in `read_pddl`.
+        PlanningError: `pddl` without its two files, files or max_ground for a bundled problem, a name that is
+            neither, or files that cannot be read, as in `read_pddl`.
     """
     files = (config.domain_file, config.problem_file)
     if config.name in BUNDLED:
         if (*files, config.max_ground) != (None, None, None):
-            raise TraceSettingsError(
+            raise PlanningError(
                 f"Config {config.name!r} is a bundled problem and takes no domain_file, problem_file or max_ground, "
                 f"got {(*files, config.max_ground)}; use the config 'pddl' for your own."
             )
         return load_bundled(config.name)
     if config.domain_file is None or config.problem_file is None:
-        raise TraceSettingsError(
+        raise PlanningError(
             f"Config {config.name!r} needs domain_file= and problem_file=, the paths of two PDDL files, got {files}; "
             f"or name a bundled problem: {', '.join(BUNDLED)}."
         )
@@ -130,7 +112,7 @@ class StripsTraces(ShardedBuilder):
 
     @property
     def traces(self) -> TraceSplits:
-        """All traces, before they become rows; `generate_traces` keeps them. Raises TooFewTracesError like it."""
+        """All traces, before they become rows; `generate_traces` keeps them. Raises PlanningError like it."""
         return generate_traces(self.problem, self.config.settings)
 
     def describe(self) -> str:
@@ -147,7 +129,7 @@ class StripsTraces(ShardedBuilder):
         }
 
     def check(self) -> None:
-        """Draws the traces, which are kept. Raises TraceSettingsError, TooFewTracesError."""
+        """Draws the traces, which are kept. Raises PlanningError: they are too few."""
         _ = self.traces
 
     def tables(self, split: str, shard: int) -> Iterator[pa.Table]:

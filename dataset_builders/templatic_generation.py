@@ -28,21 +28,8 @@ lengths or other numbers of constituents."""
 
 
 @dataclass
-class TemplaticGenerationConfig(SeededConfig):
-    """One data set: a task of Table 1 by its name.
-
-    Args:
-        seed, num_train, num_eval: see `TemplaticSettings`.
-    """
-
-    SETTINGS: ClassVar[type[Any]] = TemplaticSettings
-    num_train: int | None = None
-    num_eval: int | None = None
-
-    @property
-    def task(self) -> str:
-        """The name of the task: the name of the config."""
-        return self.name
+class TemplaticGenerationConfig(SeededConfig, settings=TemplaticSettings):
+    """One data set: a task of Table 1 by its name."""
 
 
 class TemplaticGeneration(ShardedBuilder):
@@ -61,16 +48,12 @@ class TemplaticGeneration(ShardedBuilder):
 
     def describe(self) -> str:
         """The task, and the number of examples in its prompts."""
-        shots = task_named(self.config.task).shots
-        return _DESCRIPTION.format(name=self.config.task, shots="one example" if shots == 1 else f"{shots} examples")
+        shots = task_named(self.config.name).shots
+        return _DESCRIPTION.format(name=self.config.name, shots="one example" if shots == 1 else f"{shots} examples")
 
     def features(self) -> dict[str, Any]:
         """The columns and their types."""
         return {name: datasets.Value("string") for name in COLUMNS}
-
-    def check(self) -> None:
-        """Raises ProgramsError for a number out of its range."""
-        _ = self.config.settings
 
     def tables(self, split: str, shard: int) -> Iterator[pa.Table]:
         """The rows of one shard."""

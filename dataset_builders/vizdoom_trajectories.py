@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, get_args
 import pyarrow as pa
 
 from hf_mech.control.episodes import Split
-from hf_mech.control.errors import TrajectorySettingsError, check_frame_size
+from hf_mech.control.errors import ControlError, check_frame_size
 from hf_mech.control.generation import TrajectorySettings
-from hf_mech.control.orphans import children_end_with_us
 from hf_mech.control.policies import PolicyName
+from hf_mech.control.recording import children_end_with_us
 from hf_mech.control.rows import features_of
 from hf_mech.control.vizdoom.scenarios import RENDERED, SCENARIOS, Scenario
 
@@ -42,20 +42,16 @@ _POLICIES = {
 
 
 @dataclass
-class VizdoomTrajectoriesConfig(SeededConfig):
+class VizdoomTrajectoriesConfig(SeededConfig, settings=TrajectorySettings, without=("policy",)):
     """One scenario and policy: `my_way_home` or `deadly_corridor`, a hyphen, and `expert`, `noisy` or `random`.
 
     Args:
-        seed, num_train, num_test: see `TrajectorySettings`; they count episodes.
         noise: of the noisy policy alone, the probability that a decision is replaced by a random action.
         hold: of the noisy and the random policy, the steps that a random action is kept for.
         frame_size: (height, width) of the frames.
         skill: the difficulty of the game, 1 to 5.
     """
 
-    SETTINGS: ClassVar[type[Any]] = TrajectorySettings
-    num_train: int = 1_000
-    num_test: int = 100
     noise: float | None = None
     hold: int | None = None
     frame_size: tuple[int, int] = (72, 128)
@@ -71,28 +67,21 @@ class VizdoomTrajectoriesConfig(SeededConfig):
         """The config as the generator takes it.
 
         Raises:
-            TrajectorySettingsError: a setting out of its range, or one that the policy does not take.
-            PolicyError: noise or hold out of its range.
-            EnvironmentOptionError: another frame size than (height, width).
+            ControlError: a setting out of its range, or one that the policy does not take; noise or hold out of its
+                range; another frame size than (height, width).
         """
         scenario, _, policy = self.name.partition("-")
         given = {name: value for name in _SETTINGS if (value := getattr(self, name)) is not None}
         for name, value in given.items():
             if policy not in _SETTINGS[name]:
-                raise TrajectorySettingsError(
+                raise ControlError(
                     f"The config {self.name!r} does not take {name}={value!r}; leave it out, or take {scenario}-"
                     f"{f' or {scenario}-'.join(_SETTINGS[name])}."
                 )
         check_frame_size(self.frame_size, (1, 1), RENDERED)  # the description reads it before `check` runs
-        return TrajectorySettings(
-            ENVIRONMENTS[scenario],
-            policy,
-            seed=self.seed,
-            num_train=self.num_train,
-            num_test=self.num_test,
-            options={"frame_size": tuple(self.frame_size), "skill": self.skill},
-            **given,
-        )
+        values = {name: value for name, value in self.values().items() if value is not None}
+        values |= {"environment": ENVIRONMENTS[scenario], "policy": policy}
+        return TrajectorySettings(**values, options={"frame_size": tuple(self.frame_size), "skill": self.skill})
 
 
 class VizdoomTrajectories(ShardedBuilder):

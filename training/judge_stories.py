@@ -17,7 +17,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from hf_mech.lookahead.stories.grammar import StoryError
+from hf_mech.lookahead import LookaheadError
 from hf_mech.lookahead.stories.judge import CRITERIA, OVERALL, REPEATS, Comparison, compare
 from hf_mech.probing import ProbingError
 from hf_mech.probing.chat_endpoint import OPENAI, ChatEndpoint, api_key_from_environment
@@ -25,8 +25,9 @@ from hf_mech.probing.chat_endpoint import OPENAI, ChatEndpoint, api_key_from_env
 from .engine import SettingsError
 from .engine.run import OUTCOME_FILE
 from .engine.tables import Table, print_markdown
+from .stories.data import load_stories
 from .stories.experiment import EXPERIMENT
-from .stories.wholes import whole_stories
+from .stories.run import RunOutcome
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -47,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     args = parser.parse_args(arguments)
     try:
         judged(args)
-    except (SettingsError, StoryError, ProbingError) as error:
+    except (SettingsError, LookaheadError, ProbingError) as error:
         parser.exit(2, f"{error}\n")
 
 
@@ -67,6 +68,30 @@ def judged(args: argparse.Namespace) -> None:
     result.save(output)
     print_markdown(table(result).markdown())
     print(f"verdicts: {output}")
+
+
+def whole_stories(outcomes: Sequence[RunOutcome], goal_known: bool) -> list[list[str]]:
+    """The stories of each run, in the same order.
+
+    Raises:
+        SettingsError: the runs have not completed the same beginnings and ends.
+    """
+    wholes: list[list[str]] = []
+    asked: list[tuple[str, str]] | None = None
+    for outcome in outcomes:
+        data = load_stories(outcome.settings)
+        rows, decode = data.snippets[:], data.tokenizer.decode
+        own = [(decode(a), decode(b)) for a, b in zip(rows["prefix_ids"], rows["suffix_ids"], strict=True)]
+        if asked not in (None, own):
+            names = " and ".join(outcome.settings.name for outcome in outcomes)
+            raise SettingsError(
+                f"The runs {names} have completed other stories: give both the same corpus, data_seed, vocabulary, "
+                "prefix_tokens, suffix_tokens and eval_stories."
+            )
+        asked = own
+        written = outcome.completions if goal_known else outcome.continuations
+        wholes.append([a + text + (b if goal_known else "") for (a, b), text in zip(own, written, strict=True)])
+    return wholes
 
 
 def table(result: Comparison) -> Table:

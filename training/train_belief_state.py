@@ -4,6 +4,7 @@
     python -m training.train_belief_state --model all --seeds 0
     python -m training.train_belief_state --preset cpu-long --graph g-5-5,g-2-20 --model bst --seeds 0 --jobs 1
     python -m training.train_belief_state --preset probes --seeds 0     # what the states know of path and graph
+    python -m training.train_belief_state --graph g-3-4 --num_nodes 30  # any graphs g-D-L: D arms, paths of L nodes
     python -m training.train_belief_state --preset gpu-10min --graph all --seeds 0 --jobs 1 --data_workers 8
 
 A run is one model on one kind of graph from one seed. Each leaves its model and outcome in a folder of its own under

@@ -22,7 +22,7 @@ class MissingExtraError(ImportError):
 
 
 class _OneMessagePerError(TyperGroup):
-    """Prints an error of hf_mech as one message; any other is a bug and keeps its traceback. No secret is shown."""
+    """Prints an error of hf_mech as one message; any other is a bug and keeps its traceback, without secrets."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -34,10 +34,7 @@ class _OneMessagePerError(TyperGroup):
             if package == "hf_mech":
                 typer.echo(f"hf-mech: {redact(str(error))}", err=True)
                 raise typer.Exit(1) from error
-            if package in ("typer", "click"):
-                vars(error).update(redact({"message": getattr(error, "message", "")}))
-                raise
-            if (shown := redacted_traceback(error)) is None:
+            if package in ("typer", "click") or (shown := redacted_traceback(error)) is None:
                 raise
             typer.echo(shown, err=True)
             raise typer.Exit(1) from None
@@ -126,15 +123,15 @@ def push(
 ) -> None:
     """Upload the checkpoint in FOLDER with its code and card, in one commit."""
     from hf_mech.hub.checkpoint import load_checkpoint, load_processing_class
-    from hf_mech.hub.errors import PushRefusedError
+    from hf_mech.hub.files import HubError
     from hf_mech.hub.push import push_checkpoint
 
     try:
         model, processing_class = load_checkpoint(folder), load_processing_class(folder)
-    except PushRefusedError:
+    except HubError:
         raise
     except (OSError, ValueError) as error:
-        raise PushRefusedError(f"{folder} holds no checkpoint that can be loaded: {error}") from error
+        raise HubError(f"{folder} holds no checkpoint that can be loaded: {error}") from error
     commit = push_checkpoint(
         model,
         repo_id,

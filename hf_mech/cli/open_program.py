@@ -138,7 +138,7 @@ def _load(folder: str) -> tuple[DATForCausalLM, DATTokenizer]:
     from transformers import AutoConfig
 
     from hf_mech.models.dat.configuration_dat import DATConfig
-    from hf_mech.models.dat.dat_errors import DATError
+    from hf_mech.models.dat.dat_program import DATError
     from hf_mech.models.dat.modeling_dat import DATForCausalLM
     from hf_mech.models.dat.tokenization_dat import DATTokenizer
 

@@ -334,7 +334,7 @@ def _faults(qkvl: QKVLProgram, prompt: str) -> list[str]:
 @contextmanager
 def _errors_say_how_to_mend(opened: OpenedProgram, where: str = "") -> Iterator[None]:
     """Adds the prompt, and the option that helps, to an error."""
-    from hf_mech.models.dat.dat_errors import DATError, DATLengthError, DATVocabularyError
+    from hf_mech.models.dat.dat_program import DATError, DATLengthError, DATVocabularyError
 
     try:
         yield

@@ -84,7 +84,6 @@ def ask_llm(
     """Test a language model on templatic generation, as the paper tested GPT-4 (Tables 2 and 6 to 10)."""
     from rich.console import Console
 
-    from hf_mech.hub.redaction import redact
     from hf_mech.programs.llm_test.evaluate import evaluate
     from hf_mech.programs.llm_test.report import save_results, score_tables
     from hf_mech.programs.llm_test.variants import Variant
@@ -111,7 +110,7 @@ def ask_llm(
     console = Console()
     if not console.is_terminal:
         console.width = 120  # a file has room for the whole table
-    console.print(*score_tables(redact(tested.name), scores, rows), sep="\n")
+    console.print(*score_tables(tested.name, scores, rows), sep="\n")
     typer.echo(f"Wrote {path}")
 
 
@@ -126,15 +125,13 @@ def _rows(tables: list[str]) -> list[Row]:
 
 
 def _fields(request: str | None) -> dict[str, Any]:
-    from hf_mech.hub.redaction import redact
-
     try:
         fields = json.loads(request or "{}")
     except (ValueError, RecursionError) as error:
         raise typer.BadParameter(f"is no JSON: {error}", param_hint="--request") from error
     if not isinstance(fields, dict):
         raise typer.BadParameter(
-            f'must be an object such as {{"seed": 1}}, got {redact(request)}', param_hint="--request"
+            f'must be an object such as {{"seed": 1}}, got a {type(fields).__name__}', param_hint="--request"
         )
     return fields
 

@@ -17,7 +17,7 @@ import numpy as np
 from gymnasium.spaces import Box, MultiDiscrete
 from numpy.typing import NDArray
 
-from hf_mech.control.errors import EnvironmentOptionError, EpisodeError, check_whole
+from hf_mech.control.errors import ControlError, check_whole
 
 WAIT = 0
 
@@ -32,11 +32,11 @@ class DoorwayEnvironment(gymnasium.Env[NDArray[np.float32], NDArray[np.int64]]):
         rounds: the steps of an episode.
 
     Raises:
-        EnvironmentOptionError: rounds is no whole number, 1 or more.
+        ControlError: rounds is no whole number, 1 or more.
     """
 
     def __init__(self, rounds: int = 10) -> None:
-        check_whole("rounds", rounds, 1, None, EnvironmentOptionError)
+        check_whole("rounds", rounds, 1)
         self.rounds = rounds
         self.action_space = MultiDiscrete([3, 3])
         self.observation_space = Box(0.0, 1.0, (2,), np.float32)
@@ -53,7 +53,7 @@ class DoorwayEnvironment(gymnasium.Env[NDArray[np.float32], NDArray[np.int64]]):
     def step(self, action: NDArray[np.int64]) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
         """One round."""
         if self._left == 0:
-            raise EpisodeError("The episode is over, or none has begun; call reset() first.")
+            raise ControlError("The episode is over, or none has begun; call reset() first.")
         passed = (int(action[0]) == WAIT) != (int(action[1]) == WAIT)
         self._left -= 1
         self._failures += not passed

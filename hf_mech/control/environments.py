@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete
 from numpy.typing import NDArray
 
-from hf_mech.control.errors import ActionError, EnvironmentIdError, EnvironmentOptionError, SpaceError
+from hf_mech.control.errors import ControlError
 
 NAMESPACE = "hf_mech"
 _SCENARIOS = {"MyWayHome": "my_way_home", "DeadlyCorridor": "deadly_corridor"}
@@ -47,9 +47,8 @@ def make_environment(id: str, **options: Any) -> Environment:
         The environment. Close it in the end: `with make_environment(...) as environment:` does.
 
     Raises:
-        EnvironmentIdError: no such environment.
-        EnvironmentOptionError: no such option, or one out of its range.
-        SpaceError: actions or observations of another kind.
+        ControlError: no such environment; no such option, or one out of its range; actions or observations of another
+            kind.
         MissingExtraError: the environment needs a package that is not installed.
 
     Example:
@@ -62,7 +61,7 @@ def make_environment(id: str, **options: Any) -> Environment:
     ```
     """
     if not isinstance(id, str | gymnasium.envs.registration.EnvSpec):
-        raise EnvironmentIdError(
+        raise ControlError(
             f"An environment is given by its id, such as 'CartPole-v1', got {id!r}. A class of your own gets one by "
             "gymnasium.register(id, entry_point=...), which takes a function that wraps an environment, too."
         )
@@ -70,12 +69,12 @@ def make_environment(id: str, **options: Any) -> Environment:
         environment = gymnasium.make(id, **options)
     except gymnasium.error.UnregisteredEnv as error:
         ours = ", ".join(sorted(name for name in gymnasium.registry if name.startswith(f"{NAMESPACE}/")))
-        raise EnvironmentIdError(
+        raise ControlError(
             f"No environment has the id {id!r}. Those of hf_mech are {ours}; for one of another package, import that "
             f"package first. ({error})"
         ) from error
     except TypeError as error:
-        raise EnvironmentOptionError(f"{id} cannot be made with the options {options}: {error}") from error
+        raise ControlError(f"{id} cannot be made with the options {options}: {error}") from error
     try:
         return MultiDiscreteEnvironment(environment)
     except BaseException:
@@ -90,7 +89,7 @@ class MultiDiscreteEnvironment(gymnasium.Wrapper[NDArray[Any], NDArray[np.int64]
         environment: to be wrapped.
 
     Raises:
-        SpaceError: actions or observations of another kind.
+        ControlError: actions or observations of another kind.
     """
 
     def __init__(self, environment: gymnasium.Env[Any, Any]) -> None:
@@ -113,7 +112,7 @@ class MultiDiscreteEnvironment(gymnasium.Wrapper[NDArray[Any], NDArray[np.int64]
             action: [components], each a whole number from 0 to the size of its component - 1.
 
         Raises:
-            ActionError: another number of components, or a value out of its range.
+            ControlError: another number of components, or a value out of its range.
         """
         observation, reward, terminated, truncated, info = self.env.step(self._inner(action))
         done = (float(reward), bool(terminated), bool(truncated))
@@ -123,7 +122,7 @@ class MultiDiscreteEnvironment(gymnasium.Wrapper[NDArray[Any], NDArray[np.int64]
         seen: NDArray[Any] = np.asarray(observation, None if self._is_frame else np.float32)
         shape = self.observation_space.shape or ()
         if seen.shape != shape:
-            raise SpaceError(
+            raise ControlError(
                 f"{self._name} must show observations of the shape {list(shape)} of its "
                 f"observation_space, shows {list(seen.shape)}; mend its observation_space or its observations."
             )
@@ -133,12 +132,12 @@ class MultiDiscreteEnvironment(gymnasium.Wrapper[NDArray[Any], NDArray[np.int64]
         """The action in the wrapped environment's own form."""
         action = np.asarray(action)
         if action.shape != self._sizes.shape or action.dtype.kind not in "iu":
-            raise ActionError(
+            raise ControlError(
                 f"An action must be {len(self._sizes)} whole numbers, one a component, got {action.dtype} of shape "
                 f"{list(action.shape)}: {action.tolist()}."
             )
         if (action < 0).any() or (action >= self._sizes).any():
-            raise ActionError(
+            raise ControlError(
                 f"The components of an action must be below {self._sizes.tolist()} and not negative, got "
                 f"{action.tolist()}."
             )
@@ -159,7 +158,7 @@ def _components(space: gymnasium.Space[Any], name: str) -> tuple[NDArray[np.int6
         return np.full(space.shape, 2, np.int64), np.zeros(space.shape, np.int64)
     if isinstance(space, MultiDiscrete) and space.nvec.ndim == 1:
         return space.nvec.astype(np.int64), space.start.astype(np.int64)
-    raise SpaceError(
+    raise ControlError(
         f"{name} must have Discrete actions, or MultiDiscrete or MultiBinary ones in one row, has {space}; wrap it in "
         "a gymnasium.ActionWrapper that has."
     )
@@ -172,7 +171,7 @@ def _observations(space: gymnasium.Space[Any], name: str) -> tuple[bool, Box]:
     if isinstance(space, Box) and len(space.shape) == 1:
         with np.errstate(over="ignore"):  # bounds that float32 does not reach become infinite
             return False, Box(space.low.astype(np.float32), space.high.astype(np.float32), dtype=np.float32)
-    raise SpaceError(
+    raise ControlError(
         f"{name} must show uint8 frames [height, width, 3] or vectors [features], shows {space}; wrap it in one of "
         "gymnasium.wrappers, such as FlattenObservation or AddRenderObservation, or TransformObservation where only "
         "the order of the axes is another."

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_mech.control.errors import EpisodeWithoutEndError, SeedError, TrajectoryError, check_whole
+from hf_mech.control.errors import ControlError, check_whole
 from hf_mech.data.random_numbers import Dice
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -40,7 +40,7 @@ def episode_seed(seed: int, split: Split, index: int) -> int:
         A number in 0 to 2**32 - 1.
 
     Raises:
-        SeedError: a seed or an index out of its range, or another split.
+        ControlError: a seed or an index out of its range, or another split.
 
     Example:
 
@@ -50,10 +50,10 @@ def episode_seed(seed: int, split: Split, index: int) -> int:
 
     ```
     """
-    check_whole("seed", seed, 0, None, SeedError)
-    check_whole("index", index, 0, MOST_EPISODES - 1, SeedError)
+    check_whole("seed", seed, 0)
+    check_whole("index", index, 0, MOST_EPISODES - 1)
     if split not in SPLITS:
-        raise SeedError(f"split must be one of {', '.join(SPLITS)}, got {split!r}.")
+        raise ControlError(f"split must be one of {', '.join(SPLITS)}, got {split!r}.")
     return SPLITS.index(split) << 30 | _permuted(int(index), int(seed))
 
 
@@ -87,8 +87,8 @@ class Episode:
         final_observation: after the last step; data sets of rows do not hold it.
 
     Raises:
-        TrajectoryError: no steps, arrays of different lengths or of other shapes, or numbers that are not finite.
-        EpisodeWithoutEndError: neither terminated nor truncated.
+        ControlError: no steps, arrays of different lengths or of other shapes, or numbers that are not finite; neither
+            terminated nor truncated.
 
     Example:
 
@@ -120,11 +120,11 @@ class Episode:
     def __post_init__(self) -> None:
         steps = len(self.rewards)
         if steps == 0:
-            raise TrajectoryError("An episode needs at least one step, got none.")
+            raise ControlError("An episode needs at least one step, got none.")
         for name, dimensions in (("observations", (2, 4)), ("actions", (2,)), ("rewards", (1,)), ("success", (1,))):
             array = getattr(self, name)
             if array.ndim not in dimensions or len(array) != steps:
-                raise TrajectoryError(
+                raise ControlError(
                     f"The {name} of an episode of {steps} steps must have {steps} rows and "
                     f"{' or '.join(map(str, dimensions))} dimensions, got shape {list(array.shape)}."
                 )
@@ -132,12 +132,12 @@ class Episode:
             array = getattr(self, name)
             if array.dtype.kind == "f" and not np.isfinite(array).all():
                 step = int(np.argwhere(~np.isfinite(array))[0][0])
-                raise TrajectoryError(
+                raise ControlError(
                     f"The {name} of an episode must be finite, that of step {step} of the episode of seed {self.seed} "
                     f"is {array[step].tolist()}; mend the environment, or leave the episode out."
                 )
         if not (self.terminated or self.truncated):
-            raise EpisodeWithoutEndError(
+            raise ControlError(
                 f"The episode of seed {self.seed} has no end: its last step, {steps - 1}, neither terminated nor was "
                 "truncated, so its returns-to-go are unknown. Play it to its end, or leave it out."
             )

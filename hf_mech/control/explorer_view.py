@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _KEPT = 2
 _FILM_WIDTH = 384  # pixels
 _RETURN, _EPISODE, _SEED = "target_return", "episode", "seed"
+_USUAL_RETURN = 1.0  # of a checkpoint that names none
 
 
 class MSATView(View):
@@ -28,8 +29,8 @@ class MSATView(View):
     model_types = ("msat_decision_transformer",)
     text_label = "Environment, such as hf_mech/Doorway-v0"
     settings_label = (
-        f"{_RETURN}: the return to reach (default 1). {_EPISODE}, {_SEED}: which episode (default 0). Further lines "
-        "are options of the environment."
+        f"{_RETURN}: the return to reach (default: the checkpoint's, or 1). {_EPISODE}, {_SEED}: which episode "
+        "(default 0). Further lines are options of the environment."
     )
 
     def example(self, source: str) -> Example:
@@ -49,21 +50,22 @@ class MSATView(View):
         """
         given = read_settings(settings)
         model = _model(source)
-        watched = _watched(model, text.strip(), given)
+        environment = text.strip() or (model.config.environment or {}).get("id", "")
+        watched = _watched(model, environment, given)
         end = "solved" if watched.score.success else "not solved"
         said = f"{end}, return {watched.score.total_return:.4g}, {watched.score.length} decisions."
         sections = [_film(watched), _heads(model, watched), _decisions(watched)]
-        return figures_page(f"{source} in {text.strip()}", said, [part for part in sections if part is not None])
+        return figures_page(f"{source} in {environment}", said, [part for part in sections if part is not None])
 
 
 def read_settings(settings: str) -> dict[str, Any]:
-    """Lines `name: value`, with the defaults of those that say which episode is played.
+    """Lines `name: value`, with defaults for the episode and its seed.
 
     Raises:
         ExplorerError: the text has another form.
 
     >>> read_settings("target_return: 0.5")
-    {'target_return': 0.5, 'episode': 0, 'seed': 0}
+    {'episode': 0, 'seed': 0, 'target_return': 0.5}
     """
     try:
         given = yaml.safe_load(settings) or {}
@@ -71,9 +73,9 @@ def read_settings(settings: str) -> dict[str, Any]:
         raise ExplorerError(f"settings are lines `name: value`, got {settings!r}: {error}") from error
     if not isinstance(given, dict) or not all(isinstance(name, str) for name in given):
         raise ExplorerError(f"settings are lines `name: value`, got {settings!r}")
-    found = {_RETURN: 1.0, _EPISODE: 0, _SEED: 0} | given
+    found = {_EPISODE: 0, _SEED: 0} | given
     for name, kind, said in ((_RETURN, (int, float), "a number"), (_EPISODE, int, "whole"), (_SEED, int, "whole")):
-        if not isinstance(found[name], kind) or isinstance(found[name], bool):
+        if name in found and (not isinstance(found[name], kind) or isinstance(found[name], bool)):
             raise ExplorerError(f"{name} must be {said}, got {found[name]!r}")
     return found
 
@@ -98,9 +100,9 @@ def _watched(model: Any, environment: str, given: dict[str, Any]) -> Watched:
     options = {name: value for name, value in given.items() if name not in (_RETURN, _EPISODE, _SEED)}
     if model.config.reads_frames and environment.startswith(f"{NAMESPACE}/"):
         options = {"frame_size": tuple(model.config.state_shape[1:]), "render_mode": "rgb_array"} | options
-    return watch(
-        model, environment, given[_EPISODE], target_return=given[_RETURN], seed=given[_SEED], **options
-    )  # fmt: skip
+    usual = _USUAL_RETURN if model.config.target_return is None else None  # None: the config's
+    wanted = given.get(_RETURN, usual)
+    return watch(model, environment, given[_EPISODE], target_return=wanted, seed=given[_SEED], **options)
 
 
 def _film(watched: Watched) -> Section | None:

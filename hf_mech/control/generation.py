@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from hf_mech.control.episodes import MOST_EPISODES, Split
-from hf_mech.control.errors import ControlError, MissingExtraError, ShardError, TrajectorySettingsError, check_whole
+from hf_mech.control.errors import ControlError, MissingExtraError, check_whole
 from hf_mech.control.policies import PolicyName, make_policy
 from hf_mech.control.recording import Recording, environment_features
 from hf_mech.data.shards import SHARDS
@@ -36,8 +36,8 @@ class TrajectorySettings:
         options: of the environment.
 
     Raises:
-        TrajectorySettingsError: a seed or a number of episodes out of its range.
-        PolicyError: no such policy, or noise or hold out of its range.
+        ControlError: a seed or a number of episodes out of its range; no such policy, or noise or hold out of its
+            range.
     """
 
     SPLITS: ClassVar[tuple[Split, ...]] = ("train", "test")
@@ -51,9 +51,9 @@ class TrajectorySettings:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        check_whole("seed", self.seed, 0, None, TrajectorySettingsError)
+        check_whole("seed", self.seed, 0)
         for name in ("num_train", "num_test"):
-            check_whole(name, getattr(self, name), 1, MOST_EPISODES, TrajectorySettingsError)
+            check_whole(name, getattr(self, name), 1, MOST_EPISODES)
         make_policy(self.policy, self.noise, self.hold)
 
     def check(self) -> None:
@@ -76,7 +76,7 @@ class TrajectorySettings:
         """The rows of one of `SHARDS` shards, whole episodes, one table each.
 
         Raises:
-            EpisodeWithoutEndError: an episode that does not end.
+            ControlError: an episode that does not end.
         """
         episodes = self.episodes(split)
         numbers = range(episodes * shard // SHARDS, episodes * (shard + 1) // SHARDS)
@@ -190,8 +190,8 @@ def generate_with_ray(
 
     Raises:
         MissingExtraError: Ray is not installed.
-        ControlError: see `TrajectorySettings`.
-        ShardError: a shard failed, or its machine or process was lost too often. Whole shards stay.
+        ControlError: as `TrajectorySettings`; or a shard failed, or its machine or process was lost too often. Whole
+            shards stay.
         OutputError: the folder cannot be written.
     """
     ray = _ray()
@@ -222,7 +222,7 @@ def _content(ray: Any, done: Any, name: str) -> bytes:
         cause = getattr(error, "cause", None)
         if isinstance(cause, ControlError):
             raise cause from None
-        raise ShardError(
+        raise ControlError(
             f"{name} could not be generated on the cluster: {cause or error!r}. Shards that are whole stay."
         ) from error
     return content

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hf_mech.control.environments import make_environment
 from hf_mech.control.episodes import Episode
-from hf_mech.control.errors import EpisodeWithoutEndError, MinariError, MissingExtraError
+from hf_mech.control.errors import ControlError, MissingExtraError
 from hf_mech.control.recording import built
 from hf_mech.control.rows import episodes_of, features_of, table_of
 from hf_mech.hub.files import replacing
@@ -71,9 +71,8 @@ def read_minari(
         False where there is none; `seed` is -1 where it is unknown.
 
     Raises:
-        MinariError: no such data set; other spaces than frames, vectors and discrete actions; or an episode that does
-            not fit them.
-        EpisodeWithoutEndError: see `unfinished`.
+        ControlError: no such data set; other spaces than frames, vectors and discrete actions; or an episode that does
+            not fit them, or, without `unfinished="drop"`, has no end.
         MissingExtraError: Minari is not installed.
     """
     opened = _opened(dataset)
@@ -117,7 +116,7 @@ def _episode(data: Any, about: dict[str, Any], space: gymnasium.Space[Any], size
     observations = np.asarray(data.observations)
     ends = np.flatnonzero(data.terminations | data.truncations)
     if len(observations) not in (steps, steps + 1) or (ends[:-1].size or (ends < steps - 1).any()):
-        raise MinariError(
+        raise ControlError(
             f"Episode {data.id} must have {steps} or {steps + 1} observations for its {steps} steps, and end with its "
             f"last step, {steps - 1}; it has {len(observations)} observations and ends with steps {ends.tolist()}. "
             "Leave it out, with Minari's filter_episodes."
@@ -126,7 +125,7 @@ def _episode(data: Any, about: dict[str, Any], space: gymnasium.Space[Any], size
         observations = observations.astype(np.float32)
     actions = np.asarray(data.actions, np.int64).reshape(steps, -1) - getattr(space, "start", 0)
     if actions.shape[1] != len(sizes) or (actions < 0).any() or (actions >= sizes).any():
-        raise MinariError(
+        raise ControlError(
             f"Episode {data.id} has actions that are not of the data set's own space, {space}. Leave it out, with "
             "Minari's filter_episodes."
         )
@@ -145,11 +144,8 @@ def _episode(data: Any, about: dict[str, Any], space: gymnasium.Space[Any], size
 
 
 def _has_end(dataset: minari.MinariDataset, number: int) -> bool:
-    try:
-        next(minari_episodes(import_minari().MinariDataset(dataset.storage, np.array([number]))))
-    except EpisodeWithoutEndError:
-        return False
-    return True
+    (data,) = dataset.iterate_episodes([number])
+    return bool((data.terminations | data.truncations).any())
 
 
 def _sizes(dataset: minari.MinariDataset) -> tuple[int | None, list[int]]:
@@ -157,7 +153,7 @@ def _sizes(dataset: minari.MinariDataset) -> tuple[int | None, list[int]]:
     seen, done = dataset.observation_space, dataset.action_space
     frames = isinstance(seen, Box) and len(seen.shape) == 3 and seen.shape[2] == 3 and seen.dtype == np.uint8
     if not frames and not (isinstance(seen, Box) and len(seen.shape) == 1):
-        raise MinariError(
+        raise ControlError(
             f"The observations must be uint8 frames [height, width, 3] or vectors, are {seen}; flatten them first, "
             "with gymnasium.spaces.utils.flatten, and write a data set of your own."
         )
@@ -168,7 +164,7 @@ def _sizes(dataset: minari.MinariDataset) -> tuple[int | None, list[int]]:
         return size, [2] * done.shape[0]
     if isinstance(done, MultiDiscrete) and done.nvec.ndim == 1:
         return size, [int(n) for n in done.nvec]
-    raise MinariError(f"The actions must be Discrete, or MultiDiscrete or MultiBinary in one row, are {done}.")
+    raise ControlError(f"The actions must be Discrete, or MultiDiscrete or MultiBinary in one row, are {done}.")
 
 
 def _opened(dataset: str | Path | minari.MinariDataset) -> minari.MinariDataset:
@@ -181,7 +177,7 @@ def _opened(dataset: str | Path | minari.MinariDataset) -> minari.MinariDataset:
     for folder in folders:
         if (folder / "metadata.json").is_file():
             return minari.MinariDataset(folder)
-    raise MinariError(
+    raise ControlError(
         f"There is no Minari data set {str(dataset)!r}: none of {', '.join(map(str, folders))} has a metadata.json. "
         "minari.load_dataset(id, download=True) downloads one."
     )
@@ -214,8 +210,8 @@ def write_minari(
         The data set, as `minari.load_dataset(dataset_id)` gives it. A killed writing leaves none.
 
     Raises:
-        MinariError: a wrong id, or one that is taken; no episodes, or episodes of another environment.
-        MissingColumnsError, RowOrderError, EpisodeWithoutEndError: see `hf_mech.control.rows.episodes_of`.
+        ControlError: a wrong id, or one that is taken; no episodes, or episodes of another environment, or
+            that `hf_mech.control.rows.episodes_of` refuses.
         MissingExtraError: Minari is not installed.
     """
     minari = import_minari()
@@ -243,17 +239,17 @@ def write_minari(
             _buffer(_checked(episode, observations, sizes, environment), actions) for episode in episodes
         )
         if not storage.total_episodes:
-            raise MinariError("There are no episodes to write; give at least one.")
+            raise ControlError("There are no episodes to write; give at least one.")
     return minari.MinariDataset(folder / "data")
 
 
 def _checked(
     episode: Episode, observations: gymnasium.Space[Any], sizes: NDArray[np.int64], environment: str
 ) -> Episode:
-    """The episode. Raises MinariError if it is not one of an environment of these observations and actions."""
+    """The episode. Raises ControlError if it is not one of an environment of these observations and actions."""
     seen, done = episode.observations.shape[1:], episode.actions
     if seen != observations.shape or done.shape[1] != len(sizes) or (done < 0).any() or (done >= sizes).any():
-        raise MinariError(
+        raise ControlError(
             f"The episode of seed {episode.seed} has observations of shape {list(seen)} and {done.shape[1]} components "
             f"of actions, from {done.min(0).tolist()} to {done.max(0).tolist()}; {environment} has observations of "
             f"shape {list(observations.shape or ())} and components of the sizes {sizes.tolist()}. Name the one that "
@@ -296,10 +292,10 @@ def _new_folder(dataset_id: str) -> Path:
 
     match = DATASET_ID_RE.fullmatch(dataset_id)
     if not match or match["version"] is None:
-        raise MinariError(f"A Minari id must be [namespace/]name-v0, with any number behind -v, got {dataset_id!r}.")
+        raise ControlError(f"A Minari id must be [namespace/]name-v0, with any number behind -v, got {dataset_id!r}.")
     folder = Path(get_dataset_path(dataset_id)).absolute()  # a relative one confuses Minari
     if folder.exists():
-        raise MinariError(
+        raise ControlError(
             f"There is a Minari data set {dataset_id!r} already, in {folder}. Take another version, or remove it: "
             f"minari.delete_dataset({dataset_id!r})."
         )

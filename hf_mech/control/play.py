@@ -17,7 +17,7 @@ from tqdm.auto import tqdm
 
 from hf_mech.control.environments import Environment, make_environment
 from hf_mech.control.episodes import Episode, episode_seed
-from hf_mech.control.errors import EpisodeWithoutEndError, TrajectorySettingsError, check_whole
+from hf_mech.control.errors import ControlError, check_whole
 from hf_mech.control.recording import MAX_STEPS
 
 if TYPE_CHECKING:
@@ -32,7 +32,9 @@ class Player(Protocol):
     """A model that decides in a batch of environments and remembers their episodes, such as `MSATDecisionTransformer`.
 
     Attributes:
-        config: its `check_spaces` refuses environments of other observations or actions.
+        config: its `check_spaces` refuses environments of other observations or actions. Its `environment`,
+            `{"id": ..., "kwargs": {...}}`, and its `target_return` are the defaults of [`play`] and
+            [`watch`], if it has them.
     """
 
     config: Any
@@ -67,23 +69,40 @@ class Running:
     length: int = 0
 
 
-def check_play(model: Any, target_return: Any) -> None:
-    """Raises TrajectorySettingsError for what cannot decide, or for a return that cannot be reached."""
+def resolve_play(
+    model: Any, environment: str | None, target_return: float | None, options: dict[str, Any]
+) -> tuple[str, float, dict[str, Any]]:
+    """The environment, its options and the target return; those of the model's config where none are given.
+
+    Raises:
+        ControlError: no model that decides, no environment, or no finite return.
+    """
     if not hasattr(model, "start_context") or not hasattr(model, "act"):
-        raise TrajectorySettingsError(
+        raise ControlError(
             "A player is a model with start_context and act, such as MSATDecisionTransformer, got "
             f"{model if isinstance(model, str) else type(model).__name__!r}. Load one with "
             "AutoModel.from_pretrained(...).eval()."
         )
+    config = getattr(model, "config", None)
+    own = getattr(config, "environment", None) or {}
+    environment = own.get("id") if environment is None else environment
+    if environment is None:
+        raise ControlError(
+            "The model's config names no environment; give its id, such as 'hf_mech/Rooms-v0', and its options."
+        )
+    if environment == own.get("id"):
+        options = {**own.get("kwargs", {}), **options}
+    target_return = getattr(config, "target_return", None) if target_return is None else target_return
     try:
-        finite = not isinstance(target_return, bool | str) and math.isfinite(target_return)
+        finite = not isinstance(target_return, bool | str) and math.isfinite(target_return)  # type: ignore[arg-type]
     except TypeError:
         finite = False
     if not finite:
-        raise TrajectorySettingsError(
+        raise ControlError(
             "target_return must be a finite number in the environment's units, such as the return of a good training "
             f"episode, got {target_return!r}."
         )
+    return environment, target_return, options  # type: ignore[return-value]
 
 
 def as_states(observations: NDArray[Any]) -> Tensor:
@@ -129,8 +148,8 @@ def decide(
     return chosen
 
 
-def endless(seed: int, max_steps: int) -> EpisodeWithoutEndError:
-    return EpisodeWithoutEndError(
+def endless(seed: int, max_steps: int) -> ControlError:
+    return ControlError(
         f"The episode of seed {seed} has no end after {max_steps} steps. Give the environment a limit of time: "
         "max_episode_steps=..., or max_steps more."
     )
@@ -159,10 +178,10 @@ class Score:
 
 def play(
     model: Player,
-    environment: str,
-    episodes: Sequence[int],
+    environment: str | None = None,
+    episodes: Sequence[int] = range(50),
     *,
-    target_return: float,
+    target_return: float | None = None,
     seed: int = 0,
     num_envs: int = 8,
     do_sample: bool = False,
@@ -175,9 +194,10 @@ def play(
 
     Args:
         model: decides; on its own device, and in evaluation mode.
-        environment: the id of any environment that `make_environment` takes.
+        environment: the id of any environment that `make_environment` takes; by default the one that the model's config
+            names, made as it was for the training.
         episodes: the numbers of the episodes.
-        target_return: the return to reach, in the environment's units.
+        target_return: the return to reach, in the environment's units; by default that of the model's config.
         seed: of the evaluation; 0 or more.
         num_envs: environments that are played at a time. They are closed at the end, whatever happens.
         do_sample: sample each component of an action, instead of the most likely value. Every episode has random
@@ -185,25 +205,23 @@ def play(
         temperature: of sampling.
         max_steps: the most steps to wait for the end of an episode.
         progress: show a bar where somebody looks.
-        options: of `make_environment`.
+        options: of `make_environment`, besides those of the model's config.
 
     Returns:
         the scores, in the order of `episodes`.
 
     Raises:
-        TrajectorySettingsError: no model, no finite return, no episodes, or `num_envs` is no whole number, 1 or more.
-        EpisodeWithoutEndError: an episode of more than `max_steps` steps.
-        SpaceError: the model was made for other observations or actions.
+        ControlError: no model, no environment, no finite return, no episodes, `num_envs` is no whole number, 1 or
+            more, or an episode has more than `max_steps` steps.
+        MSATError: the model was made for other observations or actions.
     """
-    check_play(model, target_return)
+    environment, target_return, options = resolve_play(model, environment, target_return, options)
     if not isinstance(episodes, Iterable):
-        raise TrajectorySettingsError(
-            f"episodes must be the numbers of the episodes, such as range(50), got {episodes!r}."
-        )
-    check_whole("num_envs", num_envs, 1, None, TrajectorySettingsError)
+        raise ControlError(f"episodes must be the numbers of the episodes, such as range(50), got {episodes!r}.")
+    check_whole("num_envs", num_envs, 1)
     seeds = [episode_seed(seed, "play", number) for number in episodes]
     if not seeds:
-        raise TrajectorySettingsError("There are no episodes to play; give their numbers, such as range(50).")
+        raise ControlError("There are no episodes to play; give their numbers, such as range(50).")
     waiting = list(enumerate(seeds))[::-1]
     scores: dict[int, Score] = {}
 
@@ -311,10 +329,10 @@ class Watched:
 
 def watch(
     model: Player,
-    environment: str,
-    episode: int,
+    environment: str | None = None,
+    episode: int = 0,
     *,
-    target_return: float,
+    target_return: float | None = None,
     seed: int = 0,
     do_sample: bool = False,
     temperature: float = 1.0,
@@ -327,7 +345,7 @@ def watch(
         episode: its number.
         options: of `make_environment`; with `render_mode="rgb_array"` there are pictures.
     """
-    check_play(model, target_return)
+    environment, target_return, options = resolve_play(model, environment, target_return, options)
     own = episode_seed(seed, "play", episode)
     observations: list[NDArray[Any]] = []
     actions, rewards, success, wanted, pictures = [], [], [], [], []

@@ -9,7 +9,7 @@ import numpy as np
 from gymnasium.spaces import MultiDiscrete
 from numpy.typing import NDArray
 
-from hf_mech.control.errors import PolicyError, check_whole
+from hf_mech.control.errors import ControlError, check_whole
 
 PolicyName = Literal["expert", "noisy", "random"]
 
@@ -39,11 +39,11 @@ class RandomPolicy:
         hold: the steps that each action is kept for.
 
     Raises:
-        PolicyError: hold is no whole number, 1 or more.
+        ControlError: hold is no whole number, 1 or more.
     """
 
     def __init__(self, hold: int = 1) -> None:
-        check_whole("hold", hold, 1, None, PolicyError)
+        check_whole("hold", hold, 1)
         self._hold = hold
 
     def reset(self, environment: gymnasium.Env[Any, Any], generator: np.random.Generator) -> None:
@@ -62,7 +62,7 @@ class ExpertPolicy:
     """The expert that the environment brings: `environment.unwrapped.expert()`.
 
     Raises (by `reset`):
-        PolicyError: the environment has none.
+        ControlError: the environment has none.
     """
 
     _environment: gymnasium.Env[Any, Any] | None = None
@@ -72,7 +72,7 @@ class ExpertPolicy:
         if environment.unwrapped is not self._environment:
             self._environment = environment.unwrapped
             if not isinstance(self._environment, HasExpert):
-                raise PolicyError(
+                raise ControlError(
                     f"{type(self._environment).__name__} has no expert. Take the policy 'random', write one with the "
                     "methods of hf_mech.control.policies.Policy, or give the environment a method expert()."
                 )
@@ -93,13 +93,13 @@ class NoisyPolicy:
         hold: the steps that a random action is kept for.
 
     Raises:
-        PolicyError: noise or hold out of its range.
+        ControlError: noise or hold out of its range.
     """
 
     def __init__(self, policy: Policy, noise: float = 0.2, hold: int = 1) -> None:
         if not 0 <= noise <= 1:
-            raise PolicyError(f"noise must be a probability, 0 to 1, got {noise!r}.")
-        check_whole("hold", hold, 1, None, PolicyError)
+            raise ControlError(f"noise must be a probability, 0 to 1, got {noise!r}.")
+        check_whole("hold", hold, 1)
         self._policy, self._noise, self._hold = policy, noise, hold
 
     def reset(self, environment: gymnasium.Env[Any, Any], generator: np.random.Generator) -> None:
@@ -127,7 +127,7 @@ def make_policy(name: PolicyName, noise: float = 0.2, hold: int = 1) -> Policy:
         hold: of "noisy" and "random", the steps that a random action is kept for.
 
     Raises:
-        PolicyError: no such policy, or a setting out of its range.
+        ControlError: no such policy, or a setting out of its range.
     """
     match name:
         case "expert":
@@ -136,15 +136,15 @@ def make_policy(name: PolicyName, noise: float = 0.2, hold: int = 1) -> Policy:
             return NoisyPolicy(ExpertPolicy(), noise, hold)
         case "random":
             return RandomPolicy(hold)
-    raise PolicyError(f"A policy must be one of {', '.join(get_args(PolicyName))}, got {name!r}.")
+    raise ControlError(f"A policy must be one of {', '.join(get_args(PolicyName))}, got {name!r}.")
 
 
 def check_policy(policy: Any) -> None:
-    """Raises PolicyError unless the object has the methods of [`Policy`]."""
+    """Raises ControlError unless the object has the methods of [`Policy`]."""
     methods = callable(policy) and callable(getattr(policy, "reset", None))
     if isinstance(policy, type) or not methods:
         got = f"the class {policy.__name__}; give an object of it" if isinstance(policy, type) else f"{policy!r}"
-        raise PolicyError(
+        raise ControlError(
             "A policy must be an object with the methods reset(environment, generator) and __call__(observation, "
             f"info), as hf_mech.control.Policy has them, or one of {', '.join(get_args(PolicyName))}; got {got}."
         )
@@ -154,10 +154,10 @@ def component_sizes(environment: gymnasium.Env[Any, Any]) -> NDArray[np.int64]:
     """The number of choices of each component of an action, [components].
 
     Raises:
-        PolicyError: the environment's actions are not MultiDiscrete.
+        ControlError: the environment's actions are not MultiDiscrete.
     """
     if not isinstance(environment.action_space, MultiDiscrete):
-        raise PolicyError(
+        raise ControlError(
             f"Policies need MultiDiscrete actions, got {environment.action_space}; make the environment with "
             "hf_mech.control.make_environment."
         )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import threading
+import time
 import uuid
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,8 +20,7 @@ from datasets.builder import Key
 
 from hf_mech.control.environments import make_environment
 from hf_mech.control.episodes import MOST_EPISODES, Episode, Split, episode_seed
-from hf_mech.control.errors import ControlError, EpisodeWithoutEndError, TrajectorySettingsError, check_whole
-from hf_mech.control.orphans import children_end_with_us
+from hf_mech.control.errors import ControlError, check_whole
 from hf_mech.control.policies import Policy, PolicyName, check_policy, make_policy
 from hf_mech.control.rows import features_of, table_of
 
@@ -38,7 +40,7 @@ def record_episode(
         max_steps: the most steps to wait for the end.
 
     Raises:
-        EpisodeWithoutEndError: the episode goes on for longer.
+        ControlError: the episode goes on for longer.
     """
     observation, info = environment.reset(seed=seed)
     policy.reset(environment, np.random.default_rng([seed, _POLICY_STREAM]))
@@ -62,7 +64,7 @@ def record_episode(
                 seed=seed,
                 final_observation=np.array(observation),
             )
-    raise EpisodeWithoutEndError(
+    raise ControlError(
         f"The episode of seed {seed} has no end after {max_steps} steps. Give the environment a limit of time: "
         "make_environment(id, max_episode_steps=...)."
     )
@@ -100,15 +102,14 @@ def record(
         The data set, memory-mapped.
 
     Raises:
-        TrajectorySettingsError: a number of episodes or of processes out of its range.
-        EpisodeWithoutEndError: an episode of more than `max_steps` steps.
-        EnvironmentIdError, SpaceError, PolicyError, SeedError: see `make_environment`, `make_policy`, `episode_seed`.
+        ControlError: a number of episodes or of processes out of its range, an episode of more than `max_steps` steps,
+            or what `make_environment`, `make_policy` and `episode_seed` refuse.
     """
-    check_whole("num_episodes", num_episodes, 1, MOST_EPISODES, TrajectorySettingsError)
+    check_whole("num_episodes", num_episodes, 1, MOST_EPISODES)
     policy = make_policy(policy) if isinstance(policy, str) else policy
     check_policy(policy)
     if num_proc is not None:
-        check_whole("num_proc", num_proc, 1, None, TrajectorySettingsError)
+        check_whole("num_proc", num_proc, 1)
     episode_seed(seed, split, 0)  # wrong ones are refused before work starts
     features = environment_features(environment, options)
     recording = Recording(environment, options, policy, seed, split, features.arrow_schema, max_steps)
@@ -222,3 +223,44 @@ class _Builder(datasets.ArrowBasedBuilder):
 
 class _Failed(datasets.exceptions.DatasetGenerationError):
     """Brings an error of ours out of `datasets`, which replaces all errors but its own, and out of a process."""
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Processes that share a work end with the one that began it, however that one ends.
+
+
+SECONDS_BETWEEN_LOOKS = 0.2
+_began: int | None = None  # the process in whose block children are forked
+_is_registered = False
+
+
+@contextmanager
+def children_end_with_us() -> Iterator[None]:
+    """Processes that are forked in the block end when this one is gone.
+
+    If a process with a pool is killed, its workers wait for work for ever, with their game engines, and hold the locks
+    of its files, so that the next one that wants them waits for ever, too.
+    """
+    global _began, _is_registered
+    if not _is_registered and hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_watch)
+        _is_registered = True
+    before, _began = _began, os.getpid()
+    try:
+        yield
+    finally:
+        _began = before
+
+
+def _watch() -> None:
+    """In a child: looks after its parent from now on."""
+    global _began
+    parent, _began = _began, None
+    if parent is not None:
+        threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    while os.getppid() == parent:
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+    os._exit(1)

@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium.spaces import Box, MultiDiscrete
 from numpy.typing import NDArray
 
-from hf_mech.control.errors import EpisodeError, check_frame_size
+from hf_mech.control.errors import ControlError, check_frame_size
 from hf_mech.control.geometry import Navigator, distances_to_walls, hits, steer
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -119,7 +119,7 @@ class RoomsEnvironment(gymnasium.Env[NDArray[np.uint8], NDArray[np.int64]]):
         render_mode: "rgb_array" to have `render` return the frame, or None.
 
     Raises:
-        EnvironmentOptionError: a frame that is too small or too large.
+        ControlError: a frame that is too small or too large.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 10}
@@ -148,7 +148,7 @@ class RoomsEnvironment(gymnasium.Env[NDArray[np.uint8], NDArray[np.int64]]):
     def step(self, action: NDArray[np.int64]) -> tuple[NDArray[np.uint8], float, bool, bool, dict[str, Any]]:
         """Turns, then walks; walls stop the player, who slides along them."""
         if self._over:
-            raise EpisodeError("The episode is over, or none has begun; call reset() first.")
+            raise ControlError("The episode is over, or none has begun; call reset() first.")
         turn, walk = (0, 1, -1)[action[0]], (0, 1, -1)[action[1]]
         self.angle = (self.angle + turn * TURN) % 360.0
         dx = walk * STEP * math.cos(math.radians(self.angle))

@@ -32,11 +32,7 @@ from PIL import Image, UnidentifiedImageError
 
 from hf_mech.control.episodes import Episode
 from hf_mech.control.errors import (
-    ActionSizesError,
-    MissingColumnsError,
-    ObservationError,
-    RowOrderError,
-    TrajectoryError,
+    ControlError,
 )
 
 if TYPE_CHECKING:
@@ -87,12 +83,10 @@ def encode_frame(frame: NDArray[np.uint8]) -> bytes:
     Method 0 at quality 0 is WebP's fastest: half the bytes of PNG's fastest, in about the same time.
 
     Raises:
-        ObservationError: no uint8 array of that shape.
+        ControlError: no uint8 array of that shape.
     """
     if frame.dtype != np.uint8 or frame.ndim != 3 or frame.shape[2] != 3:
-        raise ObservationError(
-            f"A frame must be uint8 [height, width, 3], got {frame.dtype} of shape {list(frame.shape)}."
-        )
+        raise ControlError(f"A frame must be uint8 [height, width, 3], got {frame.dtype} of shape {list(frame.shape)}.")
     encoded = io.BytesIO()
     Image.fromarray(frame).save(encoded, "WEBP", lossless=True, method=0, quality=0)
     return encoded.getvalue()
@@ -102,14 +96,14 @@ def decode_frame(encoded: bytes) -> NDArray[np.uint8]:
     """The frame of any image file that PIL reads, [height, width, 3] uint8.
 
     Raises:
-        ObservationError: no image.
+        ControlError: no image.
     """
     try:
         # Pillow tries one format after the other, which takes as long as to decode a frame.
         with Image.open(io.BytesIO(encoded), formats=("WEBP",) if encoded[:4] == b"RIFF" else None) as image:
             return np.asarray(image if image.mode == "RGB" else image.convert("RGB"))
     except (UnidentifiedImageError, OSError) as error:
-        raise ObservationError(f"A frame of {len(encoded)} bytes cannot be read as an image: {error}.") from error
+        raise ControlError(f"A frame of {len(encoded)} bytes cannot be read as an image: {error}.") from error
 
 
 def table_of(episode: Episode, number: int, schema: pa.Schema) -> pa.Table:
@@ -141,13 +135,13 @@ def observations_of(column: pa.ChunkedArray | pa.Array) -> NDArray[Any]:
     """Observations as [rows, height, width, 3] uint8 or [rows, features] float32.
 
     Raises:
-        ObservationError: frames or vectors of different sizes, missing ones, or images that are not in the table.
+        ControlError: frames or vectors of different sizes, missing ones, or images that are not in the table.
     """
     if not pa.types.is_struct(column.type):
-        return _matrix(column, "An observation", ObservationError).astype(np.float32, copy=False)
+        return _matrix(column, "An observation").astype(np.float32, copy=False)
     frames = [decode_frame(_embedded(image)) for image in column.to_pylist()]
     if different := {frame.shape for frame in frames} - {frames[0].shape}:
-        raise ObservationError(
+        raise ControlError(
             f"All frames of an episode must have one size, got {list(frames[0].shape)} and {list(different.pop())}."
         )
     return np.stack(frames)
@@ -157,18 +151,18 @@ def actions_of(column: pa.ChunkedArray | pa.Array) -> NDArray[np.int64]:
     """Actions as [rows, components].
 
     Raises:
-        ActionSizesError: different numbers of components, missing ones, or values that are no whole numbers.
+        ControlError: different numbers of components, missing ones, or values that are no whole numbers.
     """
-    actions = _matrix(column, "An action", ActionSizesError)
+    actions = _matrix(column, "An action")
     if actions.dtype.kind not in "iu":
-        raise ActionSizesError(f"The components of an action must be whole numbers, are {actions.dtype}.")
+        raise ControlError(f"The components of an action must be whole numbers, are {actions.dtype}.")
     return actions.astype(np.int64)
 
 
 def check_columns(names: Iterable[str], needed: Iterable[str] = COLUMNS) -> None:
-    """Raises MissingColumnsError if a data set lacks one of the columns needed."""
+    """Raises ControlError if a data set lacks one of the columns needed."""
     if missing := [name for name in needed if name not in set(names)]:
-        raise MissingColumnsError(
+        raise ControlError(
             f"The data set has no column {', '.join(map(repr, missing))}; its columns are {', '.join(names)}. "
             "hf_mech.control.rows has the list of those of trajectories; rename_column changes a name."
         )
@@ -184,13 +178,13 @@ def piece_starts(episodes: NDArray[np.int32], timesteps: NDArray[np.int32]) -> N
         timesteps: [rows], the column `timestep`.
 
     Raises:
-        RowOrderError: the rows of an episode are not neighbours in the order of its steps.
+        ControlError: the rows of an episode are not neighbours in the order of its steps.
     """
     follows = (np.diff(episodes) == 0) & (np.diff(timesteps) == 1)
     starts = np.flatnonzero(np.concatenate(([True], ~follows)))
     if (late := starts[1:][timesteps[starts[1:]] != 0]).size:
         row = int(late[0])
-        raise RowOrderError(
+        raise ControlError(
             f"Row {row} is step {timesteps[row]} of episode {episodes[row]}, behind step {timesteps[row - 1]} of "
             f"episode {episodes[row - 1]}: the rows of an episode must be neighbours, in the order of its steps. Do "
             "not shuffle or filter rows; sort(['episode', 'timestep']) mends a shuffled data set."
@@ -209,7 +203,7 @@ def pieces_of(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
     """The rows of each episode as one table; only the first and the last may be a part of an episode.
 
     Raises:
-        RowOrderError: the rows of an episode are not neighbours in the order of its steps.
+        ControlError: the rows of an episode are not neighbours in the order of its steps.
     """
     waiting: list[pa.Table] = []
     for table in tables:
@@ -226,14 +220,13 @@ def episodes_of(dataset: datasets.Dataset | datasets.IterableDataset) -> Iterato
     """The episodes of a data set, one after the other.
 
     Raises:
-        MissingColumnsError, ObservationError: see the functions of this module.
-        RowOrderError: an episode without its first rows, or rows in another order.
-        EpisodeWithoutEndError: an episode without its last row.
+        ControlError: rows that cannot be read, that lack a column, or that stand in another order; an episode
+            without its first or its last row.
     """
     for piece in pieces_of(tables_of(dataset)):
         first = piece.column("timestep")[0].as_py()
         if first != 0:
-            raise RowOrderError(
+            raise ControlError(
                 f"Episode {piece.column('episode')[0]} begins at step {first}; begin the data set at a first step."
             )
         yield episode_of(piece)
@@ -243,12 +236,12 @@ def episode_of(rows: pa.Table) -> Episode:
     """The episode of its rows.
 
     Raises:
-        EpisodeWithoutEndError: the last row neither terminated nor was truncated.
-        RowOrderError: an earlier row did, so these are the rows of two episodes.
+        ControlError: the last row neither terminated nor was truncated, or an earlier row did, so these are the
+            rows of two episodes.
     """
     ends = np.logical_or(*(rows.column(name).to_numpy().astype(bool) for name in ("terminated", "truncated")))
     if ends[:-1].any():
-        raise RowOrderError(
+        raise ControlError(
             f"Episode {rows.column('episode')[0]} ends with step {int(ends.argmax())} and goes on; give what follows "
             "another number, timesteps from 0, and returns-to-go of its own."
         )
@@ -265,7 +258,7 @@ def episode_of(rows: pa.Table) -> Episode:
 
 def _embedded(image: dict[str, Any] | None) -> bytes:
     if image is None or image["bytes"] is None:
-        raise ObservationError(
+        raise ControlError(
             f"An observation must hold its image file, got {image}. Save the data set with push_to_hub or to_parquet, "
             "which embed the files, and load it again."
         )
@@ -285,24 +278,26 @@ def _lists(rows: NDArray[Any], kind: pa.FixedSizeListType) -> pa.Array:
     return pa.FixedSizeListArray.from_arrays(pa.array(rows.reshape(-1)).cast(kind.value_type), rows.shape[1])
 
 
-def _matrix(column: pa.ChunkedArray | pa.Array, what: str, error: type[TrajectoryError]) -> NDArray[Any]:
-    """A column of lists of one length as [rows, length]. Raises the error for any other column."""
+def _matrix(column: pa.ChunkedArray | pa.Array, what: str) -> NDArray[Any]:
+    """A column of lists of one length as [rows, length]. Raises ControlError for any other column."""
     chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
     kind = column.type
     if not (pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)):
-        raise error(
+        raise ControlError(
             f"{what} must be a list of numbers, is {kind}. A CSV file holds no lists: save the data with to_parquet "
             "or save_to_disk."
         )
     if not (pa.types.is_integer(kind.value_type) or pa.types.is_floating(kind.value_type)):
-        raise error(f"{what} must be a list of numbers, is a list of {kind.value_type}.")
+        raise ControlError(f"{what} must be a list of numbers, is a list of {kind.value_type}.")
     values = [chunk.flatten() for chunk in chunks]
     if any(part.null_count for part in [*chunks, *values]):
-        raise error(f"{what} must be a list of numbers, is missing in some rows, or a number of it is.")
+        raise ControlError(f"{what} must be a list of numbers, is missing in some rows, or a number of it is.")
     if pa.types.is_fixed_size_list(kind):
         lengths = {kind.list_size}
     else:
         lengths = {length for chunk in chunks for length in pc.list_value_length(chunk).unique().to_pylist()}
     if len(lengths) != 1 or 0 in lengths:
-        raise error(f"{what} must have the same number of numbers in all rows, at least one, has {sorted(lengths)}.")
+        raise ControlError(
+            f"{what} must have the same number of numbers in all rows, at least one, has {sorted(lengths)}."
+        )
     return np.concatenate([part.to_numpy(zero_copy_only=False) for part in values]).reshape(-1, *lengths)

@@ -19,16 +19,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.utils.data import Dataset, IterableDataset, get_worker_info
 
-from hf_mech.control.errors import ActionSizesError, ContextLengthError, TrajectoryError
+from hf_mech.control.errors import ControlError
 from hf_mech.control.rows import actions_of, check_columns, observations_of, piece_starts, pieces_of, tables_of
+from hf_mech.hub.files import held, replacing
 
 if TYPE_CHECKING:
     import datasets
@@ -49,12 +52,9 @@ class ContextWindows(Dataset[Window]):
         action_sizes: the number of choices of each component, to be checked.
 
     Raises:
-        TrajectoryError: no data set of `datasets`, or all of its splits, or a streamed one.
-        MissingColumnsError: the data set lacks a column.
-        RowOrderError: the rows of an episode are not neighbours.
-        ContextLengthError: the context length is no whole number, 1 or more.
-        ActionSizesError: actions with another number of components; or, when a window is read, with other values.
-        TrajectoryError: a data set without rows.
+        ControlError: no data set of `datasets`, or all of its splits, or a streamed one; the data set lacks a column;
+            the rows of an episode are not neighbours; the context length is no whole number, 1 or more; actions with
+            another number of components or, when a window is read, with other values; a data set without rows.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class ContextWindows(Dataset[Window]):
         check_dataset(dataset)
         check_columns(dataset.column_names, _NEEDED)
         if len(dataset) == 0:
-            raise TrajectoryError("The data set has no rows, so there are no windows.")
+            raise ControlError("The data set has no rows, so there are no windows.")
         self.context_length = checked_length(context_length)
         self.action_sizes = None if action_sizes is None else tuple(action_sizes)
         self._rows = dataset.select_columns(list(_NEEDED)).with_format("arrow")
@@ -106,8 +106,7 @@ class ContextWindowStream(IterableDataset[Window]):
         seed: of the order.
 
     Raises (the last three while iterating):
-        ContextLengthError: the context length is no whole number, 1 or more.
-        MissingColumnsError, RowOrderError, ActionSizesError: as [`ContextWindows`].
+        ControlError: as [`ContextWindows`].
     """
 
     def __init__(
@@ -170,9 +169,8 @@ class WindowCollator:
         action_sizes: the number of choices of each component, to be checked.
 
     Raises:
-        ContextLengthError: a window is longer than the context; or the context length is no whole number, 1 or more.
-        ActionSizesError: actions of another size.
-        TrajectoryError: no windows, rows of a data set instead of windows, or windows of different environments.
+        ControlError: a window is longer than the context; or the context length is no whole number, 1 or more; actions
+            of another size; no windows, rows of a data set instead of windows, or windows of different environments.
 
     Example:
 
@@ -204,7 +202,7 @@ class WindowCollator:
 
     def __call__(self, windows: Sequence[Window]) -> dict[str, Tensor]:
         if missing := [name for name in _OF_A_WINDOW for window in windows[:1] if name not in window]:
-            raise TrajectoryError(
+            raise ControlError(
                 f"A window must have {', '.join(_OF_A_WINDOW)}; got one without {', '.join(missing)}. Give Trainer or "
                 "DataLoader the windows of a data set, not its rows: ContextWindows(dataset, context_length=...)."
             )
@@ -223,7 +221,7 @@ class WindowCollator:
         if self.context_length is None:
             return longest
         if longest > self.context_length:
-            raise ContextLengthError(
+            raise ControlError(
                 f"A window of {longest} steps is longer than the context of {self.context_length}; cut windows with "
                 f"ContextWindows(dataset, context_length={self.context_length})."
             )
@@ -231,7 +229,7 @@ class WindowCollator:
 
 
 def window_of(rows: pa.Table, action_sizes: Sequence[int] | None = None) -> Window:
-    """The window of neighbouring rows of one episode. Raises ActionSizesError for actions of other sizes."""
+    """The window of neighbouring rows of one episode. Raises ControlError for actions of other sizes."""
     observations = observations_of(rows.column("observation"))
     if observations.ndim == 4:
         observations = np.ascontiguousarray(observations.transpose(0, 3, 1, 2))
@@ -247,23 +245,23 @@ def window_of(rows: pa.Table, action_sizes: Sequence[int] | None = None) -> Wind
 
 
 def check_actions(actions: Tensor, sizes: Sequence[int]) -> None:
-    """Raises ActionSizesError if actions, [steps, components], are not of an action space of these sizes."""
+    """Raises ControlError if actions, [steps, components], are not of an action space of these sizes."""
     if actions.shape[-1] != len(sizes):
-        raise ActionSizesError(
+        raise ControlError(
             f"Actions must have {len(sizes)} components, of sizes {list(sizes)}, have {actions.shape[-1]}: the data "
             "set is of another environment."
         )
     wrong = (actions < 0) | (actions >= torch.tensor(list(sizes)))
     if wrong.any():
         step, component = wrong.nonzero()[0].tolist()
-        raise ActionSizesError(
+        raise ControlError(
             f"Component {component} of an action must be from 0 to {sizes[component] - 1}, is "
             f"{int(actions[step, component])}: the data set is of another environment, or action_sizes are wrong."
         )
 
 
 def check_dataset(dataset: Any, stream: bool = False) -> None:
-    """Raises TrajectoryError unless it is one split of a data set of `datasets`, in memory, on disk, or streamed."""
+    """Raises ControlError unless it is one split of a data set of `datasets`, in memory, on disk, or streamed."""
     import datasets
 
     taken = (datasets.Dataset, datasets.IterableDataset) if stream else datasets.Dataset
@@ -275,13 +273,13 @@ def check_dataset(dataset: Any, stream: bool = False) -> None:
         hint = "a streamed data set has no numbers: take ContextWindowStream"
     else:
         hint = "make one with hf_mech.control.recording.record, load_dataset, or Dataset.from_list"
-    raise TrajectoryError(f"Windows are cut from a Dataset of `datasets`, got a {type(dataset).__name__}; {hint}.")
+    raise ControlError(f"Windows are cut from a Dataset of `datasets`, got a {type(dataset).__name__}; {hint}.")
 
 
 def checked_length(context_length: Any) -> int:
-    """The context length. Raises ContextLengthError if it is no whole number, 1 or more."""
+    """The context length. Raises ControlError if it is no whole number, 1 or more."""
     if isinstance(context_length, bool) or not isinstance(context_length, int | np.integer) or context_length < 1:
-        raise ContextLengthError(f"context_length must be a whole number of steps, 1 or more, got {context_length!r}.")
+        raise ControlError(f"context_length must be a whole number of steps, 1 or more, got {context_length!r}.")
     return int(context_length)
 
 
@@ -290,14 +288,14 @@ def _copied(rows: pa.Table, name: str, kind: type[np.generic]) -> Any:
 
 
 def _check_alike(windows: Sequence[Window]) -> None:
-    """Raises TrajectoryError for windows that make no batch: torch would broadcast or cut some of them in silence."""
+    """Raises ControlError for windows that make no batch: torch would broadcast or cut some of them in silence."""
     if not windows:
-        raise TrajectoryError("A batch needs at least one window, got none.")
+        raise ControlError("A batch needs at least one window, got none.")
     for name, first in windows[0].items():
         for number, window in enumerate(windows):
             own = window[name]
             if (own.shape[1:], own.dtype, len(own)) != (first.shape[1:], first.dtype, len(window["actions"])):
-                raise TrajectoryError(
+                raise ControlError(
                     f"All windows of a batch must be of one environment: {name} are {first.dtype} of shape "
                     f"{list(first.shape[1:])} a step in the first one, and {own.dtype} of shape {list(own.shape[1:])}, "
                     f"{len(own)} for {len(window['actions'])} steps, in window {number}."
@@ -310,3 +308,89 @@ def _padded(tensors: Sequence[Tensor], length: int) -> Tensor:
     for row, tensor in zip(batch, tensors, strict=True):
         row[: len(tensor)] = tensor
     return batch
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Windows of frames that are decoded once, because training reads each frame of a data set many times.
+#
+#     data = load_dataset("hf_mech/vizdoom_trajectories", "my_way_home-expert", split="train", frame_size=(36, 64))
+#     windows = DecodedWindows(data, context_length=20)
+#
+# A frame is in as many windows as a context is long, in every epoch. Its decoded bytes are four to seven times those of
+# its image file, so this is for data sets that fit on the disk when decoded. They are mapped into memory, not read into
+# it: several processes share one copy.
+
+
+class DecodedWindows(ContextWindows):
+    """[`ContextWindows`] of a data set that is decoded when they are made; the windows are the same ones.
+
+    The decoded arrays lie beside the data set's own cache, under its fingerprint, and are made once.
+
+    Args:
+        dataset: with the columns of `hf_mech.control.rows`. Without files of its own it is decoded in memory.
+        context_length: the most steps of a window.
+        action_sizes: the number of choices of each component, to be checked.
+
+    Raises:
+        ControlError: as `ContextWindows`; and frames of different sizes.
+        OutputError: a full disk.
+    """
+
+    def __init__(
+        self, dataset: datasets.Dataset, context_length: int, action_sizes: Sequence[int] | None = None
+    ) -> None:
+        check_dataset(dataset)
+        check_columns(dataset.column_names, _NEEDED)
+        self._arrays = _decoded(dataset) if len(dataset) else {}
+        super().__init__(dataset, context_length, action_sizes)
+
+    def window_of_rows(self, rows: slice) -> Window:
+        window = {name: torch.from_numpy(np.array(array[rows])) for name, array in self._arrays.items()}
+        if self.action_sizes is not None:
+            check_actions(window["actions"], self.action_sizes)
+        return window
+
+
+def _decoded(dataset: datasets.Dataset) -> dict[str, NDArray[Any]]:
+    """The arrays of all rows, by their names in a window."""
+    if not dataset.cache_files:
+        parts = list(_parts(dataset))
+        return {name: np.concatenate([part[name] for part in parts]) for name in _OF_A_WINDOW}
+    folder = Path(dataset.cache_files[0]["filename"]).parent / f"decoded-{dataset._fingerprint}"
+    with held(folder, wait=True):
+        if not folder.is_dir():
+            with replacing(folder) as aside:
+                aside.mkdir()
+                _write(dataset, aside)
+    return {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in _OF_A_WINDOW}
+
+
+def _write(dataset: datasets.Dataset, folder: Path) -> None:
+    files: dict[str, NDArray[Any]] = {}
+    done = 0
+    for part in _parts(dataset):
+        for name, array in part.items():
+            if name not in files:
+                shape = (len(dataset), *array.shape[1:])
+                files[name] = np.lib.format.open_memmap(folder / f"{name}.npy", "w+", array.dtype, shape)
+            files[name][done : done + len(array)] = array
+        done += len(part["actions"])
+
+
+def _parts(dataset: datasets.Dataset) -> Any:
+    """The arrays of some rows after the others, in the types of a window."""
+    size: tuple[int, ...] | None = None
+    for table in tables_of(dataset):
+        observations = observations_of(table.column("observation"))
+        frames = observations.ndim == 4
+        size = size or observations.shape[1:]
+        if observations.shape[1:] != size:
+            raise ControlError(
+                f"All observations must have one size, got {list(size)} and {list(observations.shape[1:])}."
+            )
+        yield {
+            "states": observations.transpose(0, 3, 1, 2) if frames else observations,
+            "actions": actions_of(table.column("action")),
+            "returns_to_go": table.column("return_to_go").to_numpy().astype(np.float32, copy=False),
+            "timesteps": table.column("timestep").to_numpy().astype(np.int64, copy=False),
+        }

@@ -2,39 +2,18 @@
 
 from hf_mech.hub.card import CardText, check_folder, render_card, render_folder
 from hf_mech.hub.checkpoint import save_checkpoint, verify_checksums
-from hf_mech.hub.dataset_export import export_dataset, push_dataset
-from hf_mech.hub.errors import (
-    CardError,
-    ChecksumDiffersError,
-    ChecksumError,
-    ChecksumsMissingError,
-    ListedFileMissingError,
-    PushError,
-    PushRefusedError,
-    ResultsError,
-    UnbackedNumberError,
-    UnlistedWeightsError,
-)
-from hf_mech.hub.files import OutputError
-from hf_mech.hub.push import push_checkpoint
+from hf_mech.hub.files import HubError, OutputError, PushError
+from hf_mech.hub.push import export_dataset, push_checkpoint, push_dataset
 from hf_mech.hub.results import Measurement, PaperFigure, Results, measurement, validate
 
 __all__ = [
-    "CardError",
     "CardText",
-    "ChecksumDiffersError",
-    "ChecksumError",
-    "ChecksumsMissingError",
-    "ListedFileMissingError",
+    "HubError",
     "Measurement",
     "OutputError",
     "PaperFigure",
     "PushError",
-    "PushRefusedError",
     "Results",
-    "ResultsError",
-    "UnbackedNumberError",
-    "UnlistedWeightsError",
     "check_folder",
     "export_dataset",
     "measurement",

@@ -19,9 +19,8 @@ from typing import Any
 import yaml
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
-from hf_mech.hub.errors import CardError, UnbackedNumberError
-from hf_mech.hub.files import write_text_atomically
-from hf_mech.hub.redaction import redact_known
+from hf_mech.hub.files import HubError, write_text_atomically
+from hf_mech.hub.redaction import redact
 from hf_mech.hub.results import Measurement, PaperFigure, Results, validate
 
 TEMPLATE = Path(__file__).with_name("card_template.md")
@@ -73,30 +72,30 @@ class CardText:
         """Read a card.yaml.
 
         Raises:
-            CardError: if the file is missing, is not YAML, lacks a key, has an unknown one, or one of the wrong kind.
+            HubError: if the file is missing, is not YAML, lacks a key, has an unknown one, or one of the wrong kind.
         """
         path = Path(path)
         if not path.is_file():
-            raise CardError(f"{path} does not exist. Write at least {', '.join(_REQUIRED_TEXTS)} there.")
+            raise HubError(f"{path} does not exist. Write at least {', '.join(_REQUIRED_TEXTS)} there.")
         try:
             content = yaml.safe_load(path.read_text(encoding="utf-8"))
         except yaml.YAMLError as error:
-            raise CardError(f"{path} is not YAML: {error}") from error
+            raise HubError(f"{path} is not YAML: {error}") from error
         if not isinstance(content, dict):
-            raise CardError(f"{path} must map keys to texts, got {type(content).__name__}.")
+            raise HubError(f"{path} must map keys to texts, got {type(content).__name__}.")
         known = {entry.name for entry in dataclasses.fields(cls)}
         if missing := [name for name in _REQUIRED_TEXTS if not content.get(name)]:
-            raise CardError(f"{path} lacks {', '.join(missing)}.")
+            raise HubError(f"{path} lacks {', '.join(missing)}.")
         if unknown := sorted(str(key) for key in content.keys() - known):
-            raise CardError(
+            raise HubError(
                 f"{path} has unknown keys {', '.join(unknown)}; expected some of {', '.join(sorted(known))}."
             )
         for name, value in content.items():
             expected = _KINDS.get(name, str)
             if not isinstance(value, expected):
-                raise CardError(f"{path}: {name} must be a {expected.__name__}, got {value!r}.")
+                raise HubError(f"{path}: {name} must be a {expected.__name__}, got {value!r}.")
             if isinstance(value, list) and not all(isinstance(item, str) for item in value):
-                raise CardError(f"{path}: {name} must be a list of texts, got {value!r}.")
+                raise HubError(f"{path}: {name} must be a list of texts, got {value!r}.")
         return cls(**content)
 
 
@@ -113,13 +112,13 @@ def render_card(results: Results, text: CardText, figures: Iterable[str] = ()) -
         figures: file names of pictures in the card's folder.
 
     Raises:
-        ResultsError: if a figure does not come from a run.
-        CardError: if a caption is for a picture that is not among `figures`, or a headline metric has no measurement.
+        HubError: if a figure does not come from a run, a caption is for a picture that is not among `figures`, or a
+            headline metric has no measurement.
     """
     validate(results)
     names = sorted(figures)
     if strangers := sorted(text.captions.keys() - set(names)):
-        raise CardError(
+        raise HubError(
             f"card.yaml captions {', '.join(strangers)}, but the pictures are: {', '.join(names) or 'none'}."
         )
     headline = _headline(results.results, text.headline)
@@ -161,8 +160,7 @@ def render_folder(folder: str | os.PathLike[str]) -> Path:
         The README's path.
 
     Raises:
-        CardError: if card.yaml is missing or faulty, or there is no results.json.
-        ResultsError: if a figure does not come from a run.
+        HubError: if card.yaml is missing or faulty, there is no results.json, or a figure does not come from a run.
     """
     folder = Path(folder)
     return write_text_atomically(folder / CARD_FILE, _rendering(folder))
@@ -172,19 +170,18 @@ def check_folder(folder: str | os.PathLike[str]) -> None:
     """Check that the folder's README.md is exactly the rendering of its card.yaml and results.json.
 
     Raises:
-        CardError: if card.yaml is missing or faulty, or there is no results.json.
-        ResultsError: if a figure does not come from a run.
-        UnbackedNumberError: if README.md is missing, was edited by hand, or is older than the results.
+        HubError: if card.yaml is missing or faulty, there is no results.json, a figure does not come from a run, or
+            README.md is missing, was edited by hand, or is older than the results.
     """
     folder = Path(folder)
     expected = _rendering(folder)
     card = folder / CARD_FILE
     if not card.is_file():
-        raise UnbackedNumberError(f"{card} does not exist. Render it: hf-mech card {folder}")
+        raise HubError(f"{card} does not exist. Render it: hf-mech card {folder}")
     with card.open(encoding="utf-8", newline="") as file:
         got = file.read()
     if got != expected:
-        raise UnbackedNumberError(f"{_first_difference(card, got, expected)} Render it again: hf-mech card {folder}")
+        raise HubError(f"{_first_difference(card, got, expected)} Render it again: hf-mech card {folder}")
 
 
 def figures_of(folder: str | os.PathLike[str]) -> list[str]:
@@ -195,10 +192,10 @@ def figures_of(folder: str | os.PathLike[str]) -> list[str]:
 def _rendering(folder: Path) -> str:
     text = CardText.load(folder / TEXT_FILE)
     if not (folder / RESULTS_FILE).is_file():
-        raise CardError(f"{folder / RESULTS_FILE} does not exist. The training script writes it: Results.save().")
+        raise HubError(f"{folder / RESULTS_FILE} does not exist. The training script writes it: Results.save().")
     card = str(render_card(Results.load(folder / RESULTS_FILE), text, figures_of(folder)))
     # ModelCard rewrites its metadata without comments. The Hub requires `---` as the first line.
-    return redact_known(card).replace("---\n", f"---\n{_GENERATED}\n", 1)
+    return redact(card).replace("---\n", f"---\n{_GENERATED}\n", 1)
 
 
 def _first_difference(card: Path, got: str, expected: str) -> str:
@@ -212,7 +209,7 @@ def _first_difference(card: Path, got: str, expected: str) -> str:
 def _headline(entries: Sequence[Measurement], metrics: Sequence[str]) -> list[Measurement]:
     """The measurements that the metadata shows."""
     if strangers := sorted(set(metrics) - {entry.metric for entry in entries}):
-        raise CardError(
+        raise HubError(
             f"card.yaml has the headline {', '.join(strangers)}, but what was measured is: "
             f"{', '.join(sorted({entry.metric for entry in entries}))}."
         )

@@ -4,28 +4,19 @@ from __future__ import annotations
 
 import ast
 import hashlib
-import inspect
 import json
 import os
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from hf_mech.hub.errors import (
-    ChecksumDiffersError,
-    ChecksumError,
-    ChecksumsMissingError,
-    ListedFileMissingError,
-    PushRefusedError,
-    UnlistedWeightsError,
-)
-from hf_mech.hub.files import naming_the_path, remove, sweep, write_text_atomically
+from hf_mech.hub.files import HubError, naming_the_path, write_text_atomically
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedConfig, PreTrainedModel
+    from transformers import PreTrainedModel
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -71,30 +62,30 @@ def verify_checksums(
         The names of the checked files.
 
     Raises:
-        ChecksumsMissingError: if there is no SHA256SUMS, or nothing in it.
-        ListedFileMissingError: if a file that it names is not there.
-        ChecksumDiffersError: if a file has another sum.
-        UnlistedWeightsError: if there are weights that it does not name.
-        ChecksumError: if it is not in the form of `sha256sum`, or the repository cannot be read.
+        HubError: if there is no SHA256SUMS, or nothing in it.
+        HubError: if a file that it names is not there.
+        HubError: if a file has another sum.
+        HubError: if there are weights that it does not name.
+        HubError: if it is not in the form of `sha256sum`, or the repository cannot be read.
     """
     folder = Path(checkpoint)
     if not folder.is_dir():
         folder = _download(str(checkpoint), revision, token)
     elif revision is not None:
-        raise ChecksumError(f"{checkpoint} is a folder, which has no revision {revision!r}. Leave out the revision.")
+        raise HubError(f"{checkpoint} is a folder, which has no revision {revision!r}. Leave out the revision.")
     sums = dict(_listed(folder / CHECKSUMS_FILE))
     for name, expected in sums.items():
         if not os.path.isfile(folder / name):  # noqa: PTH113  (Path.is_file raises for a name that is too long)
-            raise ListedFileMissingError(
+            raise HubError(
                 f"{folder / CHECKSUMS_FILE} names {name}, which is not in {checkpoint}. Get the checkpoint again."
             )
         if (got := _sum(folder / name)) != expected:
-            raise ChecksumDiffersError(
+            raise HubError(
                 f"{name} in {checkpoint} is damaged, or is of another save: expected the SHA-256 sum {expected}, got "
                 f"{got}. Get the checkpoint again."
             )
     if unlisted := sorted(_weights(folder) - sums.keys()):
-        raise UnlistedWeightsError(
+        raise HubError(
             f"{checkpoint} has weights that {CHECKSUMS_FILE} does not name: {', '.join(unlisted)}. Save it with "
             "hf_mech.hub.save_checkpoint."
         )
@@ -108,25 +99,25 @@ def _weights(folder: Path) -> set[str]:
         try:
             names |= set(json.loads(index.read_text("utf-8"))["weight_map"].values())
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            raise ChecksumError(f"{index} is no index of weights ({error!r}). Get the checkpoint again.") from error
+            raise HubError(f"{index} is no index of weights ({error!r}). Get the checkpoint again.") from error
     return names
 
 
 def _listed(file: Path) -> Iterator[tuple[str, str]]:
     """The name and the sum on each line."""
     if not file.is_file():
-        raise ChecksumsMissingError(
+        raise HubError(
             f"{file} does not exist, so nothing can be checked. hf_mech.hub.save_checkpoint and push_checkpoint write "
             "it; save_pretrained does not."
         )
     lines = [line for line in file.read_text("utf-8", errors="replace").splitlines() if line.strip()]
     if not lines:
-        raise ChecksumsMissingError(f"{file} is empty, so nothing can be checked. Get the checkpoint again.")
+        raise HubError(f"{file} is empty, so nothing can be checked. Get the checkpoint again.")
     for number, line in enumerate(lines, 1):
         found = _LINE.fullmatch(line)
         path = PurePosixPath(found[2]) if found else PurePosixPath()
         if found is None or path.is_absolute() or ".." in path.parts:
-            raise ChecksumError(
+            raise HubError(
                 f"{file}, line {number}: expected 64 hexadecimal digits, two blanks and a name in the folder, got "
                 f"{line[:100]!r}."
             )
@@ -145,24 +136,22 @@ def _download(repo_id: str, revision: str | None, token: str | bool | None) -> P
         patterns = [CHECKSUMS_FILE, _LISTED, _INDEX]
         return Path(snapshot_download(repo_id, revision=revision, token=token, allow_patterns=patterns))
     except (OSError, ValueError) as error:  # HTTP errors and a missing cache are OSErrors, a wrong name is a ValueError
-        raise ChecksumError(
+        raise HubError(
             f"{repo_id} is no folder, and cannot be read from the Hub: {str(error).strip().splitlines()[0]}"
         ) from error
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# A checkpoint folder that loads anywhere: weights, config and the code of every head, with the full `auto_map`.
+# A checkpoint folder that loads anywhere: weights, config, code, tokenizer and checksums.
 
 
 def save_checkpoint(
     model: PreTrainedModel, folder: str | os.PathLike[str], *, processing_class: Any | None = None
 ) -> None:
-    """Save `model` so that every Auto class it was registered under loads it with `trust_remote_code=True`.
+    """Save `model` so that it loads elsewhere with `trust_remote_code=True`, with the checksums of its weights.
 
-    transformers' own `save_pretrained` writes into `auto_map` only the class being saved, and copies only its code.
-    Here `auto_map` holds all heads registered for the model's config, and the code of all of them is copied. The file
-    SHA256SUMS holds the checksums of the weights, see [`~hf_mech.hub.checkpoint`]. All files are written aside, and
-    replace those in the folder when all are whole.
+    This is `save_pretrained`, with checks of the code that goes along, and SHA256SUMS, see [`~hf_mech.hub.checkpoint`].
+    All files are written aside, and replace those in the folder when all are whole.
 
     Args:
         model: any transformers model; one of transformers' own is saved as usual.
@@ -170,37 +159,51 @@ def save_checkpoint(
         processing_class: a tokenizer, processor or image processor to save beside it.
 
     Raises:
-        PushRefusedError: if the model's code could not be loaded elsewhere: it has no Auto class, it was defined in
-            `__main__`, or it imports hf_mech, another part of its own package, or a file that is not beside it. It may
-            import other packages (numpy, safetensors, an optional numba): transformers names missing ones when the
-            checkpoint is loaded.
+        HubError: if the model's code could not be loaded elsewhere: it is not registered for an Auto class, it
+            was defined in `__main__`, or it imports hf_mech, another part of its own package, or a file that is not
+            beside it. It may import other packages (numpy, safetensors, an optional numba): transformers names missing
+            ones when the checkpoint is loaded.
         OutputError: if the folder cannot be written; its files are as they were.
     """
     folder = Path(folder)
-    heads = registered_heads(model.config)
-    _check_loadable(model, heads)
-    classes = [cls for cls in (type(model.config), *heads.values()) if heads and _is_custom(cls)]
     with naming_the_path(folder), _written_aside(folder) as aside:
-        _copy_code(aside, classes)
-        with _full_auto_map(model.config, heads):
-            model.save_pretrained(aside)
-        if processing_class is not None:
-            if _is_custom(type(processing_class)) and processing_class._auto_class is None:
-                type(processing_class).register_for_auto_class()
-            processing_class.save_pretrained(aside)
-        check_self_contained(aside, {_package_of(cls) for cls in classes})
+        for thing in (model, processing_class):
+            if thing is not None:
+                _save_with_code(thing, aside)
+        _check_loadable(type(model), aside)
+        check_self_contained(aside, {_package_of(type(model))} - {"transformers"})
         write_checksums(aside)
+
+
+def _save_with_code(thing: Any, folder: Path) -> None:
+    try:
+        thing.save_pretrained(folder)
+    except FileNotFoundError as error:
+        if not str(error.filename).endswith(".py"):
+            raise
+        raise HubError(
+            f"{type(thing).__module__} imports a file that cannot be copied beside the checkpoint ({error.filename}). "
+            "The files of a model lie flat in one folder and import each other as `from .name import x`."
+        ) from error
+
+
+def _check_loadable(model_class: type, folder: Path) -> None:
+    if _package_of(model_class) == "transformers":
+        return
+    auto_map = json.loads((folder / "config.json").read_text("utf-8")).get("auto_map", {})
+    if model_class.__name__ not in {str(reference).rpartition(".")[2] for reference in auto_map.values()}:
+        raise HubError(
+            f"The code of {model_class.__name__} would not go along, so nobody could load it back. Define it in a "
+            f"module, not in __main__, and call {model_class.__name__}.register_for_auto_class('AutoModel...') first."
+        )
 
 
 @contextmanager
 def _written_aside(folder: Path) -> Iterator[Path]:
     """A folder in `folder` whose files move up, one by one, if the block ends without an error."""
     folder.mkdir(parents=True, exist_ok=True)
-    sweep(folder / "checkpoint")
-    aside = folder / f".checkpoint.{os.getpid()}.tmp"
-    remove(aside)
-    try:
-        aside.mkdir()
+    with TemporaryDirectory(prefix=".checkpoint", dir=folder) as temporary:
+        aside = Path(temporary)
         yield aside
         new = sorted(path.relative_to(aside) for path in aside.rglob("*") if path.is_file())
         for name in sorted(new, key=lambda name: name.name == CHECKSUMS_FILE):  # last: a kill in between is found out
@@ -209,8 +212,6 @@ def _written_aside(folder: Path) -> Iterator[Path]:
         for old in folder.glob("model*"):
             if _WEIGHTS.fullmatch(old.name) and Path(old.name) not in new:
                 old.unlink()
-    finally:
-        remove(aside)
 
 
 _WEIGHTS = re.compile(r"model(-\d{5}-of-\d{5})?\.safetensors|model\.safetensors\.index\.json")
@@ -220,21 +221,28 @@ def load_checkpoint(folder: str | os.PathLike[str]) -> PreTrainedModel:
     """Load a local checkpoint as the class that saved it (`architectures` in its config).
 
     Raises:
-        PushRefusedError: if that class has no Auto class, or the folder lacks some of its weights.
+        HubError: if transformers does not know that class, or the folder lacks some of its weights.
         OSError: if the folder holds no checkpoint, as in `from_pretrained`.
     """
-    from transformers import AutoConfig
+    import transformers
 
-    config = AutoConfig.from_pretrained(folder)
+    config = transformers.AutoConfig.from_pretrained(folder)
     wanted = (getattr(config, "architectures", None) or [None])[0]
-    for _, candidates in _auto_model_classes(config):
-        for model_class in candidates:
-            if model_class.__name__ == wanted:
-                return _load_whole(model_class, folder)
-    raise PushRefusedError(
-        f"{folder} was saved by {wanted}, which no Auto class knows for {type(config).__name__}. Import the package "
-        "that registers it, or load the model yourself and call push_checkpoint(model, ...)."
-    )
+    auto_map = getattr(config, "auto_map", None) or {}
+    auto_class = next((name for name, text in auto_map.items() if str(text).endswith(f".{wanted}")), wanted)
+    model_class = getattr(transformers, str(auto_class), None)
+    if model_class is None:
+        raise HubError(
+            f"{folder} was saved by {wanted}, which no Auto class knows for {type(config).__name__}. Import the "
+            "package that registers it, or load the model yourself and call push_checkpoint(model, ...)."
+        )
+    model, loading = model_class.from_pretrained(folder, output_loading_info=True)
+    if lacking := sorted(loading["missing_keys"]) + sorted(str(key) for key in loading["mismatched_keys"]):
+        raise HubError(
+            f"{folder} lacks {len(lacking)} of the weights of {wanted}, which would be random: "
+            f"{', '.join(lacking[:5])}{', ...' if len(lacking) > 5 else ''}. Save the model again."
+        )
+    return model
 
 
 def load_processing_class(folder: str | os.PathLike[str]) -> Any | None:
@@ -250,16 +258,6 @@ def load_processing_class(folder: str | os.PathLike[str]) -> Any | None:
     return None
 
 
-def registered_heads(config: PreTrainedConfig) -> dict[str, type]:
-    """Auto class name to model class, for all classes outside transformers registered for this config's type."""
-    return {
-        name: model_class
-        for name, candidates in _auto_model_classes(config)
-        for model_class in candidates[:1]
-        if _is_custom(model_class)
-    }
-
-
 def check_self_contained(folder: str | os.PathLike[str], absent: Iterable[str] = ()) -> None:
     """Check that the Python files of a checkpoint import only each other, as `from .name import x`, and packages.
 
@@ -268,13 +266,13 @@ def check_self_contained(folder: str | os.PathLike[str], absent: Iterable[str] =
         absent: packages, besides hf_mech, that will not be installed where the checkpoint is loaded.
 
     Raises:
-        PushRefusedError: naming the file, the line and the import.
+        HubError: naming the file, the line and the import.
     """
     folder, absent = Path(folder), {_package_of(save_checkpoint), *absent}
     for path in sorted(folder.glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), filename=str(path))):
             if fault := _fault(node, folder, absent):
-                raise PushRefusedError(
+                raise HubError(
                     f"{path.name}, line {getattr(node, 'lineno', '?')}: {fault}. The checkpoint would not load where "
                     "the model's package is not installed. Import siblings as `from .name import x`."
                 )
@@ -295,83 +293,5 @@ def _fault(node: ast.AST, folder: Path, absent: set[str]) -> str | None:
     return None
 
 
-def _load_whole(model_class: Any, folder: str | os.PathLike[str]) -> PreTrainedModel:
-    model, loading = model_class.from_pretrained(folder, output_loading_info=True)
-    lacking = sorted(loading["missing_keys"]) + sorted(str(key) for key in loading["mismatched_keys"])
-    if lacking:
-        raise PushRefusedError(
-            f"{folder} lacks {len(lacking)} of the weights of {model_class.__name__}, which would be random: "
-            f"{', '.join(lacking[:5])}{', ...' if len(lacking) > 5 else ''}. Save the model again."
-        )
-    return model
-
-
-def _auto_model_classes(config: PreTrainedConfig) -> Iterator[tuple[str, tuple[type, ...]]]:
-    """Every AutoModel... class of transformers that supports the config, with its possible model classes."""
-    from transformers.models.auto import modeling_auto
-
-    for name, auto_class in vars(modeling_auto).items():
-        mapping = getattr(auto_class, "_model_mapping", None)
-        if name.startswith("Auto") and mapping is not None and type(config) in mapping:
-            found = mapping[type(config)]
-            candidates = found if isinstance(found, list | tuple) else [found]
-            yield name, tuple(inspect.unwrap(candidate) for candidate in candidates)  # a class may be a lazy proxy
-
-
-def _is_custom(cls: type) -> bool:
-    return _package_of(cls) != "transformers"
-
-
 def _package_of(thing: type | Callable[..., Any]) -> str:
     return thing.__module__.partition(".")[0]
-
-
-def _check_loadable(model: PreTrainedModel, heads: dict[str, type]) -> None:
-    model_class, config_class = type(model), type(model.config)
-    if not _is_custom(model_class):
-        return
-    if model_class not in heads.values():
-        raise PushRefusedError(
-            f"No Auto class knows {model_class.__name__} for {config_class.__name__}, so nobody could load it back. "
-            f"Register it first: AutoModel.register({config_class.__name__}, {model_class.__name__})."
-        )
-    for cls in (config_class, *heads.values()):
-        if cls.__module__ == "__main__":
-            raise PushRefusedError(
-                f"{cls.__name__} is defined in __main__, whose file cannot be uploaded. Move it into a module."
-            )
-
-
-@contextmanager
-def _full_auto_map(config: PreTrainedConfig, heads: dict[str, type]) -> Iterator[None]:
-    """Preset `config.auto_map` while the model is saved: `{"AutoConfig": "file.Class", "AutoModel...": ...}`."""
-    if not heads:
-        yield
-        return
-    before = getattr(config, "auto_map", None)
-    classes = {"AutoConfig": type(config), **heads}
-    references = {name: f"{cls.__module__.rpartition('.')[2]}.{cls.__name__}" for name, cls in classes.items()}
-    config.auto_map = {**(before or {}), **references}
-    try:
-        yield
-    finally:
-        if before is None:
-            del config.auto_map
-        else:
-            config.auto_map = before
-
-
-def _copy_code(folder: Path, classes: list[type]) -> None:
-    """Copy the files of all `classes`, and the siblings that these import, flat into `folder`."""
-    from transformers.dynamic_module_utils import custom_object_save
-
-    for module, sample in {cls.__module__: cls for cls in classes}.items():
-        if sys.modules[module].__file__ is None:
-            raise PushRefusedError(f"{sample.__name__} comes from {module}, which has no file to upload.")
-        try:
-            custom_object_save(sample, folder)
-        except FileNotFoundError as error:
-            raise PushRefusedError(
-                f"{module} imports a file that cannot be copied beside the checkpoint ({error.filename}). The files of "
-                "a model lie flat in one folder and import each other as `from .name import x`."
-            ) from error

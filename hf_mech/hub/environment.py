@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from hf_mech.hub.redaction import redact_command
+from hf_mech.hub.redaction import redact
 
 RECORDED_PACKAGES = ("torch", "transformers", "datasets")
 """The packages whose versions are recorded with every figure, besides Python and hf_mech."""
@@ -110,7 +110,7 @@ def code_version(package_folder: str | os.PathLike[str] | None = None) -> str:
 
 def running_command() -> str:
     """The command line of this process, to be copied and run again, without secrets; the interpreter is `python`."""
-    return shlex.join(["python", *redact_command(sys.orig_argv[1:])])
+    return shlex.join(["python", *redact(sys.orig_argv[1:])])
 
 
 def without_folders(command: str) -> str:

@@ -1,11 +1,13 @@
-"""Files that are written whole or not at all, folders in use, and one line when the disk is full."""
+"""The errors of this room, files and folders that are written whole or not at all, and folders in use."""
 
 from __future__ import annotations
 
 import errno
+import glob
 import os
 import re
 import shutil
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,8 +15,15 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-# ----------------------------------------------------------------------------------------------------------------------
-# What goes wrong on a disk.
+from hf_mech.hub.redaction import redact
+
+
+class HubError(ValueError):
+    """A checkpoint, card, results.json, data set or key that is refused. The message says what to do."""
+
+
+class PushError(RuntimeError):
+    """A failed upload. The repository keeps its last good commit; the push can be run again."""
 
 
 class OutputError(OSError):
@@ -58,11 +67,9 @@ def check_writable(folder: str | os.PathLike[str]) -> None:
     folder = Path(folder)
     with naming_the_path(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / f".writable.{os.getpid()}.tmp"
-        try:
-            probe.write_bytes(bytes(4096))
-        finally:
-            probe.unlink(missing_ok=True)
+        with tempfile.TemporaryFile(dir=folder) as probe:
+            probe.write(bytes(4096))
+            probe.flush()
 
 
 def _cause(error: BaseException | None, path: Path) -> str | None:
@@ -91,8 +98,7 @@ def _is_near(file: str, path: Path) -> bool:
 # A folder that one process at a time may write, also among several commands and terminals.
 #
 # The lock is a file beside the folder, `.<name>.lock`, which the operating system frees when its process ends, also
-# by a
-# kill. It works between machines where the file system they share has locks (NFS 4, for example).
+# by a kill. It works between machines where the file system they share has locks (NFS 4, for example).
 
 
 @contextmanager
@@ -125,16 +131,14 @@ def held(folder: Path, *, wait: bool = False) -> Iterator[bool]:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Writing a file so that a half-written one never replaces a whole one.
+# A half-written file or folder never replaces a whole one.
 
 
-_NEW, _OLD = 60.0, 86_400.0  # seconds
+_DAY = 86_400.0  # seconds
 
 
 def write_text_atomically(path: str | os.PathLike[str], text: str) -> Path:
-    """Write `text` (UTF-8, newlines as they are) to `path`: readers see the complete old or new file.
-
-    The text is written to a temporary file in the same folder, which then replaces `path` in one step.
+    """Write `text`, without secrets (see [`~hf_mech.hub.redaction`]), to `path`: UTF-8, newlines as they are.
 
     Returns:
         The path written.
@@ -144,8 +148,8 @@ def write_text_atomically(path: str | os.PathLike[str], text: str) -> Path:
             is an [`OutputError`].
     """
     path = Path(path)
-    with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="") as file:
-        file.write(text)
+    with replacing(path) as aside, aside.open("w", encoding="utf-8", newline="") as file:
+        file.write(redact(text))
         file.flush()
         os.fsync(file.fileno())
     return path
@@ -153,41 +157,38 @@ def write_text_atomically(path: str | os.PathLike[str], text: str) -> Path:
 
 @contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """The path of a temporary file, or folder, beside `path`; it replaces `path` if the block ends without an error.
+    """A path of the same name in a hidden folder beside `path`: make a file or a folder there.
 
-    Those that killed processes left beside `path` are removed.
+    It replaces the file or folder `path` if the block ends without an error; if the block makes nothing, `path` stays.
+    Readers see the complete old or new file. A folder that replaces another one is absent for a moment: hold a lock
+    ([`held`]) where others may read it.
 
     Raises:
         OutputError: if the disk is full or cannot be written; `path` is then untouched.
     """
     path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     with naming_the_path(path):
         sweep(path)
+        hidden = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent))
+        aside, old = hidden / path.name, hidden / f"{path.name}.old"
         try:
-            yield temporary
-            if temporary.exists():
-                temporary.replace(path)
+            yield aside
+            if aside.is_dir() and path.is_dir():
+                path.rename(old)
+            if aside.exists():
+                aside.replace(path)
         finally:
-            remove(temporary)
+            if old.exists() and not path.exists():
+                old.rename(path)
+            shutil.rmtree(hidden, ignore_errors=True)
 
 
 def sweep(path: Path) -> None:
-    """Remove the temporary files of `path` that killed processes left: of no process, and older than a minute."""
-    for leftover in path.parent.glob("*.tmp"):
-        found = re.fullmatch(rf"\.{re.escape(path.name)}\.(\d+)\.tmp", leftover.name)
-        if found and is_left(leftover, int(found[1])):
-            remove(leftover)
-
-
-def is_left(leftover: Path, process: int) -> bool:
-    """Whether a temporary file or folder belongs to a process that has ended."""
-    try:
-        age = time.time() - leftover.stat().st_mtime
-    except FileNotFoundError:
-        return False
-    # The process may run on another machine: a file that is being written is new, and none is written for a day.
-    return age > (_NEW if not _runs(process) else _OLD)
+    """Remove what killed processes left beside `path` more than a day ago."""
+    for leftover in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
+        with suppress(OSError):  # another process removes it, too
+            if time.time() - leftover.stat().st_mtime > _DAY:
+                remove(leftover)
 
 
 def remove(path: Path) -> None:
@@ -195,17 +196,4 @@ def remove(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path, ignore_errors=True)
     else:
-        with suppress(OSError):
-            path.unlink(missing_ok=True)
-
-
-def _runs(process: int) -> bool:
-    if os.name != "posix":
-        return True  # there, signal 0 would end it
-    try:
-        os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return False
-    except PermissionError:
-        return True
-    return True
+        path.unlink(missing_ok=True)

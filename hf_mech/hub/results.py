@@ -13,9 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hf_mech.hub.environment import code_version, describe_machine, package_versions, running_command, without_folders
-from hf_mech.hub.errors import ResultsError, UnbackedNumberError
-from hf_mech.hub.files import write_text_atomically
-from hf_mech.hub.redaction import redact
+from hf_mech.hub.files import HubError, write_text_atomically
 
 # ----------------------------------------------------------------------------------------------------------------------
 # A figure of results.json: one metric on one task, measured once per seed, and the paper's figure beside it.
@@ -82,11 +80,11 @@ def measurement(
         paper: the paper's figure, if it has one.
 
     Raises:
-        ResultsError: if there are no values.
+        HubError: if there are no values.
     """
     figures = [float(value) for value in values]
     if not figures:
-        raise ResultsError(f"No values for {metric} on {task}: give one figure per seed that ran.")
+        raise HubError(f"No values for {metric} on {task}: give one figure per seed that ran.")
     return Measurement(
         task=task,
         config=config,
@@ -108,58 +106,36 @@ _REQUIRED_VERSIONS = ("python", "torch", "transformers")
 _REQUIRED_MACHINE = ("cpu", "gpu", "cores")
 
 
-def check_origin(
-    where: str, *, name: Any, command: Any, commit: Any, machine: Any, versions: Any, seconds: Any
-) -> None:
-    """Check that a results.json names the command, machine, versions and duration of its run.
-
-    Args:
-        where: its name in errors, usually the file's path.
-        name, command, commit, machine, versions, seconds: its fields, see [`~hf_mech.hub.results.Results`].
-
-    Raises:
-        UnbackedNumberError: if a field that is needed to repeat the run is missing.
-        ResultsError: if the name is not a string.
-    """
-    _check_text(name, f"{where}: name")
-    for key, value in (("command", command), ("commit", commit)):
+def _check_origin(results: Results, where: str) -> None:
+    """Check that a results.json names the command, machine, versions and duration of its run."""
+    machine: Any = results.machine
+    versions: Any = results.versions
+    _check_text(results.name, f"{where}: name")
+    for key in ("command", "commit"):
+        value = getattr(results, key)
         if not isinstance(value, str) or not value.strip():
-            raise UnbackedNumberError(f"{where}: {key} is {value!r}, so nobody can repeat the run. {_BY_THE_RUN}")
+            raise HubError(f"{where}: {key} is {value!r}, so nobody can repeat the run. {_BY_THE_RUN}")
     if not isinstance(machine, dict) or any(key not in machine for key in _REQUIRED_MACHINE):
-        raise UnbackedNumberError(
-            f"{where}: machine must have {', '.join(_REQUIRED_MACHINE)}, got {machine!r}. {_BY_THE_RUN}"
-        )
+        raise HubError(f"{where}: machine must have {', '.join(_REQUIRED_MACHINE)}, got {machine!r}. {_BY_THE_RUN}")
     if not machine["cpu"] or not isinstance(machine["cores"], int) or machine["cores"] < 1:
-        raise UnbackedNumberError(f"{where}: machine names no cpu or no cores: {machine!r}. {_BY_THE_RUN}")
+        raise HubError(f"{where}: machine names no cpu or no cores: {machine!r}. {_BY_THE_RUN}")
     if not isinstance(versions, dict) or any(not versions.get(key) for key in _REQUIRED_VERSIONS):
-        raise UnbackedNumberError(
-            f"{where}: versions must have {', '.join(_REQUIRED_VERSIONS)}, got {versions!r}. {_BY_THE_RUN}"
-        )
-    if not _is_figure(seconds) or seconds <= 0:
-        raise UnbackedNumberError(f"{where}: seconds must be a positive time, got {seconds!r}. {_BY_THE_RUN}")
+        raise HubError(f"{where}: versions must have {', '.join(_REQUIRED_VERSIONS)}, got {versions!r}. {_BY_THE_RUN}")
+    if not _is_figure(results.seconds) or results.seconds <= 0:
+        raise HubError(f"{where}: seconds must be a positive time, got {results.seconds!r}. {_BY_THE_RUN}")
 
 
-def check_measurements(where: str, measurements: Sequence[Measurement]) -> None:
-    """Check that every figure follows from measured values.
-
-    Args:
-        where: the name of the results in errors, usually the file's path.
-        measurements: all of them.
-
-    Raises:
-        UnbackedNumberError: if there is no measurement, or one has no values, values that are not finite, or a mean,
-            std or n that differs from theirs.
-        ResultsError: if a field has the wrong form, or two measurements are of the same figure.
-    """
+def _check_measurements(measurements: Sequence[Measurement], where: str) -> None:
+    """Check that every figure follows from measured values, and that no two measurements are of the same figure."""
     if not measurements:
-        raise UnbackedNumberError(f"{where} has no measurements. Append what measurement(...) returns.")
+        raise HubError(f"{where} has no measurements. Append what measurement(...) returns.")
     seen: set[str] = set()
     for index, entry in enumerate(measurements):
         place = f"{where}, results[{index}]"
         _check_measurement(entry, place)
         key = json.dumps([entry.task, entry.config, entry.setting, entry.metric], sort_keys=True)
         if key in seen:
-            raise ResultsError(
+            raise HubError(
                 f"{place} measures {entry.metric} on {entry.task} ({entry.config}) in the setting {entry.setting}, "
                 "as an earlier entry does. Put the values of all seeds in one entry, or tell the settings apart."
             )
@@ -174,17 +150,17 @@ def _check_measurement(entry: Measurement, where: str) -> None:
     _check_setting(entry.setting, where)
     values: Any = entry.values
     if not isinstance(values, list) or not values:
-        raise UnbackedNumberError(f"{where}: {entry.metric} has no values; expected one per seed, got {values!r}.")
+        raise HubError(f"{where}: {entry.metric} has no values; expected one per seed, got {values!r}.")
     for seed, value in enumerate(values):
         if not _is_figure(value):
-            raise UnbackedNumberError(
+            raise HubError(
                 f"{where}: values[{seed}] of {entry.metric} is {value!r}, not a finite number. Did that run diverge?"
             )
     follows = {"n": len(values), "mean": statistics.fmean(values), "std": statistics.pstdev(values)}
     for name, expected in follows.items():
         got = getattr(entry, name)
         if not _is_figure(got) or not math.isclose(got, expected, rel_tol=1e-9, abs_tol=1e-12):
-            raise UnbackedNumberError(
+            raise HubError(
                 f"{where}: {name} of {entry.metric} is {got!r}, but {expected!r} follows from its values. {_BY_THE_RUN}"
             )
     if entry.paper is not None:
@@ -193,30 +169,28 @@ def _check_measurement(entry: Measurement, where: str) -> None:
 
 def _check_setting(setting: Any, where: str) -> None:
     if not isinstance(setting, dict):
-        raise ResultsError(f"{where}: setting must be a mapping of names to JSON values, got {setting!r}.")
+        raise HubError(f"{where}: setting must be a mapping of names to JSON values, got {setting!r}.")
     try:
         restored = json.loads(json.dumps(setting, allow_nan=False))
     except (TypeError, ValueError) as error:
-        raise ResultsError(
-            f"{where}: setting {setting!r} is not JSON ({error}). Use plain numbers and text."
-        ) from error
+        raise HubError(f"{where}: setting {setting!r} is not JSON ({error}). Use plain numbers and text.") from error
     if restored != setting:
-        raise ResultsError(
+        raise HubError(
             f"{where}: setting {setting!r} would be read back as {restored!r}. Use text for names, lists for tuples."
         )
 
 
 def _check_paper(paper: PaperFigure, where: str) -> None:
     if not _is_figure(paper.mean) or not (paper.std is None or _is_figure(paper.std)):
-        raise ResultsError(f"{where}: mean and std must be finite numbers (std may be null), got {paper!r}.")
+        raise HubError(f"{where}: mean and std must be finite numbers (std may be null), got {paper!r}.")
     place: Any = paper.where
     if not isinstance(place, str) or not place.strip():
-        raise UnbackedNumberError(f"{where} does not say where in the paper its figure stands, for example 'Table 1'.")
+        raise HubError(f"{where} does not say where in the paper its figure stands, for example 'Table 1'.")
 
 
 def _check_text(value: Any, where: str) -> None:
     if not isinstance(value, str) or not value.strip():
-        raise ResultsError(f"{where} must be a text that is not empty, got {value!r}.")
+        raise HubError(f"{where} must be a text that is not empty, got {value!r}.")
 
 
 def _is_figure(value: Any) -> bool:
@@ -301,26 +275,26 @@ class Results:
             The path written.
 
         Raises:
-            ResultsError: if [`validate`] finds a fault; then nothing is written.
+            HubError: if [`validate`] finds a fault; then nothing is written.
         """
         validate(self)
-        text = json.dumps(redact(dataclasses.asdict(self)), indent=2, ensure_ascii=False, allow_nan=False)
+        text = json.dumps(dataclasses.asdict(self), indent=2, ensure_ascii=False, allow_nan=False)
         return write_text_atomically(path, text + "\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Results:
-        """Read a results.json and check it. Secrets that an older version left in it are removed.
+        """Read a results.json and check it.
 
         Raises:
             FileNotFoundError: if there is no such file.
-            ResultsError: if it is not JSON, lacks a key, has one too many, or [`validate`] finds a fault.
+            HubError: if it is not JSON, lacks a key, has one too many, or [`validate`] finds a fault.
         """
         path = Path(path)
         try:
             content = json.loads(path.read_text(encoding="utf-8"))
         except json.JSONDecodeError as error:
-            raise ResultsError(f"{path} is not JSON ({error}). Let the run write it again.") from error
-        results = cls.from_dict(redact(content), where=str(path))
+            raise HubError(f"{path} is not JSON ({error}). Let the run write it again.") from error
+        results = cls.from_dict(content, where=str(path))
         validate(results, where=str(path))
         return results
 
@@ -329,11 +303,11 @@ class Results:
         """Build the results from parsed JSON; `where` names their source in errors.
 
         Raises:
-            ResultsError: if a key is missing or unknown.
+            HubError: if a key is missing or unknown.
         """
         fields = dict(_fields(cls, content, where))
         if not isinstance(fields["results"], list):
-            raise ResultsError(f"{where}: results must be a list of measurements, got {fields['results']!r}.")
+            raise HubError(f"{where}: results must be a list of measurements, got {fields['results']!r}.")
         fields["results"] = [
             _measurement_from_dict(entry, f"{where}, results[{index}]") for index, entry in enumerate(fields["results"])
         ]
@@ -348,20 +322,12 @@ def validate(results: Results, *, where: str = "results") -> None:
         where: their name in errors, usually the file's path.
 
     Raises:
-        UnbackedNumberError: if the command, commit, machine, versions or time are missing, or if a measurement has no
-            values, values that are not finite, or a mean, std or n that differs from theirs.
-        ResultsError: if a field has the wrong form, or two measurements are of the same figure.
+        HubError: if the command, commit, machine, versions or time are missing, a field has the wrong form, two
+            measurements are of the same figure, or one has no values, values that are not finite, or a mean, std or n
+            that differs from theirs.
     """
-    check_origin(
-        where,
-        name=results.name,
-        command=results.command,
-        commit=results.commit,
-        machine=results.machine,
-        versions=results.versions,
-        seconds=results.seconds,
-    )
-    check_measurements(where, results.results)
+    _check_origin(results, where)
+    _check_measurements(results.results, where)
 
 
 def _measurement_from_dict(content: Any, where: str) -> Measurement:
@@ -374,12 +340,12 @@ def _measurement_from_dict(content: Any, where: str) -> Measurement:
 def _fields(cls: type, content: Any, where: str) -> dict[str, Any]:
     """`content`, after checking that it is an object with exactly the keys of the dataclass `cls`."""
     if not isinstance(content, dict):
-        raise ResultsError(f"{where} must be a JSON object, got {type(content).__name__}.")
+        raise HubError(f"{where} must be a JSON object, got {type(content).__name__}.")
     fields = dataclasses.fields(cls)
     optional = {"std"} if cls is PaperFigure else {"paper"}
     known = {entry.name for entry in fields}
     if missing := sorted(known - optional - content.keys()):
-        raise ResultsError(f"{where} lacks {', '.join(missing)}. Results are written by the run: Results.collect().")
+        raise HubError(f"{where} lacks {', '.join(missing)}. Results are written by the run: Results.collect().")
     if unknown := sorted(content.keys() - known):
-        raise ResultsError(f"{where} has unknown keys {', '.join(unknown)}; expected {', '.join(sorted(known))}.")
+        raise HubError(f"{where} has unknown keys {', '.join(unknown)}; expected {', '.join(sorted(known))}.")
     return content

@@ -13,11 +13,9 @@ from numpy.typing import NDArray
 from torch.nn.utils.rnn import pad_sequence
 from transformers.tokenization_utils_tokenizers import PreTrainedTokenizerFast
 
-from hf_mech.languages.partial_results import check_bracketed
-from hf_mech.languages.rows import IGNORED, Layout, check_layout, lay_out
-from hf_mech.languages.task import Examples, LayoutError, Task, dice_for
+from hf_mech.languages.rows import IGNORED, Layout, check_bracketed, check_layout, lay_out, vocabulary
+from hf_mech.languages.task import Examples, LanguagesError, Task, dice_for
 from hf_mech.languages.tasks import TASKS, task_named
-from hf_mech.languages.tokenizer import vocabulary
 
 # ----------------------------------------------------------------------------------------------------------------------
 # From rows of the dataset `hf_mech/formal_languages` to padded batches.
@@ -33,10 +31,10 @@ class DataCollatorForFormalLanguages:
     Args:
         tokenizer: from `formal_language_tokenizer`, or one of these saved and loaded; it holds its task.
         layout: `mlm` (`[BOS] x [MASK]...[MASK]`) or `alm` (`[BOS] x [SEP] y`).
-        partial_results: label them, too (see `arithmetic/partial_results.py`); of the tasks in `BRACKETED`.
+        partial_results: label them, too (see `rows.py`); of the tasks in `BRACKETED`.
 
     Raises:
-        LayoutError: there is no such layout, the tokenizer is not a formal language's, or partial results of a task
+        LanguagesError: there is no such layout, the tokenizer is not a formal language's, or partial results of a task
             without brackets.
 
     Example:
@@ -59,7 +57,7 @@ class DataCollatorForFormalLanguages:
         check_layout(self.layout)
         name = self.tokenizer.init_kwargs.get("task")
         if name not in TASKS or self.tokenizer.get_vocab() != vocabulary(name):
-            raise LayoutError(
+            raise LanguagesError(
                 f"The tokenizer must be one of a formal language, got one with task {name!r} and "
                 f"{len(self.tokenizer)} tokens; make it with formal_language_tokenizer(task_name)."
             )
@@ -75,11 +73,11 @@ class DataCollatorForFormalLanguages:
         """input_ids, attention_mask and labels, [rows, width] int64.
 
         Raises:
-            LayoutError: no rows, a row without its columns, an index of no symbol, or `scored` of another length
+            LanguagesError: no rows, a row without its columns, an index of no symbol, or `scored` of another length
                 than `outputs`.
         """
         if not rows:
-            raise LayoutError("The collator got no rows; give it at least one.")
+            raise LanguagesError("The collator got no rows; give it at least one.")
         laid_out = [
             lay_out(self.task.name, self.layout, self._examples(row), partial_results=self.partial_results)
             for row in rows
@@ -100,20 +98,20 @@ class DataCollatorForFormalLanguages:
         outputs = self._indices(row, "outputs", self.task.outputs)
         scored = np.asarray(row.get("scored", np.ones(outputs.shape[1], bool)), bool)[None]
         if scored.shape != outputs.shape:
-            raise LayoutError(
+            raise LanguagesError(
                 f"A row's scored must have one entry for each of its {outputs.shape[1]} outputs, got {scored.shape[1]}."
             )
         return Examples(inputs, outputs, scored)
 
     def _indices(self, row: Mapping[str, Any], column: str, symbols: tuple[str, ...]) -> NDArray[np.int64]:
         if column not in row:
-            raise LayoutError(
+            raise LanguagesError(
                 f"A row must have the columns inputs and outputs, got {', '.join(row) or 'none'}; a Trainer needs "
                 "remove_unused_columns=False to keep them."
             )
         indices = np.asarray(row[column], np.int64)[None]
         if ((indices < 0) | (indices >= len(symbols))).any():
-            raise LayoutError(
+            raise LanguagesError(
                 f"The {column} of task {self.task.name!r} are indices into its {len(symbols)} symbols, 0 to "
                 f"{len(symbols) - 1}, got {indices[0].tolist()}; is the tokenizer that of another task?"
             )
@@ -143,14 +141,14 @@ def fresh_batch(
         step: of the run; every step has its own batch.
         batch_size: examples.
         max_length: the longest input.
-        partial_results: label them, too (see `arithmetic/partial_results.py`).
+        partial_results: label them, too (see `rows.py`).
 
     Returns:
         input_ids, attention_mask and labels, [batch_size, width] int64.
 
     Raises:
-        TaskError: there is no such task, it has no example of these lengths, or a number is out of its range.
-        LayoutError: there is no such layout, or partial results of a task without brackets.
+        LanguagesError: there is no such task or layout, the task has no example of these lengths, a number is out of
+            its range, or partial results of a task without brackets.
 
     Example:
 
@@ -183,8 +181,8 @@ def test_batch(task_name: str, layout: Layout, *, seed: int, length: int, count:
         input_ids, attention_mask and labels, [count, width] int64.
 
     Raises:
-        TaskError: there is no such task, it has no example of that length, or a number is out of its range.
-        LayoutError: there is no such layout.
+        LanguagesError: there is no such task or layout, the task has no example of that length, or a number is out of
+            its range.
     """
     task = task_named(task_name)
     task.lengths(length, length)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
-import shutil
 import sysconfig
 import tokenize
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +20,8 @@ from transformers import DataCollatorForLanguageModeling, PreTrainedTokenizerBas
 from transformers.data.data_collator import default_data_collator
 
 from hf_mech.data.tokenizers import byte_level_bpe
-from hf_mech.hub.files import write_text_atomically
+from hf_mech.hub.files import remove, replacing
+from hf_mech.languages.task import LanguagesError
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Text corpora: a data set on the Hub, the user's files, or the sources of Python's standard library.
@@ -35,10 +35,6 @@ _NOT_PROGRAMS = {
 _MACHINES_OWN = ("_sysconfigdata", "config-", "sitecustomize", "usercustomize")
 _BUCKETS = ("validation", "test", *["train"] * 9, *["pretraining"] * 9)
 _TEXT_COLUMNS = ("text", "sentence")
-
-
-class CorpusError(ValueError):
-    """A corpus that cannot be used: a split or a column is missing, or there is no text."""
 
 
 @dataclass(frozen=True)
@@ -62,11 +58,11 @@ class Corpus:
         """Checks the splits and computes the digest.
 
         Raises:
-            CorpusError: if train, validation or test is missing or holds no text.
+            LanguagesError: if train, validation or test is missing or holds no text.
         """
         for split in ("train", "validation", "test"):
             if not any(document.strip() for document in splits.get(split, [])):
-                raise CorpusError(
+                raise LanguagesError(
                     f"The corpus {name} has no text for the split {split!r}; expected documents for train, validation "
                     f"and test, got {', '.join(f'{len(d)} for {s}' for s, d in splits.items()) or 'none'}. Give every "
                     "split some text."
@@ -91,7 +87,7 @@ def stdlib_corpus(folder: Path | None = None, *, max_characters: int | None = No
         max_characters: keep only this many first characters of `train`.
 
     Raises:
-        CorpusError: if the folder has too few files to fill every split.
+        LanguagesError: if the folder has too few files to fill every split.
     """
     folder = folder or Path(sysconfig.get_path("stdlib"))
     found = []
@@ -117,14 +113,14 @@ def hub_corpus(
     Every row that is not blank is a document, as usual for WikiText and PTB: a line, then EOS.
 
     Raises:
-        CorpusError: if a split is missing or empty, or there is no column of text.
+        LanguagesError: if a split is missing or empty, or there is no column of text.
     """
     loaded = load_dataset(name, config, revision=revision)
     splits = {}
     for split, rows in loaded.items():
         column = next((column for column in _TEXT_COLUMNS if column in rows.column_names), None)
         if column is None:
-            raise CorpusError(
+            raise LanguagesError(
                 f"{name}, split {split!r}, has no column of text: expected {' or '.join(_TEXT_COLUMNS)}, got "
                 f"{', '.join(rows.column_names)}. Rename the column, or write the text to files and use --train_file."
             )
@@ -142,13 +138,13 @@ def file_corpus(files: Mapping[str, Sequence[str]], *, max_characters: int | Non
         max_characters: keep only this many first characters of `train`.
 
     Raises:
-        CorpusError: if a file does not exist or a split has no text.
+        LanguagesError: if a file does not exist or a split has no text.
     """
     splits = {}
     for split, paths in files.items():
         missing = [path for path in paths if not Path(path).is_file()]
         if missing:
-            raise CorpusError(f"No such file for the split {split!r}: {', '.join(missing)}. Name files that exist.")
+            raise LanguagesError(f"No such file for the split {split!r}: {', '.join(missing)}. Name files that exist.")
         splits[split] = [Path(path).read_text(encoding="utf-8") for path in paths]
     if "train" in splits:
         splits["train"] = beginning(splits["train"], max_characters)
@@ -178,10 +174,6 @@ MASKED = 0.15
 _BOS, _PAD, _EOS, _MASK = "<|bos|>", "<|pad|>", "<|eos|>", "<|mask|>"
 _EVALUATION_MASKS = 2024
 """Seed of the masks for evaluation: the same for all models, so that perplexities can be compared."""
-
-
-class TokenizerError(ValueError):
-    """A tokenizer that lacks a token which the blocks or the objective need."""
 
 
 @dataclass(frozen=True)
@@ -222,11 +214,11 @@ def blocks_of(documents: Iterable[str], tokenizer: PreTrainedTokenizerBase, leng
     An incomplete last block is dropped.
 
     Raises:
-        TokenizerError: if the tokenizer has no BOS or no EOS.
+        LanguagesError: if the tokenizer has no BOS or no EOS.
     """
     for name in ("bos_token", "eos_token"):
         if getattr(tokenizer, f"{name}_id") is None:
-            raise TokenizerError(
+            raise LanguagesError(
                 f"{type(tokenizer).__name__} has no {name}, which every block needs. Set it: "
                 f"tokenizer.{name} = one of the vocabulary's tokens, and save the tokenizer again."
             )
@@ -252,7 +244,7 @@ def prepare(
         max_evaluation_blocks: keep this many blocks of `validation` and of `test`, evenly spaced.
 
     Raises:
-        CorpusError: if a split is shorter than one block.
+        LanguagesError: if a split is shorter than one block.
     """
     disable_progress_bars()
     splits = {}
@@ -262,7 +254,7 @@ def prepare(
         kept = beginning(documents, max_pretraining_characters) if name == "pretraining" else documents
         blocks = blocks_of(kept, tokenizer)
         if not len(blocks):
-            raise CorpusError(
+            raise LanguagesError(
                 f"The split {name!r} of {corpus.name} is shorter than one block of {BLOCK} tokens. Give it more text."
             )
         if name in ("validation", "test") and max_evaluation_blocks is not None:
@@ -275,13 +267,11 @@ def prepare(
         vocabulary=len(tokenizer),
         blocks={name: len(rows) for name, rows in splits.items()},
     )
-    aside = folder.with_name(f"{folder.name}-saving")
-    shutil.rmtree(aside, ignore_errors=True)  # left by a killed run
-    DatasetDict(splits).save_to_disk(aside / "blocks")
-    tokenizer.save_pretrained(aside / "tokenizer")
-    write_text_atomically(aside / "prepared.json", json.dumps(asdict(prepared), indent=1) + "\n")
-    shutil.rmtree(folder, ignore_errors=True)
-    aside.rename(folder)
+    with replacing(folder) as aside:
+        DatasetDict(splits).save_to_disk(aside / "blocks")
+        tokenizer.save_pretrained(aside / "tokenizer")
+        (aside / "prepared.json").write_text(json.dumps(asdict(prepared), indent=1) + "\n", "utf-8")
+        remove(folder)  # a folder cannot be replaced by another
     return prepared
 
 
@@ -293,12 +283,12 @@ class Collator:
         objective: `clm` (labels are the input) or `mlm` (15 % of the tokens that are not special, as in BERT).
 
     Raises:
-        TokenizerError: if the objective is `mlm` and the tokenizer has no mask token.
+        LanguagesError: if the objective is `mlm` and the tokenizer has no mask token.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, objective: str) -> None:
         if objective == "mlm" and tokenizer.mask_token_id is None:
-            raise TokenizerError(
+            raise LanguagesError(
                 f"{type(tokenizer).__name__} has no mask token, which --objective mlm needs. Take a tokenizer of a "
                 "masked language model, or --objective clm."
             )

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from hf_mech.models.stack.stack_operations import most_probable_operations, operations_as_text, stacks_of
+from hf_mech.models.stack import most_probable_operations, operations_as_text, stacks_of
 from hf_mech.viz.page import Section, figures_page
 from hf_mech.viz.view import Example, ExplorerError, View, example_text, load_with_tokenizer, token_ids, token_texts
 

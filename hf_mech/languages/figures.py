@@ -1,4 +1,4 @@
-"""Validation perplexity by epoch, a panel for every kind of run, a line for every form of the model."""
+"""The figures of stack attention's experiments: perplexity by epoch, accuracy by length, the stacks over a text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LABELS = {"vanilla": "vanilla", "stack": "stack", "gated": "stack with gate"}
 
 
 def perplexity_figure(panels: Mapping[str, tuple[int, Mapping[str, Sequence[Sequence[float]]]]]) -> Figure:
-    """Mean over seeds as lines, one standard deviation as shade.
+    """Validation perplexity by epoch, a panel a kind of run: mean over seeds as lines, a standard deviation as shade.
 
     Args:
         panels: title to the first epoch (0: before the first step) and, by form (`vanilla`, `stack`, `gated`), the
@@ -59,6 +59,7 @@ def _draw(axes: Axes, forms: Mapping[str, Sequence[Sequence[float]]], first: int
     style(axes, ticks="both")
 
 
+# ----------------------------------------------------------------------------------------------------------------------
 # Accuracy at every length, trained and beyond, beside the paper's mean (stack attention paper, §4, Tables 1 and 2).
 
 
@@ -127,6 +128,7 @@ def _draw_curve(axes: Axes, curve: LengthCurve, colour: str, test: tuple[int, in
         axes.hlines(curve.paper_mean, *test, color=colour, linestyle="--", linewidth=1)
 
 
+# ----------------------------------------------------------------------------------------------------------------------
 # The stack of each layer while a text is read (stack attention paper, App. D, Figures 2 to 5).
 
 

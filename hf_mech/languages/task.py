@@ -13,28 +13,9 @@ from numpy.typing import NDArray
 from hf_mech.data.random_numbers import Dice
 from hf_mech.data.whole_numbers import check_whole
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Errors of the formal languages: `ValueError`s whose text says what to do.
 
-
-class FormalLanguageError(ValueError):
-    """Base of all errors of the formal languages."""
-
-
-class TaskError(FormalLanguageError):
-    """A task that does not exist, a length in which it has no example, or a count or seed out of its range."""
-
-
-class LayoutError(FormalLanguageError):
-    """A layout that does not exist, a tokenizer of something else, or rows that do not fit the task."""
-
-
-class DatasetSettingsError(FormalLanguageError):
-    """An invalid setting of the dataset builder, or settings that contradict each other."""
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# The definition of a task: its symbols, its lengths, and a function that draws examples of one length.
+class LanguagesError(ValueError):
+    """A task, a length, a layout, rows, a tokenizer or a corpus that do not fit; the text says what to do."""
 
 
 _STREAMS = {"fresh": 0, "evaluation": 1, "train": 2, "test": 3}
@@ -92,15 +73,15 @@ class Task:
         """The lengths from `low` to `high`, both included, for which the task has examples.
 
         Raises:
-            TaskError: there is no such length, or `low` or `high` is not a whole number from 1 on.
+            LanguagesError: there is no such length, or `low` or `high` is not a whole number from 1 on.
         """
-        check_whole("length", low, 1, TaskError)
-        check_whole("length", high, 1, TaskError)
+        check_whole("length", low, 1, LanguagesError)
+        check_whole("length", high, 1, LanguagesError)
         first = self.shortest + max(0, -(-(low - self.shortest) // self.step)) * self.step
         found = range(first, high + 1, self.step)
         if not found:
             every = f" in steps of {self.step}" if self.step > 1 else ""
-            raise TaskError(
+            raise LanguagesError(
                 f"Task {self.name!r} has no examples of length {low} to {high}: its lengths begin at {self.shortest}"
                 f"{every}. Choose a range with one of them."
             )
@@ -115,10 +96,10 @@ class Task:
             count: the number of examples, 1 or more.
 
         Raises:
-            TaskError: the task has no examples of that length, or a count below 1.
+            LanguagesError: the task has no examples of that length, or a count below 1.
         """
         self.lengths(length, length)
-        check_whole("count", count, 1, TaskError)
+        check_whole("count", count, 1, LanguagesError)
         return self.draw(dice, length, count)
 
 
@@ -126,8 +107,8 @@ def dice_for(task_name: str, stream: Literal["fresh", "evaluation", "train", "te
     """The random numbers of one batch or shard; they differ for every task, stream, seed and index.
 
     Raises:
-        TaskError: a seed or a step (the index) that is not a whole number, or is negative.
+        LanguagesError: a seed or a step (the index) that is not a whole number, or is negative.
     """
-    check_whole("seed", seed, 0, TaskError)
-    check_whole("step", index, 0, TaskError)
+    check_whole("seed", seed, 0, LanguagesError)
+    check_whole("step", index, 0, LanguagesError)
     return Dice(seed, (zlib.crc32(task_name.encode()), _STREAMS[stream], index))

@@ -1,1 +1,5 @@
-"""Tasks that need planning ahead: star graphs, and stories that reach a given end."""
+"""Texts that must be planned: star graphs, and stories with a given end (Sections 3 and 5 of the paper on BST)."""
+
+
+class LookaheadError(ValueError):
+    """What the room refuses: settings, graphs, stories, layouts, tokenizers, and answers of a judge that cannot be."""

@@ -1,35 +1,223 @@
-"""Checkpoints: refused before they allocate or compute anything wrong, saved with the code of every head."""
+"""Configurations and checkpoints of every family: wrong ones are refused in words, saved ones carry their code.
+
+Every family's folder has a `checkpoints.py` that imports from this file. A checkpoint must load where hf_mech is not
+installed, so `save_pretrained` puts this file in the place of that one.
+"""
 
 from __future__ import annotations
 
+import copy
 import os
-import shutil
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
+from difflib import get_close_matches
+from functools import wraps
+from math import isfinite
 from pathlib import Path
-from traceback import walk_tb
-from typing import Any, ClassVar
+from reprlib import repr as shortened
+from typing import Any, ClassVar, Literal, TypeVar, get_args, get_origin, get_type_hints
 
+import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
-from torch import Tensor
+from huggingface_hub.dataclasses import strict
+from huggingface_hub.errors import StrictDataclassError, StrictDataclassFieldValidationError
+from safetensors import SafetensorError
+from torch import Tensor, nn
 from transformers.configuration_utils import PreTrainedConfig
-from transformers.dynamic_module_utils import get_relative_import_files
-from transformers.modeling_utils import PreTrainedModel
 from transformers.models.auto import modeling_auto
-from transformers.utils.hub import get_checkpoint_shard_files
+from transformers.utils import logging
 
-#: Numbers and weights that a model may have besides those in its file, for new heads; more need a file of that size.
-NEW_NUMBERS, NEW_WEIGHTS = 2**24, 1_000
-Shapes = Mapping[str, tuple[int, ...]]
+logger = logging.get_logger(__name__)
+
+Config = TypeVar("Config", bound=PreTrainedConfig)
+Range = tuple[float, float]
+
+INT64 = (-(2**63), 2**63 - 1)
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Configurations
 
 
-class SafeCheckpoints:
-    """`from_pretrained` and `save_pretrained` of a family's models. Stands before transformers' classes in the bases.
+def strict_config(error: type[ValueError], **ranges: Range) -> Callable[[type[Config]], type[Config]]:
+    """`huggingface_hub.dataclasses.strict` for a configuration, with the family's error and with ranges.
 
-    Loading takes all arguments of transformers' own. Nothing of the configuration's sizes is allocated before they are
-    compared with the file's: transformers builds the model on the meta device, and this class checks it there.
+    A value of a wrong type, outside its range, or not finite is refused when the configuration is made (by its
+    constructor, `from_dict`, `from_pretrained` or `AutoConfig`) and when an attribute is set later, under any of the
+    attribute's names. An argument that is nearly a field's name is warned of. Numbers and arrays of numpy become
+    Python's own.
+
+    Args:
+        error: the family's error, which `validate_architecture` may raise too.
+        ranges: for every size, the least and the largest value.
+
+    Example:
+
+    ```python
+    >>> @strict_config(ValueError, layers=(1, 1000))
+    ... class LayersConfig(PreTrainedConfig):
+    ...     layers: int = 2
+
+    >>> LayersConfig(layers="two")
+    Traceback (most recent call last):
+    ...
+    ValueError: LayersConfig: layers must be int, got 'two'.
+    >>> LayersConfig().layers = 10**9
+    Traceback (most recent call last):
+    ...
+    ValueError: LayersConfig: layers must be at most 1000, got 1000000000.
+
+    ```
     """
+
+    def decorate(cls: type[Config]) -> type[Config]:
+        # `from __future__ import annotations` makes the types strings, and `strict` checks no type that is a string.
+        # transformers' own fields are such fields; the copies leave its other configurations as they are.
+        hints = get_type_hints(cls, localns={"torch": torch})
+        for field in map(copy.copy, fields(cls)):
+            field.type = hints[field.name]
+            cls.__dataclass_fields__[field.name] = field
+        types = {field.name: field.type for field in fields(cls)}
+        if unknown := ranges.keys() - types.keys():
+            raise TypeError(f"{cls.__name__} has no fields {sorted(unknown)} to give a range.")
+        made: Any = strict(cls)
+        strict_init, strict_setattr, save_pretrained = made.__init__, made.__setattr__, made.save_pretrained
+
+        @wraps(strict_init)
+        def checked_init(self: Any, *args: Any, **kwargs: Any) -> None:
+            try:
+                strict_init(self, *args, **kwargs)
+            except StrictDataclassError as wrong:  # around an error of `validate_architecture`
+                if isinstance(wrong.__cause__, error):
+                    raise wrong.__cause__ from None
+                raise error(f"{cls.__name__}: {str(wrong).rstrip('.')}.") from wrong
+            known = [*types, *self.attribute_map]
+            _warn_of_misspelt(cls.__name__, [name for name in kwargs if not hasattr(cls, name)], known)
+
+        def checked_setattr(self: Any, name: str, value: Any) -> None:
+            name = self.attribute_map.get(name, name)  # else `strict` would not see the field
+            value = _plain(value) if name in types else value
+            if fault := _fault(types.get(name), value, ranges.get(name)):
+                raise error(f"{cls.__name__}: {name} {fault}, got {shortened(value)}.")
+            try:
+                strict_setattr(self, name, value)
+            except StrictDataclassFieldValidationError as wrong:
+                raise error(f"{cls.__name__}: {name} must be {_text(types[name])}, got {shortened(value)}.") from wrong
+
+        @wraps(save_pretrained)
+        def save_with_code(self: Any, save_directory: str | os.PathLike[str], *args: Any, **kwargs: Any) -> None:
+            save_pretrained(self, save_directory, *args, **kwargs)
+            _complete_code(save_directory)
+
+        made.__init__, made.__setattr__, made.save_pretrained = checked_init, checked_setattr, save_with_code
+        made._config_error, made._config_ranges = error, ranges
+        return made
+
+    return decorate
+
+
+def _warn_of_misspelt(config: str, given: Iterable[str], known: list[str]) -> None:
+    """Names arguments that are nearly a field's: transformers keeps any other argument as an attribute."""
+    for name in given:
+        if name not in known and (close := get_close_matches(name, known, 1, cutoff=0.85)):
+            logger.warning(f"{config} has no argument {name!r}, which changes nothing; did you mean {close[0]!r}?")
+
+
+def _plain(value: Any) -> Any:
+    """The value with numpy's numbers and arrays as Python's: a gymnasium space has its sizes as an array."""
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    if type(value) in (list, tuple) and any(isinstance(part, np.generic) for part in value):
+        return type(value)(map(_plain, value))
+    return value
+
+
+def _fault(kind: Any, value: Any, bounds: Range | None) -> str | None:
+    """The fault of a number in a field of numbers; `strict` refuses values of other types."""
+    if type(value) not in {int, float} & {kind, *get_args(kind)}:
+        return None
+    if isinstance(value, float) and not isfinite(value):
+        return "must be finite"
+    least, most = bounds or (INT64 if isinstance(value, int) else (value, value))
+    if least <= value <= most:
+        return None
+    return f"must be at least {least}" if value < least else f"must be at most {most}"
+
+
+def _text(kind: Any) -> str:
+    if get_origin(kind) is Literal:
+        return f"one of {', '.join(map(repr, get_args(kind)))}"
+    return kind.__name__ if isinstance(kind, type) else str(kind).replace("typing.", "")
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Saving
+
+
+class CarriesCode:
+    """`save_pretrained` of a model, tokenizer or processor whose folder loads without the package.
+
+    Stands before transformers' class in the bases. transformers copies the file of the class and those beside it.
+    """
+
+    def save_pretrained(
+        self, save_directory: str | os.PathLike[str], *args: Any, push_to_hub: bool = False, **kwargs: Any
+    ) -> Any:
+        """As in transformers."""
+        hub = {name: kwargs.pop(name) for name in tuple(kwargs) if push_to_hub and name in _HUB_ARGUMENTS}
+        saved = super().save_pretrained(save_directory, *args, **kwargs)  # type: ignore[misc]
+        _complete_code(save_directory)
+        if push_to_hub:
+            hub.setdefault("repo_id", Path(save_directory).name)
+            self.push_to_hub(**hub)  # type: ignore[attr-defined]
+        return saved
+
+
+_HUB_ARGUMENTS = {
+    "repo_id",
+    "commit_message",
+    "commit_description",
+    "private",
+    "token",
+    "revision",
+    "create_pr",
+    "tags",
+}
+
+
+def _complete_code(folder: str | os.PathLike[str]) -> None:
+    """Puts this file in the place of the one that imports from it."""
+    target = Path(folder, "checkpoints.py")
+    if target.is_file():
+        target.write_bytes(Path(__file__).read_bytes())
+
+
+def _name_heads(model: Any) -> None:
+    """`config.auto_map` with all heads of the configuration, which stand in one file: each loads by its Auto class.
+
+    Where the package is missing, the Auto classes know only the heads that were loaded; the checkpoint's map has the
+    others. Of a checkpoint from the Hub its entries are `"user/name--file.Class"`.
+    """
+    config: PreTrainedConfig = model.config
+    package, known = type(model).__module__.rpartition(".")[0], getattr(config, "auto_map", None)
+    heads = {name: text.rpartition("--")[2] for name, text in (known or {}).items() if isinstance(text, str)}
+    for name, auto_class in vars(modeling_auto).items():
+        mapping = getattr(auto_class, "_model_mapping", None)
+        if name.startswith("Auto") and mapping is not None and type(config) in mapping:
+            model_class = mapping[type(config)]
+            module, _, file = getattr(model_class, "__module__", "").rpartition(".")
+            if module == package:
+                heads[name] = f"{file}.{model_class.__name__}"
+    ours = {file.stem for file in Path(str(sys.modules[type(model).__module__].__file__)).parent.glob("*.py")}
+    config.auto_map = {name: text for name, text in heads.items() if text.partition(".")[0] in ours}
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Models
+
+
+class SafeCheckpoints(CarriesCode):
+    """`from_pretrained` and `save_pretrained` of a family's models. Stands before transformers' class in the bases."""
 
     #: The family's error.
     _checkpoint_error: ClassVar[type[ValueError]] = ValueError
@@ -37,47 +225,45 @@ class SafeCheckpoints:
     _refuses_missing_weights: ClassVar[bool] = False
 
     @classmethod
-    def from_pretrained(cls, pretrained_model_name_or_path: Any, *model_args: Any, config: Any = None, **kwargs: Any):
+    def from_pretrained(
+        cls,
+        pretrained_model_name_or_path: Any,
+        *model_args: Any,
+        config: Any = None,
+        ignore_mismatched_sizes: bool = False,
+        output_loading_info: bool = False,
+        **kwargs: Any,
+    ) -> Any:
         """As in transformers, but refuses what is not a checkpoint of this family.
 
         Raises:
-            The family's checkpoint error: the checkpoint is of another model type; its config.json is malformed; its
-            safetensors file, or the index of several, is damaged; a weight has another shape than the configuration
-            says, unless `ignore_mismatched_sizes=True`; the configuration is far larger than the file; a weight is
-            missing, where the family allows none; a weight is not finite.
+            The family's error: the checkpoint is of another model type; its safetensors file is damaged; a weight has
+            another shape than the configuration says, unless `ignore_mismatched_sizes=True`; a weight is missing, where
+            the family allows none; a weight is not finite.
         """
-        where = _where(pretrained_model_name_or_path)
-        found: Any = {}
-        if pretrained_model_name_or_path is not None:
+        name, error = pretrained_model_name_or_path, cls._checkpoint_error
+        where = "The state dict" if name is None else f"Checkpoint {str(name)!r}"
+        found: dict[str, Any] = {}
+        if name is not None:
             reading = {key: value for key, value in kwargs.items() if key != "trust_remote_code"}  # of the Auto classes
-            try:
-                found, _ = PreTrainedConfig.get_config_dict(pretrained_model_name_or_path, **reading)
-                malformed = None if isinstance(found, dict) else type(found).__name__
-            except (AttributeError, RecursionError, TypeError) as error:
-                malformed = str(error)
-            if malformed is not None:
-                raise cls._checkpoint_error(
-                    f"{where} has a config.json that is malformed ({malformed}); expected an object with the model's "
-                    "configuration. Save the model again."
-                )
+            found, _ = PreTrainedConfig.get_config_dict(name, **reading)
         config, kwargs = cls._configure(where, found, config, kwargs)
         try:
-            return super().from_pretrained(  # type: ignore[misc]
-                pretrained_model_name_or_path, *model_args, config=config, **kwargs
+            model, info = super().from_pretrained(  # type: ignore[misc]
+                name, *model_args, config=config, ignore_mismatched_sizes=True, output_loading_info=True, **kwargs
             )
-        except SafetensorError as error:
-            raise cls._checkpoint_error(
-                f"{where} has a damaged safetensors file ({error}); download it again with force_download=True, or "
+        except SafetensorError as damage:
+            raise error(
+                f"{where} has a damaged safetensors file ({damage}); download it again with force_download=True, or "
                 "save it again."
-            ) from error
-        except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-            reading_index = get_checkpoint_shard_files.__code__
-            if all(frame.f_code is not reading_index for frame, _ in walk_tb(error.__traceback__)):
-                raise
-            raise cls._checkpoint_error(
-                f"{where} has an index of its weights' files that is malformed ({type(error).__name__}: {error}); "
-                "download it again with force_download=True, or save it again."
-            ) from error
+            ) from damage
+        if not ignore_mismatched_sizes:
+            _check_shapes(error, where, info["mismatched_keys"])
+        missing = sorted(set(info["missing_keys"]) - model.all_tied_weights_keys.keys())
+        if missing and cls._refuses_missing_weights:
+            raise error(f"{where} lacks the weights {missing}; save the model again.")
+        _check_finite(error, where, {**dict(model.named_parameters()), **dict(model.named_buffers())})
+        return (model, info) if output_loading_info else model
 
     @classmethod
     def _config_classes(cls) -> tuple[type[PreTrainedConfig], ...]:
@@ -99,116 +285,19 @@ class SafeCheckpoints:
             )
         return config, kwargs
 
-    @staticmethod
-    def _load_pretrained_model(
-        model: Any, state_dict: Any, checkpoint_files: list[str] | None, load_config: Any, **kwargs: Any
-    ) -> tuple[Any, Any]:
-        """transformers' step between the model on the meta device and the allocation of all that no file holds."""
-        error, where = type(model)._checkpoint_error, _where(load_config.pretrained_model_name_or_path)
-        tensors = dict(_tensors(model))
-        if not load_config.ignore_mismatched_sizes and load_config.hf_quantizer is None:
-            held = {
-                _bare(model, _renamed(name, load_config.weight_mapping)): shape
-                for name, shape in _shapes(checkpoint_files)
-            }
-            _check_shapes(
-                error,
-                where,
-                [
-                    (name, held[_bare(model, name)], tuple(tensor.shape))
-                    for name, tensor in tensors.items()
-                    if tensor.is_meta and held.get(_bare(model, name), tensor.shape) != tuple(tensor.shape)
-                ],
-            )
-        info, offloaded = PreTrainedModel._load_pretrained_model(
-            model, state_dict, checkpoint_files, load_config, **kwargs
-        )
-        tensors = dict(_tensors(model))
-        lacking = {
-            name: tensors[name]
-            for name in sorted(info.missing_keys - model.all_tied_weights_keys.keys())
-            if name in tensors and tensors[name].is_meta
-        }
-        if not load_config.ignore_mismatched_sizes:
-            _check_shapes(error, where, [(name, tuple(old), tuple(new)) for name, old, new in info.mismatched_keys])
-            _check_growth(error, where, tensors, {**lacking, **dict(_unsaved(model))})
-        if lacking and type(model)._refuses_missing_weights:
-            raise error(f"{where} lacks the weights {list(lacking)}; save the model again.")
-        _check_finite(error, where, tensors)
-        return info, offloaded
-
-    def save_pretrained(
-        self, save_directory: str | os.PathLike[str], is_main_process: bool = True, *args: Any, **kwargs: Any
-    ) -> None:
-        """As in transformers, but `auto_map` names every head of the configuration, and the code of all is copied.
-
-        Any head can then be loaded by its Auto class with `trust_remote_code=True` where the package is missing.
-        """
-        if is_main_process and not Path(save_directory).is_file():
-            _save_heads(self.config, Path(save_directory))  # type: ignore[attr-defined]
-        super().save_pretrained(save_directory, is_main_process, *args, **kwargs)  # type: ignore[misc]
+    def save_pretrained(self, *args: Any, **kwargs: Any) -> Any:
+        """As in transformers, but `auto_map` names every head of the configuration."""
+        _name_heads(self)
+        return super().save_pretrained(*args, **kwargs)
 
 
-# -------------------------------------------------------------------------------------------------------------- loading
-
-
-def _where(name: Any) -> str:
-    return "The state dict" if name is None else f"Checkpoint {str(name)!r}"
-
-
-def _tensors(model: Any) -> Iterator[tuple[str, Tensor]]:
-    yield from model.named_parameters()
-    yield from model.named_buffers()
-
-
-def _unsaved(model: Any) -> Iterator[tuple[str, Tensor]]:
-    """The buffers that no checkpoint holds, as far as they are not yet allocated."""
-    saved = model.state_dict().keys()
-    yield from ((name, buffer) for name, buffer in model.named_buffers() if buffer.is_meta and name not in saved)
-
-
-def _bare(model: Any, name: str) -> str:
-    """A tensor's name in the model without a head, which may have saved the file."""
-    return name.removeprefix(f"{model.base_model_prefix}.")
-
-
-def _renamed(name: str, renamings: Iterable[Any] | None) -> str:
-    """The model's name of a tensor, after `key_mapping` and transformers' own renamings."""
-    for renaming in renamings or ():
-        name, _ = renaming.rename_source_key(name)
-    return name
-
-
-def _shapes(files: Iterable[str] | None) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """The names and shapes in the headers of safetensors files."""
-    for file in files or ():
-        if str(file).endswith(".safetensors"):
-            with safe_open(file, framework="pt") as header:
-                for name in header.keys():  # noqa: SIM118  (it is no mapping)
-                    yield name, tuple(header.get_slice(name).get_shape())
-
-
-def _check_shapes(error: type[ValueError], where: str, other: list[tuple[str, Any, Any]]) -> None:
-    if other:
-        said = [f"{name} is {list(old)} and should be {list(new)}" for name, old, new in sorted(other)]
+def _check_shapes(error: type[ValueError], where: str, mismatched: Iterable[tuple[str, Any, Any]]) -> None:
+    said = [f"{name} is {list(old)} and should be {list(new)}" for name, old, new in sorted(mismatched)]
+    if said:
         more = f", and {len(said) - 3} more" if len(said) > 3 else ""
         raise error(
             f"{where} has weights of other shapes than the configuration says: {'; '.join(said[:3])}{more}. Give the "
             "configuration that it was saved with, or ignore_mismatched_sizes=True to draw these weights anew."
-        )
-
-
-def _check_growth(
-    error: type[ValueError], where: str, tensors: Mapping[str, Tensor], new: Mapping[str, Tensor]
-) -> None:
-    held = {name: tensor for name, tensor in tensors.items() if name not in new}
-    numbers, wanted = (sum(tensor.numel() for tensor in some.values()) for some in (held, new))
-    if wanted > numbers + NEW_NUMBERS or len(new) > len(held) + NEW_WEIGHTS:
-        largest = max(new, key=lambda name: new[name].numel())
-        raise error(
-            f"{where} holds {len(held)} weights of {numbers:,} numbers, and its configuration asks for {len(new)} more "
-            f"of {wanted:,} numbers, {largest} {list(new[largest].shape)} first of all; it is not the configuration of "
-            "these weights. Pass ignore_mismatched_sizes=True to draw them anew all the same."
         )
 
 
@@ -237,57 +326,61 @@ def _check_finite(error: type[ValueError], where: str, tensors: Mapping[str, Ten
         )
 
 
-# --------------------------------------------------------------------------------------------------------------- saving
+# ----------------------------------------------------------------------------------------------------------------------
+# Adapters of peft. Never `import peft`: transformers takes the imports of a checkpoint's code for packages it needs.
 
 
-def _save_heads(config: PreTrainedConfig, folder: Path) -> None:
-    """Completes `config.auto_map`, and copies the files that it names."""
-    sources = [Path(str(sys.modules[type(config).__module__].__file__)).parent]
-    sources += [Path(config.name_or_path)] if config.name_or_path else []
-    known = getattr(config, "auto_map", None)
-    complete: dict[str, Any] = {}
-    for auto_class, reference in {**(known if isinstance(known, Mapping) else {}), **_registered(config)}.items():
-        # Of a checkpoint from the Hub it is "user/name--file.Class", and a tokenizer's are two in a list.
-        local = reference.rpartition("--")[2] if isinstance(reference, str) else ""
-        found = _files(local.partition(".")[0], sources)
-        for file in found:
-            folder.mkdir(parents=True, exist_ok=True)
-            if file.parent.resolve() != folder.resolve():
-                shutil.copyfile(file, folder / file.name)
-        if found:
-            complete[auto_class] = local
-        elif not local or local != reference:
-            complete[auto_class] = reference
-    if complete:
-        config.auto_map = complete
+#: By model type, the stock model types whose default targets it has: a belief state model those of its encoders.
+_adapters_as: dict[str, dict[str, None]] = {}
 
 
-def _registered(config: PreTrainedConfig) -> dict[str, str]:
-    """`{"AutoModel...": "file.Class"}` for all models beside the configuration that the Auto classes know for it.
+def declare_targets(model_type: str, *stock: str) -> None:
+    """Gives a model type the default targets of stock model types, and those given before, for every method of peft.
 
-    Where the package is missing, they know only what was loaded; `config.auto_map` has the others.
+    Does nothing to peft before it is imported; `hf_mech.models.registration` calls this again then.
     """
-    package = type(config).__module__.rpartition(".")[0]
-    heads = {}
-    for name, auto_class in vars(modeling_auto).items():
-        mapping = getattr(auto_class, "_model_mapping", None)
-        if name.startswith("Auto") and mapping is not None and type(config) in mapping:
-            model_class = mapping[type(config)]
-            module, _, file = getattr(model_class, "__module__", "").rpartition(".")
-            if module == package:
-                heads[name] = f"{file}.{model_class.__name__}"
-    return heads
+    known_types = _adapters_as.setdefault(model_type, {})
+    known_types |= dict.fromkeys(stock)
+    constants = sys.modules.get("peft.utils.constants")
+    for name, targets in vars(constants).copy().items() if constants else ():
+        if name.startswith("TRANSFORMERS_MODELS_TO_") and isinstance(targets, dict):
+            for found in (targets[one] for one in known_types if one in targets):
+                known = targets.setdefault(model_type, found)
+                if isinstance(known, list):
+                    targets[model_type] = list(dict.fromkeys([*known, *found]))
 
 
-def _files(module: str, folders: Iterable[Path]) -> list[Path]:
-    """The file of a module and those that it imports, from the first folder that has them all.
+class AdaptersTrainNewParts:
+    """For a model with parts that a stock checkpoint lacks: adapters train and save them whole.
 
-    The name comes from a checkpoint. A path would copy a file of the user's to where checkpoints are published.
+    A part that was drawn at random cannot stay frozen below an adapter, and a change to it does not fit the part that
+    the next model draws. peft has a table of default targets by model type, but none of modules to save. It hands its
+    configurations to the model after the injection, as `model.peft_config`; there the parts are added.
     """
-    for folder in folders if module.isidentifier() else ():
-        file = folder / f"{module}.py"
-        if os.path.isfile(file):  # noqa: PTH113  (Path.is_file raises for a name that is too long)
-            files = [file, *map(Path, get_relative_import_files(file))]
-            if all(needed.is_file() for needed in files):
-                return files
-    return []
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name == "peft_config":
+            for adapter, config in value.items():
+                if hasattr(config, "modules_to_save") and not config.inference_mode:
+                    self._add_new_parts(adapter, config)
+
+    def _new_parts(self) -> dict[str, list[nn.Module]]:
+        """The parts, by the last name of their paths."""
+        raise NotImplementedError
+
+    def _warn_of_targets(self, adapter: str, name: str, parts: list[nn.Module]) -> None:
+        """Called for parts that hold the adapter's own targets: it trains and saves only a change to them."""
+        raise NotImplementedError
+
+    def _add_new_parts(self, adapter: str, config: Any) -> None:
+        peft: Any = sys.modules["peft"]
+        for name, parts in self._new_parts().items():
+            saved = list(config.modules_to_save or ())
+            if name in saved:
+                continue
+            if any(isinstance(m, peft.tuners.tuners_utils.BaseTunerLayer) for part in parts for m in part.modules()):
+                self._warn_of_targets(adapter, name, parts)
+                continue
+            peft.utils.other._set_trainable(self, adapter, module_names=[name], inference_mode=False)
+            config.modules_to_save = [*saved, name]

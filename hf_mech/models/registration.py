@@ -13,8 +13,17 @@ from transformers import AutoConfig
 from transformers.configuration_utils import PreTrainedConfig
 from transformers.models.auto import modeling_auto, tokenization_auto
 
+from hf_mech.models.checkpoints import declare_targets
 
-def register(config_class: type[PreTrainedConfig], auto_classes: dict[str, str], tokenizer: str | None = None) -> None:
+
+def register(
+    config_class: type[PreTrainedConfig],
+    auto_classes: dict[str, str],
+    tokenizer: str | None = None,
+    *,
+    adapters_as: str | None = None,
+    lora_targets: list[str] | None = None,
+) -> None:
     """Registers a configuration and its models.
 
     Args:
@@ -22,6 +31,8 @@ def register(config_class: type[PreTrainedConfig], auto_classes: dict[str, str],
         auto_classes: for the name of each Auto class, the model's `"module:Class"`. A configuration's several heads are
             several entries, and every saved checkpoint names them all in its `auto_map`.
         tokenizer: the `"module:Class"` that `AutoTokenizer` gives for the configuration, if the family has its own.
+        adapters_as: the model type whose default targets of peft's adapters are right for this one, too.
+        lora_targets: the default targets of LoRA, where no other model type has the same.
     """
     AutoConfig.register(config_class.model_type, config_class, exist_ok=True)
     for auto_class, target in auto_classes.items():
@@ -34,6 +45,14 @@ def register(config_class: type[PreTrainedConfig], auto_classes: dict[str, str],
         proxy = _proxy(tokenizer)
         tokenization_auto.TOKENIZER_MAPPING.register(config_class, proxy, exist_ok=True)
         tokenization_auto.REGISTERED_TOKENIZER_CLASSES[tokenizer.partition(":")[2]] = proxy
+
+    def targets(constants: Any) -> None:
+        if adapters_as is not None:
+            declare_targets(config_class.model_type, adapters_as)
+        if lora_targets is not None:
+            constants.TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING[config_class.model_type] = lora_targets
+
+    wrapt.register_post_import_hook(targets, "peft.utils.constants")
 
 
 def _proxy(target: str) -> Any:

@@ -1,12 +1,13 @@
-from .bundled import BUNDLED as BUNDLED
-from .bundled import load_bundled as load_bundled
 from .equivalence import Equivalence as Equivalence
+from .equivalence import PropositionMatch as PropositionMatch
 from .equivalence import find_distinguishing_trace as find_distinguishing_trace
-from .matching import PropositionMatch as PropositionMatch
-from .matching import match_propositions as match_propositions
+from .equivalence import match_propositions as match_propositions
+from .pddl import BUNDLED as BUNDLED
+from .pddl import load_bundled as load_bundled
 from .pddl import read_pddl as read_pddl
 from .pddl import write_pddl as write_pddl
 from .planner import plan as plan
+from .problem import PlanningError as PlanningError
 from .problem import StripsProblem as StripsProblem
 from .problem import reachable_states as reachable_states
 from .problem import state_after as state_after

@@ -10,7 +10,7 @@ import torch
 
 from hf_mech.models.strips.modeling_strips import StripsTransformer
 from hf_mech.models.strips.strips_domain import StripsAction, StripsDomain
-from hf_mech.planning.bundled import BUNDLED, load_bundled
+from hf_mech.planning.pddl import BUNDLED, load_bundled
 from hf_mech.viz.page import Section, figures_page
 from hf_mech.viz.view import Example, ExplorerError, View
 

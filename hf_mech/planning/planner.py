@@ -5,19 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from hf_mech.models.strips.strips_domain import StripsDomain
-from hf_mech.models.strips.strips_errors import DomainError, StripsError
-from hf_mech.planning.problem import StripsProblem, refuse_text, state_after
+from hf_mech.planning.problem import PlanningError, StripsProblem, refuse_text, state_after
 
 _COMPLETE = ("pyperplan", "pyperplan-opt")
 """Planners with a complete search, although unified-planning's adapter never reports a proof."""
-
-
-class GoalError(StripsError):
-    """A plan was asked for without a goal."""
-
-
-class PlannerError(StripsError):
-    """The planner is not installed, or stopped without an answer."""
 
 
 def plan(
@@ -48,18 +39,18 @@ def plan(
         The plan, empty if the goal holds already; None if a complete search found none.
 
     Raises:
-        DomainError: a proposition that the domain does not have, or a problem instead of a domain.
-        TraceError: an unknown action, an action of `after` that is not possible, or a single string for a list.
-        GoalError: neither a goal nor actions to make possible.
-        PlannerError: the planner is not installed, or stopped without an answer.
+        PlanningError: a problem instead of a domain; an action of `after` that is not possible; a single string for a
+            list; neither a goal nor actions to make possible; a planner that is not installed, or stopped without an
+            answer.
+        StripsError: an action or a proposition that the domain does not have.
     """
     if isinstance(domain, StripsProblem):
-        raise DomainError(
+        raise PlanningError(
             f"plan() takes a domain, got the problem {domain.domain.name!r}; write "
             "plan(problem.domain, problem.initial, problem.goal)."
         )
     if goal is None and not len(until):
-        raise GoalError(
+        raise PlanningError(
             f"A plan needs a goal: goal=[propositions to make true], or until=[actions to make possible], some of "
             f"{list(domain.action_names)}."
         )
@@ -75,16 +66,16 @@ def plan(
         from unified_planning.engines import PlanGenerationResultStatus as Status
         from unified_planning.exceptions import UPNoRequestedEngineAvailableException
 
-        from hf_mech.planning.pddl.read import to_unified_planning
+        from hf_mech.planning.pddl.write import to_unified_planning
     except ImportError as error:
-        raise PlannerError(f"Planning needs unified-planning: pip install hf_mech[plan] ({error}).") from error
+        raise PlanningError(f"Planning needs unified-planning: pip install hf_mech[plan] ({error}).") from error
 
     planning_problem, pddl_names = to_unified_planning(problem)
     environment = planning_problem.environment
     try:
         engine = environment.factory.OneshotPlanner(name=planner)
     except UPNoRequestedEngineAvailableException as error:
-        raise PlannerError(
+        raise PlanningError(
             f"The planner {planner!r} is not installed; pip install hf_mech[plan] brings pyperplan. Installed: "
             f"{', '.join(environment.factory.engines)}."
         ) from error
@@ -98,4 +89,4 @@ def plan(
     if result.status == Status.UNSOLVABLE_INCOMPLETELY and planner in _COMPLETE:
         return None
     messages = "; ".join(log.message for log in result.log_messages or [])
-    raise PlannerError(f"The planner {planner!r} stopped without an answer: {result.status.name}. {messages}")
+    raise PlanningError(f"The planner {planner!r} stopped without an answer: {result.status.name}. {messages}")

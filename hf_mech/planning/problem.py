@@ -1,4 +1,4 @@
-"""A propositional STRIPS problem P = <F, A, I, G> (STRIPS Transformer paper, "Background")."""
+"""A propositional STRIPS problem P = <F, A, I, G> (STRIPS Transformer paper, "Background"), and its states."""
 
 from __future__ import annotations
 
@@ -7,7 +7,25 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hf_mech.models.strips.strips_domain import StripsDomain
-from hf_mech.models.strips.strips_errors import TraceError
+
+
+class PlanningError(ValueError):
+    """What `hf_mech.planning` refuses: PDDL, domains, traces, programs, settings, and plans without a planner.
+
+    Attributes:
+        source: of PDDL: "domain" or "problem", or the path of the file; else None.
+        line, column: the place in it, both from 1; None if the parser does not report it.
+    """
+
+    def __init__(
+        self, message: str, source: str | None = None, line: int | None = None, column: int | None = None
+    ) -> None:
+        super().__init__(message)
+        self.source, self.line, self.column = source, line, column
+
+
+class SearchBoundError(PlanningError):
+    """A domain with more states than the search may store."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +57,7 @@ class StripsProblem:
             action, `{"move#1(a,b)": "move(a,b)", ...}`; not part of `==`.
 
     Raises:
-        DomainError: `initial` or `goal` names a proposition that the domain does not have.
+        StripsError: `initial` or `goal` names a proposition that the domain does not have.
     """
 
     domain: StripsDomain
@@ -69,8 +87,8 @@ def state_after(
             as true until an action deletes it, so the trace is possible exactly if it is positive.
 
     Raises:
-        TraceError: an unknown action, or one that is not possible; names its position and its false preconditions.
-        DomainError: a proposition that the domain does not have.
+        PlanningError: an action that is not possible; names its position and its false preconditions.
+        StripsError: an action or a proposition that the domain does not have.
     """
     refuse_text("trace", trace)
     state = domain.mask(domain.propositions if initial is None else refuse_text("initial", initial))
@@ -79,7 +97,7 @@ def state_after(
         if false := domain.pre_masks[action] & ~state:
             names = domain.decode(encoded)
             needs = sorted(domain.unmask(false))
-            raise TraceError(
+            raise PlanningError(
                 f"The trace is not possible in domain {domain.name!r}: {names[position]!r} at position {position} "
                 f"needs {needs}, false after {names[:position]}. Possible there: "
                 f"{domain.decode(domain.applicable(state))}."
@@ -89,9 +107,9 @@ def state_after(
 
 
 def refuse_text(name: str, value: Any) -> Any:
-    """The value; raises TraceError for a single string, which would be read letter by letter."""
+    """The value; raises PlanningError for a single string, which would be read letter by letter."""
     if isinstance(value, str):
-        raise TraceError(f"{name} must be a list of names, got the string {value!r}; write [{value!r}].")
+        raise PlanningError(f"{name} must be a list of names, got the string {value!r}; write [{value!r}].")
     return value
 
 

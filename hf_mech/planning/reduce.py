@@ -9,11 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from hf_mech.models.strips.strips_domain import StripsAction, StripsDomain
-from hf_mech.models.strips.strips_errors import StripsError
-
-
-class SearchBoundError(StripsError):
-    """A domain with more known-false sets than the search may store."""
+from hf_mech.planning.problem import SearchBoundError
 
 
 def reduce_propositions(domain: StripsDomain, max_states: int = 1_000_000) -> StripsDomain:

@@ -9,16 +9,16 @@ walks and wrong labels, which the paper does not have, are settings.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
+from operator import or_
 from typing import Any, NamedTuple
 
 from hf_mech.data.random_numbers import Die
 from hf_mech.models.strips.strips_domain import StripsDomain
-from hf_mech.models.strips.strips_errors import StripsError
-from hf_mech.planning.problem import StripsProblem
-from hf_mech.planning.walks import NEGATIVES, Trace, Walks
+from hf_mech.planning.problem import PlanningError, StripsProblem
 
 MOST_STATES = 10_000  # initial states are drawn among this many first states of a breadth-first search
 STATE_CHOICES = 16  # choices of initial states that a seed may try
@@ -29,19 +29,175 @@ PAPER_MAX_TRAIN_LENGTH = {"simple": 10, "blocksworld-2b": 20, "ferry-1c": 20, "b
 """The longest training traces of the paper's problems; its test traces have up to 50 actions."""
 
 
-class TraceSettingsError(StripsError):
-    """An invalid setting of the trace generator, or settings that contradict each other."""
-
-
-class TooFewTracesError(StripsError):
+class TooFewTracesError(PlanningError):
     """The domain has fewer unique traces of the allowed lengths than requested; `found` is their number."""
 
-    def __init__(self, message: str, found: int) -> None:
-        super().__init__(message, found)
+    def __init__(self, message: str, found: int = 0) -> None:
+        super().__init__(message)
         self.found = found
 
-    def __str__(self) -> str:
-        return str(self.args[0])
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Random walks in a STRIPS domain, their traces, and the number of different traces.
+
+
+class Trace(NamedTuple):
+    """Actions by index, and whether the trace is positive: f_M = 0 in Definition 1."""
+
+    actions: tuple[int, ...]
+    valid: bool
+
+    @property
+    def labels(self) -> list[int]:
+        """1 where the action is inapplicable: nowhere, or only at the last position of a negative trace."""
+        return [0] * (len(self.actions) - 1) + [int(not self.valid)]
+
+
+NEGATIVES = ("contradiction", "inapplicable", "first_inapplicable")
+"""How negative traces end.
+
+- contradiction: after a walk, an action that contradicts it (Definition 1), each as likely; the paper's.
+- inapplicable: after a walk, an action that the hidden state does not allow, each as likely.
+- first_inapplicable: no walk; any actions, each as likely, until the hidden state does not allow one. Only traces that
+  contradict themselves are kept.
+"""
+
+
+class Walks:
+    """Random walks in one domain. States are masks of true propositions, as in `StripsDomain`.
+
+    Attributes:
+        domain: the domain.
+        moves: state -> its (action, next state) pairs; computed at the first use of a state.
+        contradictions: known-false propositions (a mask) -> the actions with one of them as a precondition: Y(i) = 1 in
+            Eq. 6.
+        weights: how much likelier a walk takes one action than another, whole numbers by action; None: all alike.
+    """
+
+    def __init__(self, domain: StripsDomain, weights: Sequence[int] | None = None) -> None:
+        self.domain = domain
+        self.weights = weights
+        self.moves = _Moves(domain)
+        self.contradictions = _Contradictions(domain)
+
+    def reachable(self, first: int, most: int) -> list[int]:
+        """The states that walks from `first` reach, itself included, breadth first, the first `most` of them."""
+        states = {first: None}  # a dict keeps the order
+        frontier = [first]
+        while frontier and len(states) < most:
+            frontier = list(dict.fromkeys(s for f in frontier for _, s in self.moves[f] if s not in states))
+            states.update(dict.fromkeys(frontier))
+        return list(states)[:most]
+
+    def walk(self, state: int, length: int, valid: bool, die: Die, negatives: str = "contradiction") -> Trace | None:
+        """A random trace of the given length and sign from a state; None if the walk ends early.
+
+        Args:
+            state, length, valid: where it begins, how long it is, and whether it is positive.
+            die: the random numbers.
+            negatives: how the last action of a negative trace is drawn, one of `NEGATIVES`.
+        """
+        if not valid and negatives == "first_inapplicable":
+            return self._until_inapplicable(state, length, die)
+        actions: list[int] = []
+        for _ in range(length if valid else length - 1):
+            moves = self.moves[state]
+            if not moves:
+                return None
+            action, state = self._choose(moves, die)
+            actions.append(action)
+        if not valid:
+            last: Sequence[int] = self.contradictions[self.domain.falsified(actions)]
+            if negatives == "inapplicable":
+                last = self._forbidden([state])
+            if not last:
+                return None
+            actions.append(last[die.below(len(last))])
+        return Trace(tuple(actions), valid)
+
+    def _choose(self, moves: Sequence[tuple[int, int]], die: Die) -> tuple[int, int]:
+        if self.weights is None:
+            return moves[die.below(len(moves))]
+        weighted = [move for move in moves for _ in range(self.weights[move[0]])]
+        return weighted[die.below(len(weighted))]
+
+    def _until_inapplicable(self, state: int, length: int, die: Die) -> Trace | None:
+        """Any actions until one is inapplicable; None if that does not contradict them, or if it takes too many."""
+        actions: list[int] = []
+        while len(actions) < length:
+            action = die.below(len(self.domain.actions))
+            actions.append(action)
+            if self.domain.pre_masks[action] & ~state:
+                contradicts = action in self.contradictions[self.domain.falsified(actions[:-1])]
+                return Trace(tuple(actions), False) if contradicts else None
+            state = self.domain.apply(state, action)
+        return None
+
+    def can_draw(self, trace: Trace, states: Sequence[int], max_length: int) -> bool:
+        """Whether `walk` could return this trace from one of the states."""
+        if len(trace.actions) > max_length:
+            return False
+        current = frozenset(states)
+        for action in trace.actions if trace.valid else trace.actions[:-1]:
+            current = frozenset(after for s in current for a, after in self.moves[s] if a == action)
+        return bool(current)
+
+    def count(
+        self, states: Sequence[int], max_length: int, valid: bool, enough: int, negatives: str = "contradiction"
+    ) -> int:
+        """The number of different traces of up to `max_length` actions that `walk` can return; stops at `enough`.
+
+        Exact, without enumerating them. Walks of one length are counted together if they have the same possible states
+        and the same falsified propositions; the counts of longer walks follow from these.
+        """
+        by_state = not valid and negatives == "inapplicable"
+        if not valid and not by_state and not self.contradictions[reduce(or_, self.domain.delete_masks, 0)]:
+            return 0  # no precondition is ever deleted: no need to search
+        level = {(frozenset(states), 0): 1}
+        total = 0
+        for _ in range(max_length if valid else max_length - 1):
+            longer: defaultdict[tuple[frozenset[int], int], int] = defaultdict(int)
+            for (current, falsified), ways in level.items():
+                after: defaultdict[int, set[int]] = defaultdict(set)
+                for state in current:
+                    for action, following in self.moves[state]:
+                        after[action].add(following)
+                for action, following_states in after.items():
+                    longer[frozenset(following_states), self.domain.advance(falsified, action)] += ways
+            level = longer
+            for (current, falsified), ways in level.items():
+                last = self._forbidden(current) if by_state else self.contradictions[falsified]
+                total += ways if valid else ways * len(last)
+            if total >= enough or not level:
+                break
+        return total
+
+    def _forbidden(self, states: Iterable[int]) -> list[int]:
+        """The actions that one of the states does not allow."""
+        return [a for a, pre in enumerate(self.domain.pre_masks) if any(pre & ~state for state in states)]
+
+
+class _Moves(dict[int, tuple[tuple[int, int], ...]]):
+    def __init__(self, domain: StripsDomain) -> None:
+        super().__init__()
+        self._domain = domain
+
+    def __missing__(self, state: int) -> tuple[tuple[int, int], ...]:
+        moves = tuple((a, self._domain.apply(state, a)) for a in self._domain.applicable(state))
+        return self.setdefault(state, moves)
+
+
+class _Contradictions(dict[int, tuple[int, ...]]):
+    def __init__(self, domain: StripsDomain) -> None:
+        super().__init__()
+        self._pre_masks = domain.pre_masks
+
+    def __missing__(self, falsified: int) -> tuple[int, ...]:
+        return self.setdefault(falsified, tuple(a for a, pre in enumerate(self._pre_masks) if pre & falsified))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The data set: settings, initial states, and the traces of both splits.
 
 
 @dataclass(frozen=True)
@@ -63,7 +219,7 @@ class TraceSettings:
         label_noise: the share of training traces whose last label is wrong.
 
     Raises:
-        TraceSettingsError: a count, length or fraction out of its range, or an unknown kind of negatives.
+        PlanningError: a count, length or fraction out of its range, or an unknown kind of negatives.
     """
 
     seed: int = 0
@@ -82,15 +238,15 @@ class TraceSettings:
         for name, low in least.items():
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < low:
-                raise TraceSettingsError(f"{name} must be a whole number, {low} or more, got {value!r}.")
+                raise PlanningError(f"{name} must be a whole number, {low} or more, got {value!r}.")
         for name in ("negative_fraction", "label_noise"):
             fraction: Any = getattr(self, name)
             if isinstance(fraction, bool) or not isinstance(fraction, int | float) or not 0 <= fraction <= 1:
-                raise TraceSettingsError(f"{name} must be a number in 0 to 1, got {fraction!r}.")
+                raise PlanningError(f"{name} must be a number in 0 to 1, got {fraction!r}.")
         for name in ("negatives", "test_negatives"):
             kind = getattr(self, name)
             if kind not in NEGATIVES and not (name == "test_negatives" and kind is None):
-                raise TraceSettingsError(f"{name} must be one of {', '.join(NEGATIVES)}, got {kind!r}.")
+                raise PlanningError(f"{name} must be one of {', '.join(NEGATIVES)}, got {kind!r}.")
 
 
 class TraceSplits(NamedTuple):

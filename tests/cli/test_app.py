@@ -15,7 +15,7 @@ import hf_mech.hub.push
 from hf_mech import __version__
 from hf_mech.cli import app
 from hf_mech.hub.checkpoint import save_checkpoint
-from hf_mech.planning.traces import TraceSettingsError
+from hf_mech.planning.problem import PlanningError
 from tests.hub.local_hub import LocalHub
 from tests.hub.toy import ToyConfig, ToyForCausalLM
 
@@ -53,7 +53,7 @@ def test_an_error_of_ours_is_one_message_on_stderr(card_folder: Path) -> None:
 
 def test_an_error_of_a_data_set_is_ours(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def fail(out: Path) -> None:
-        raise TraceSettingsError("seed must be a whole number")
+        raise PlanningError("seed must be a whole number")
 
     monkeypatch.setattr("hf_mech.cli.demo.run_demo", fail)
     answer = runner.invoke(app, ["demo", "--out", str(tmp_path)])

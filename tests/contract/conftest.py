@@ -1,7 +1,7 @@
 """Gives every test of this folder that asks for a `case` all the models it applies to, and no others.
 
 `@pytest.mark.needs("sdpa")` keeps a test for the models that have the capability, `@pytest.mark.lacking("sdpa")` for
-those that do not. What does not apply is not collected.
+those that do not. What does not apply is not collected. A test that asks for `one` gets one case of each configuration.
 
 `@pytest.mark.every_head_is_slow` leaves one head of every configuration, the first that it applies to, in the quick
 suite, and marks the others as slow.
@@ -12,12 +12,15 @@ from __future__ import annotations
 import pytest
 
 from .case import CAPABILITIES, ContractCase
-from .registry import contract_cases
+from .registry import contract_cases, one_case_each
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "case" in metafunc.fixturenames:
         metafunc.parametrize("case", contract_cases(), ids=lambda case: case.name, scope="module")
+    if "one" in metafunc.fixturenames:
+        ids = [type(case.config()).__name__ for case in one_case_each()]
+        metafunc.parametrize("one", one_case_each(), ids=ids, scope="module")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -62,3 +62,9 @@ def contract_cases() -> tuple[ContractCase, ...]:
             )
         found += cases
     return tuple(found)
+
+
+@cache
+def one_case_each() -> tuple[ContractCase, ...]:
+    """One case for each configuration class."""
+    return tuple({type(case.config()): case for case in reversed(contract_cases())}.values())

@@ -24,8 +24,8 @@ def _fresh_compiler() -> Iterator[None]:
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf Tensor:UserWarning")
 # inductor's own modules still use torch.jit.
 @pytest.mark.filterwarnings("ignore:`torch.jit.script:DeprecationWarning")
-@pytest.mark.every_head_is_slow
-@pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
 def test_compiled_is_eager(case: ContractCase, backend: str):
     plain, model = case.model().train(), case.model().train()
     compiled = torch.compile(model, backend=backend)

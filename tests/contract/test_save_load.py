@@ -16,6 +16,7 @@ from transformers import AutoConfig, Trainer, TrainingArguments
 from transformers.modeling_utils import PreTrainedModel
 
 import hf_mech
+from hf_mech.models import checkpoints as shared
 
 from .case import LORA_LAYERS, ContractCase
 from .registry import AUTO_CLASSES, contract_cases, registered_models
@@ -61,6 +62,26 @@ def test_configuration_survives(case: ContractCase, tmp_path: Path):
     loaded = AutoConfig.from_pretrained(tmp_path)
     assert type(loaded) is type(config)
     assert loaded.to_diff_dict() == config.to_diff_dict()
+
+
+def test_saved_code_is_the_original(one: ContractCase, tmp_path: Path):
+    """A family's folder holds a stub of `checkpoints.py`; what is saved holds the whole file."""
+    original = Path(shared.__file__).read_bytes()
+    savers = {"model": one.model(), "config": one.config()}
+    if one.processing is not None and (tokenizer := one.processing()[1])._auto_class:
+        savers["tokenizer"] = tokenizer
+    for name, saver in savers.items():
+        saver.save_pretrained(tmp_path / name)
+        assert (tmp_path / name / "checkpoints.py").read_bytes() == original, name
+
+
+def test_saving_and_pushing_in_one_call(one: ContractCase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """transformers would upload the stub, before it is replaced; `push_to_hub` saves again and then uploads."""
+    pushed: list[dict[str, object]] = []
+    monkeypatch.setattr(one.model_class, "push_to_hub", lambda self, **arguments: pushed.append(arguments))
+    one.model().save_pretrained(tmp_path / "mine", push_to_hub=True, private=True)
+    one.model().save_pretrained(tmp_path / "mine", push_to_hub=True, repo_id="me/other", commit_message="Again")
+    assert pushed == [{"private": True, "repo_id": "mine"}, {"repo_id": "me/other", "commit_message": "Again"}]
 
 
 # ------------------------------------------------------------------------------------------- without the package
@@ -130,12 +151,17 @@ def bare_names(model: PreTrainedModel) -> set[str]:
 
 
 @pytest.fixture(scope="module")
-def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """A plainly saved checkpoint of every model, loaded and run by every head where hf_mech cannot be imported."""
+def checkpoints(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Plainly saved checkpoints, loaded and run by every head where hf_mech cannot be imported.
+
+    Of every model that a test of this session asks for, in one process: transformers and our code are loaded once.
+    """
     root = tmp_path_factory.mktemp("elsewhere")
+    asking = [item for item in request.session.items if "checkpoints" in getattr(item, "fixturenames", ())]
+    cases = {item.callspec.params["case"].name: item.callspec.params["case"] for item in asking}  # type: ignore[attr-defined]
     # The folders of a family have one name, as their code is one: transformers imports and numba compiles it once.
-    folders = {case.name: root / case.name / case.config().model_type for case in contract_cases()}
-    for case in contract_cases():
+    folders = {case.name: root / case.name / case.config().model_type for case in cases.values()}
+    for case in cases.values():
         folder = folders[case.name]
         case.model().save_pretrained(folder)
         torch.save(case.questions(3, 7, 0), folder / "inputs.pt")
@@ -154,6 +180,7 @@ def checkpoints(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return folders
 
 
+@pytest.mark.every_head_is_slow
 def test_names_every_head(case: ContractCase, checkpoints: dict[str, Path]):
     heads = json.loads((checkpoints[case.name] / "config.json").read_text())["auto_map"]
     wanted = {
@@ -165,6 +192,7 @@ def test_names_every_head(case: ContractCase, checkpoints: dict[str, Path]):
     assert heads == {**wanted, "AutoConfig": heads["AutoConfig"]}
 
 
+@pytest.mark.every_head_is_slow
 def test_a_checkpoint_of_trainer_names_every_head(
     case: ContractCase, checkpoints: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -176,6 +204,7 @@ def test_a_checkpoint_of_trainer_names_every_head(
 
 
 @pytest.mark.feature("every head loads from the checkpoint of any other")
+@pytest.mark.every_head_is_slow
 def test_loads_as_every_other_head_without_the_package(case: ContractCase, checkpoints: dict[str, Path]):
     folder, held = checkpoints[case.name], case.model()
     saved = {name.removeprefix(f"{held.base_model_prefix}."): tensor for name, tensor in held.state_dict().items()}
@@ -189,6 +218,7 @@ def test_loads_as_every_other_head_without_the_package(case: ContractCase, check
             assert torch.equal(state[key], saved[bare]), (auto_class, key)
 
 
+@pytest.mark.every_head_is_slow
 def test_saved_again_without_the_package_it_is_the_same(case: ContractCase, checkpoints: dict[str, Path]):
     folder = checkpoints[case.name]
     for again in (folder / "again").iterdir():
@@ -198,6 +228,7 @@ def test_saved_again_without_the_package_it_is_the_same(case: ContractCase, chec
 
 
 @pytest.mark.feature("loads with `trust_remote_code` where hf_mech is not installed")
+@pytest.mark.every_head_is_slow
 def test_loads_and_computes_the_same_without_the_package(case: ContractCase, checkpoints: dict[str, Path]):
     folder = checkpoints[case.name]
     with torch.no_grad():
@@ -208,6 +239,7 @@ def test_loads_and_computes_the_same_without_the_package(case: ContractCase, che
             assert torch.equal(outputs[name], elsewhere[name]), (auto_class, name)
 
 
+@pytest.mark.every_head_is_slow
 def test_its_code_never_names_the_package(case: ContractCase, checkpoints: dict[str, Path]):
     for file in checkpoints[case.name].glob("*.py"):
         imports = [line for line in file.read_text().splitlines() if line.lstrip().startswith(("import ", "from "))]
@@ -234,6 +266,7 @@ def test_loads_shards_subfolders_and_pickles(case: ContractCase, tmp_path: Path)
     assert_same(model, case.model_class.from_pretrained(tmp_path / "pickle", use_safetensors=False))
 
 
+@pytest.mark.every_head_is_slow
 def test_loads_onto_a_disk(case: ContractCase, tmp_path: Path):
     """Weights that stay on the meta device until they are used."""
     model = case.model()
@@ -251,6 +284,7 @@ def test_loads_onto_a_disk(case: ContractCase, tmp_path: Path):
         assert torch.equal(outputs[name], wanted[name]), name
 
 
+@pytest.mark.every_head_is_slow
 @pytest.mark.needs("lora")
 # GPT-2's own layers store their matrix transposed, ours do not; peft sees that, and says so.
 @pytest.mark.filterwarnings("ignore:fan_in_fan_out is set to:UserWarning")

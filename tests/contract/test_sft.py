@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.needs(capability) for capability in NEEDS]
 @pytest.mark.filterwarnings("ignore:.*flash.*:UserWarning")
 # TRL 1.16 sets the option that transformers 5.23 deprecates.
 @pytest.mark.filterwarnings("ignore:`gradient_checkpointing` is deprecated:FutureWarning")
-@pytest.mark.parametrize("packing", [False, True])
+@pytest.mark.parametrize("packing", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_sft_lowers_the_loss(case: ContractCase, packing: bool, tmp_path: Path):
     from trl import SFTConfig, SFTTrainer
 

@@ -53,6 +53,7 @@ def trainer(case: ContractCase, folder: Path, model: PreTrainedModel, **argument
 
 
 @pytest.mark.feature("`Trainer`")
+@pytest.mark.every_head_is_slow
 def test_loss_falls(case: ContractCase, tmp_path: Path):
     run = trainer(case, tmp_path, case.model())
     assert run.label_names

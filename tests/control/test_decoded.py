@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 import torch
 
-from hf_mech.control.decoded import DecodedWindows
-from hf_mech.control.errors import ActionSizesError, ObservationError, TrajectoryError
+from hf_mech.control.errors import ControlError
 from hf_mech.control.recording import record
-from hf_mech.control.windows import ContextWindows
+from hf_mech.control.windows import ContextWindows, DecodedWindows
 from tests.control.squares import ID
 
 
@@ -45,7 +44,7 @@ def test_decoded_once_and_a_selection_by_itself(recorded: datasets.Dataset, monk
     first = int(np.argmax(np.array(recorded["episode"]) == 1))
     some = DecodedWindows(recorded.select(range(first)), 3)
     assert len(some) == len(ContextWindows(recorded.select(range(first)), 3))
-    monkeypatch.setattr("hf_mech.control.decoded._write", lambda *_: pytest.fail("decoded again"))
+    monkeypatch.setattr("hf_mech.control.windows._write", lambda *_: pytest.fail("decoded again"))
     assert torch.equal(DecodedWindows(recorded, 3)[0]["states"], some[0]["states"])
 
 
@@ -56,12 +55,12 @@ def test_in_memory(recorded: datasets.Dataset) -> None:
 
 
 def test_what_is_refused(recorded: datasets.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ActionSizesError):
+    with pytest.raises(ControlError, match="must have 4 components"):
         DecodedWindows(recorded, 3, action_sizes=[3, 3, 3, 2])
-    with pytest.raises(TrajectoryError, match="no rows"):
+    with pytest.raises(ControlError, match="no rows"):
         DecodedWindows(recorded.select([]), 3)
     rows = {**recorded.select(range(8)).with_format("arrow")[:].to_pydict(), "action": [[0]] * 8}
     two_sizes = datasets.Dataset.from_dict({**rows, "observation": [[0.0, 1.0]] * 4 + [[0.0]] * 4})
     monkeypatch.setattr("hf_mech.control.rows.ROWS_AT_A_TIME", 4)  # each part is of one size, as far as it knows
-    with pytest.raises(ObservationError, match=r"one size, got \[2\] and \[1\]"):
+    with pytest.raises(ControlError, match=r"one size, got \[2\] and \[1\]"):
         DecodedWindows(two_sizes, 3)

@@ -18,8 +18,9 @@ print(benchmark["pass_over"](place + "/rows", kind, steps)["own_megabytes"])
 """
 
 
-@pytest.mark.parametrize("steps", [20_000, pytest.param(500_000, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("kind", ["map", pytest.param("stream", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("steps", [20_000, 500_000])
+@pytest.mark.parametrize("kind", ["map", "stream"])
 def test_memory_stays_flat(steps, kind, tmp_path):
     program = PROGRAM.format(folder=str(BENCHMARK.parent), file=str(BENCHMARK))
     done = subprocess.run(

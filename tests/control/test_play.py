@@ -11,11 +11,10 @@ import torch
 from hf_mech.control import make_environment
 from hf_mech.control.environments import MultiDiscreteEnvironment
 from hf_mech.control.episodes import episode_seed
-from hf_mech.control.errors import EpisodeWithoutEndError, TrajectorySettingsError
+from hf_mech.control.errors import ControlError
 from hf_mech.control.play import Score, play, watch
-from hf_mech.models.msat.configuration_msat import MSATDecisionTransformerConfig
+from hf_mech.models.msat.configuration_msat import MSATDecisionTransformerConfig, MSATError
 from hf_mech.models.msat.modeling_msat import MSATDecisionTransformer
-from hf_mech.models.msat.msat_errors import SpaceError
 from tests.control.squares import ID
 
 SMALL = {"n_layer": 1, "n_head": 2, "n_embd": 16, "context_length": 4, "max_timestep": 40}
@@ -128,25 +127,29 @@ def test_environments_are_closed_whatever_happens(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_model_of_another_scenario_is_refused(model: MSATDecisionTransformer) -> None:
-    with pytest.raises(SpaceError, match="another scenario"):
+    with pytest.raises(MSATError, match="another scenario"):
         play(model, ID, range(2), target_return=1.0, width=40, height=36)
-    with pytest.raises(SpaceError, match=r"\[36, 64, 3\]"):
+    with pytest.raises(MSATError, match=r"\[36, 64, 3\]"):
         play(model, "hf_mech/Rooms-v0", range(2), target_return=1.0)
 
 
 def test_wrong_settings_are_refused(model: MSATDecisionTransformer) -> None:
-    with pytest.raises(TrajectorySettingsError, match="num_envs must be a whole number, 1 or more, got 0"):
+    with pytest.raises(ControlError, match="num_envs must be a whole number, 1 or more, got 0"):
         play(model, episodes=range(2), num_envs=0, **ROOMS)
-    with pytest.raises(TrajectorySettingsError, match=r"such as range\(50\), got 50"):
+    with pytest.raises(ControlError, match=r"such as range\(50\), got 50"):
         play(model, episodes=50, **ROOMS)
     for target in ("best", float("inf"), None, [1.0]):
-        with pytest.raises(TrajectorySettingsError, match="target_return must be a finite number"):
+        with pytest.raises(ControlError, match="target_return must be a finite number"):
             play(model, episodes=range(2), **ROOMS | {"target_return": target})
-    with pytest.raises(TrajectorySettingsError, match=r"got 'runs/model'. Load one with AutoModel"):
+    with pytest.raises(ControlError, match="config names no environment; give its id"):
+        play(model, target_return=1.0)
+    with pytest.raises(ControlError, match=r"target_return must be a finite number .* got None"):
+        play(model, ID)
+    with pytest.raises(ControlError, match=r"got 'runs/model'. Load one with AutoModel"):
         watch("runs/model", episode=0, **ROOMS)
-    with pytest.raises(TrajectorySettingsError, match="no episodes"):
+    with pytest.raises(ControlError, match="no episodes"):
         play(model, episodes=[], **ROOMS)
-    with pytest.raises(EpisodeWithoutEndError, match="after 7 steps"):
+    with pytest.raises(ControlError, match="after 7 steps"):
         play(Teller(), ID, range(2), target_return=1.0, endless=True, max_steps=7)
 
 

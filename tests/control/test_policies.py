@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hf_mech.control import ExpertPolicy, NoisyPolicy, RandomPolicy, make_environment, make_policy
 from hf_mech.control.environments import MultiDiscreteEnvironment
-from hf_mech.control.errors import PolicyError
+from hf_mech.control.errors import ControlError
 from tests.control.environments import Fixed, play
 
 
@@ -78,12 +78,12 @@ def test_a_policy_serves_many_environments() -> None:
 
 def test_an_environment_without_an_expert_is_named() -> None:
     environment = MultiDiscreteEnvironment(Fixed(Discrete(2)))
-    with pytest.raises(PolicyError, match=r"Fixed has no expert\. Take the policy 'random'"):
+    with pytest.raises(ControlError, match=r"Fixed has no expert\. Take the policy 'random'"):
         make_policy("expert").reset(environment, np.random.default_rng(0))
 
 
 def test_policies_want_environments_of_the_factory() -> None:
-    with pytest.raises(PolicyError, match=r"make the environment with hf_mech\.control\.make_environment"):
+    with pytest.raises(ControlError, match=r"make the environment with hf_mech\.control\.make_environment"):
         RandomPolicy().reset(Fixed(Discrete(2)), np.random.default_rng(0))
 
 
@@ -97,5 +97,5 @@ def test_policies_want_environments_of_the_factory() -> None:
     ],
 )
 def test_wrong_settings_are_refused(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(PolicyError, match=message):
+    with pytest.raises(ControlError, match=message):
         make_policy(**arguments)

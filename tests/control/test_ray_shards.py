@@ -22,7 +22,7 @@ import ray
 from ray.cluster_utils import Cluster
 from hf_mech.control.generation import generate_with_ray
 from hf_mech.control.generation import TrajectorySettings
-from hf_mech.control.errors import PolicyError
+from hf_mech.control.errors import ControlError
 from tests.control.test_ray_shards import SETTINGS
 
 folder, lose = Path(sys.argv[1]), sys.argv[2] == "lose"
@@ -42,7 +42,7 @@ generate_with_ray(SETTINGS, folder)
 if not lose:
     try:
         generate_with_ray(TrajectorySettings("CartPole-v1", "expert", num_train=1, num_test=1), folder / "wrong")
-    except PolicyError as error:
+    except ControlError as error:
         print("refused", type(error).__name__, flush=True)
 assert ray.is_initialized()  # it was open before
 ray.shutdown()
@@ -65,7 +65,7 @@ def test_two_machines_make_the_bytes_of_one_process(what, tmp_path):
         (line,) = (line for line in done.stdout.splitlines() if line.startswith("lost"))
         assert 0 < int(line.split()[1]) < 32
     else:
-        assert "refused PolicyError" in done.stdout
+        assert "refused ControlError" in done.stdout
     for split, shard in shards_of(SETTINGS):
         content = shard_path(tmp_path / "shards", split, shard).read_bytes()
         assert content == shard_bytes(SETTINGS, split, shard)

@@ -13,7 +13,7 @@ from tests.control.environments import play
 
 def test_the_expert_finds_the_goal_from_everywhere() -> None:
     with make_environment("hf_mech/Rooms-v0") as environment:
-        episodes = [play(environment, make_policy("expert"), seed) for seed in range(50)]
+        episodes = [play(environment, make_policy("expert"), seed) for seed in range(15)]
     assert all(episode["success"] and episode["terminated"] for episode in episodes)
     assert max(len(episode["actions"]) for episode in episodes) < 100
     assert episodes[0]["rewards"].sum() == pytest.approx(1 - 0.001 * len(episodes[0]["actions"]))
@@ -21,7 +21,7 @@ def test_the_expert_finds_the_goal_from_everywhere() -> None:
 
 def test_a_random_policy_runs_out_of_time() -> None:
     with make_environment("hf_mech/Rooms-v0") as environment:
-        episodes = [play(environment, make_policy("random"), seed) for seed in range(5)]
+        episodes = [play(environment, make_policy("random"), seed) for seed in range(3)]
     late = [episode for episode in episodes if not episode["success"]]
     assert late
     assert all(e["truncated"] and not e["terminated"] and len(e["actions"]) == 200 for e in late)

@@ -1,7 +1,9 @@
 """`load_dataset("hf_mech/...")` does all that `load_dataset` does, and nothing else has changed."""
 
+import inspect
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import datasets
@@ -14,6 +16,7 @@ from torch.utils.data import DataLoader
 
 from hf_mech import dataset_builders
 from hf_mech.data import local_datasets
+from hf_mech.dataset_builders._base import SeededConfig
 from hf_mech.dataset_builders.strips_traces import StripsTraces
 
 ROOT = Path(local_datasets.__file__).parents[1]
@@ -80,6 +83,25 @@ def test_a_builder_gives_the_hidden_domain():
     assert load_dataset_builder(NAME, "simple").problem.domain.action_names == ("a", "b", "c")
 
 
+@dataclass(frozen=True)
+class Words:
+    """The settings of a generator."""
+
+    config: str
+    seed: int = 0
+    longest: int | None = None
+    shape: str = "plain"
+
+
+def test_a_config_has_the_generators_settings_and_its_own():
+    @dataclass
+    class WordsConfig(SeededConfig, settings=Words, without=("shape",)):
+        longest: int | None = 5
+
+    assert str(inspect.signature(WordsConfig)).endswith("seed: int = 0, longest: int | None = 5) -> None")
+    assert WordsConfig("short", seed=3).settings == Words("short", 3, 5)
+
+
 # ----------------------------------------------------------------------------------------- discovery, and the code hash
 
 TOY_BUILDER = """
@@ -144,7 +166,7 @@ def test_a_builder_used_directly_has_the_cache_of_load_dataset(monkeypatch):
 def test_the_code_hash_covers_what_the_builder_imports():
     sources = local_datasets._project_sources("hf_mech.dataset_builders.strips_traces")
     assert {"hf_mech.dataset_builders._base", "hf_mech.data.shards", "hf_mech.data.random_numbers"} <= set(sources)
-    assert {"hf_mech.planning.traces", "hf_mech.planning.walks", "hf_mech.planning.bundled"} <= set(sources)
+    assert {"hf_mech.planning.traces", "hf_mech.planning.pddl"} <= set(sources)
     assert {"hf_mech.planning.pddl.read", "hf_mech.models.strips.strips_domain"} <= set(sources)
     assert not any(name.endswith(".modeling_strips") for name in sources)  # a change of the model keeps the data
     with pytest.raises(ModuleNotFoundError, match="no_such"):

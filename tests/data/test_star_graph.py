@@ -11,14 +11,11 @@ import hf_mech  # noqa: F401  # registers the data sets
 from hf_mech.data import local_datasets
 from hf_mech.data.random_numbers import Dice
 from hf_mech.dataset_builders.star_graph import StarGraphs
-from hf_mech.hub.dataset_export import export_dataset
+from hf_mech.hub import export_dataset
+from hf_mech.lookahead import LookaheadError
 from hf_mech.lookahead.star_graphs import (
     COUNTEREXAMPLES,
-    DatasetSettingsError,
-    LayoutError,
-    SplitError,
     StarGraph,
-    StarGraphError,
     inference_prompts,
     parity_graph,
     parity_rows,
@@ -115,12 +112,12 @@ def test_the_builder_checks_the_split(monkeypatch):
         "hf_mech.lookahead.star_graphs.rows.in_split", lambda graph, rows, split: np.ones(len(rows), bool)
     )
     settings = StarGraphSettings(num_train=1600)
-    with pytest.raises(SplitError, match="of 100 graphs of the split 'train' belong to the other"):
+    with pytest.raises(LookaheadError, match="of 100 graphs of the split 'train' belong to the other"):
         next(settings.tables("train", 3))
     good = StarGraph().draw(100, Dice(0))
     good = good[in_split(StarGraph(), good, "train")]
     check_split(StarGraph(), good, "train")
-    with pytest.raises(SplitError):
+    with pytest.raises(LookaheadError):
         check_split(StarGraph(), good, "test")
 
 
@@ -214,7 +211,7 @@ def test_the_columns_are_small_but_large_enough():
 
 def test_the_cache_knows_the_code_of_the_graphs():
     sources = local_datasets._project_sources("hf_mech.dataset_builders.star_graph")
-    for module in ("rows", "graphs", "layouts", "counterexamples"):
+    for module in ("rows", "graphs", "layouts"):
         assert f"hf_mech.lookahead.star_graphs.{module}" in sources
     assert {"hf_mech.dataset_builders._base", "hf_mech.data.shards", "hf_mech.data.random_numbers"} <= set(sources)
 
@@ -228,30 +225,30 @@ def test_it_can_be_exported_and_loaded_without_the_builder(tmp_path):
 @pytest.mark.parametrize(
     ("name", "changes", "error", "says"),
     [
-        ("g-2-5", {"num_train": 0}, DatasetSettingsError, "num_train must be a whole number, 1 or more, got 0"),
-        ("g-2-5", {"num_test": 2.5}, DatasetSettingsError, r"num_test must be .*got 2\.5"),
-        ("g-2-5", {"seed": -1}, DatasetSettingsError, "seed must be .*0 or more, got -1"),
-        ("g-2-5", {"degree": 3}, DatasetSettingsError, "'g-2-5' has .*got also {'degree': 3}"),
-        ("g-2-5", {"bits": 3}, DatasetSettingsError, "'g-2-5' does not take bits=3"),
-        ("g-5-20", {}, StarGraphError, "96 nodes, more than the 50 names"),
-        ("g-0-5", {}, StarGraphError, "degree must be"),
-        ("g-2-5", {"layout": "alm"}, LayoutError, "layout must be one of plain, augmented, fim, teacherless"),
-        ("g-2-2", {"layout": "augmented"}, LayoutError, "length of 3 or more, got 2"),
-        ("g-2-3", {"num_nodes": 6}, DatasetSettingsError, "num_test must be at most 22, got 40: there are 360 graphs"),
+        ("g-2-5", {"num_train": 0}, LookaheadError, "num_train must be a whole number, 1 or more, got 0"),
+        ("g-2-5", {"num_test": 2.5}, LookaheadError, r"num_test must be .*got 2\.5"),
+        ("g-2-5", {"seed": -1}, LookaheadError, "seed must be .*0 or more, got -1"),
+        ("g-2-5", {"degree": 3}, LookaheadError, "'g-2-5' has .*got also {'degree': 3}"),
+        ("g-2-5", {"bits": 3}, LookaheadError, "'g-2-5' does not take bits=3"),
+        ("g-5-20", {}, LookaheadError, "96 nodes, more than the 50 names"),
+        ("g-0-5", {}, LookaheadError, "degree must be"),
+        ("g-2-5", {"layout": "alm"}, LookaheadError, "layout must be one of plain, augmented, fim, teacherless"),
+        ("g-2-2", {"layout": "augmented"}, LookaheadError, "length of 3 or more, got 2"),
+        ("g-2-3", {"num_nodes": 6}, LookaheadError, "num_test must be at most 22, got 40: there are 360 graphs"),
         (
             "g-2-3",
             {"num_nodes": 6, "num_train": 338, "num_test": 1},
-            DatasetSettingsError,
+            LookaheadError,
             "num_train must be at most 337, got 338.*larger num_nodes",
         ),
-        ("g-1-2", {"num_nodes": 2, "num_train": 1, "num_test": 1}, DatasetSettingsError, "num_test must be at most 0"),
-        ("parity", {"bits": 8}, DatasetSettingsError, "num_train must be at most 240, got 300: .*more bits"),
-        ("parity", {"bits": 0}, DatasetSettingsError, "bits must be a whole number, 1 or more, got 0"),
-        ("parity", {"length": 5}, DatasetSettingsError, "'parity' does not take length=5"),
-        ("parity", {"bits": 30}, StarGraphError, "63 nodes, more than the 50"),
-        ("theorem-3", {"num_test": 40}, DatasetSettingsError, "'theorem-3' does not take num_test=40"),
-        ("theorem-4", {"num_test": 10_000, "num_train": 6}, DatasetSettingsError, "a multiple of 4, .* got 6"),
-        ("stars", {}, DatasetSettingsError, "g-D-L for two numbers D and L, or one of g-2-5.*got 'stars'"),
+        ("g-1-2", {"num_nodes": 2, "num_train": 1, "num_test": 1}, LookaheadError, "num_test must be at most 0"),
+        ("parity", {"bits": 8}, LookaheadError, "num_train must be at most 240, got 300: .*more bits"),
+        ("parity", {"bits": 0}, LookaheadError, "bits must be a whole number, 1 or more, got 0"),
+        ("parity", {"length": 5}, LookaheadError, "'parity' does not take length=5"),
+        ("parity", {"bits": 30}, LookaheadError, "63 nodes, more than the 50"),
+        ("theorem-3", {"num_test": 40}, LookaheadError, "'theorem-3' does not take num_test=40"),
+        ("theorem-4", {"num_test": 10_000, "num_train": 6}, LookaheadError, "a multiple of 4, .* got 6"),
+        ("stars", {}, LookaheadError, "g-D-L for two numbers D and L, or one of g-2-5.*got 'stars'"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(name, changes, error, says):
@@ -261,5 +258,5 @@ def test_settings_that_make_no_sense_are_refused(name, changes, error, says):
 
 def test_a_split_without_a_graph_is_refused():
     """All 32 graphs of 5 bits belong to the training split."""
-    with pytest.raises(DatasetSettingsError, match="None of the 32 graphs belongs to 'test'; take more bits"):
+    with pytest.raises(LookaheadError, match="None of the 32 graphs belongs to 'test'; take more bits"):
         load("parity", bits=5, num_nodes=13, num_train=1, num_test=1)

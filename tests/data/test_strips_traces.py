@@ -4,9 +4,9 @@ import pytest
 from datasets import load_dataset
 
 from hf_mech.dataset_builders.strips_traces import StripsTraces
-from hf_mech.planning.bundled import BUNDLED, load_bundled
-from hf_mech.planning.pddl import GroundingError, PddlError, read_pddl
-from hf_mech.planning.traces import PAPER_MAX_TRAIN_LENGTH, TooFewTracesError, TraceSettingsError
+from hf_mech.planning.pddl import BUNDLED, load_bundled, read_pddl
+from hf_mech.planning.problem import PlanningError
+from hf_mech.planning.traces import PAPER_MAX_TRAIN_LENGTH, TooFewTracesError
 from tests.planning.adl import BRIEFCASE, LOGISTICS
 
 
@@ -72,9 +72,9 @@ def test_max_ground_reaches_the_reader_and_leaves_the_cache_alone(tmp_path):
         path.write_text(text)
     given = {k: str(v) for k, v in files.items()}
     assert builder(tmp_path, "pddl", **given, max_ground=4).cache_dir == builder(tmp_path, "pddl", **given).cache_dir
-    with pytest.raises(GroundingError, match="max_ground=3"):
+    with pytest.raises(PlanningError, match="max_ground=3"):
         builder(tmp_path, "pddl", **given, max_ground=3)
-    with pytest.raises(TraceSettingsError, match="max_ground"):
+    with pytest.raises(PlanningError, match="max_ground"):
         builder(tmp_path, "simple", max_ground=4)
 
 
@@ -100,14 +100,14 @@ def test_pddl_files_that_cannot_be_read_by_load_dataset(tmp_path):
     (tmp_path / "p.pddl").write_text(PDDL_PROBLEM)
     given = {"problem_file": str(tmp_path / "p.pddl")}
     for name, says in (("d.pddl", "not UTF-8"), ("no.pddl", "cannot be read"), ("p.pddl", "expected a domain")):
-        with pytest.raises(PddlError, match=says):
+        with pytest.raises(PlanningError, match=says):
             load_dataset("hf_mech/strips_traces", "pddl", domain_file=str(tmp_path / name), **given)
 
 
 def test_wrong_configs_are_refused_with_a_way_out(tmp_path):
-    with pytest.raises(TraceSettingsError, match="needs domain_file= and problem_file="):
+    with pytest.raises(PlanningError, match="needs domain_file= and problem_file="):
         builder(tmp_path, "pddl")
-    with pytest.raises(TraceSettingsError, match="use the config 'pddl'"):
+    with pytest.raises(PlanningError, match="use the config 'pddl'"):
         builder(tmp_path, "simple", domain_file="d.pddl", problem_file="p.pddl")
     with pytest.raises(TooFewTracesError, match="Lower num_train"):  # its own type, not a DatasetGenerationError
         builder(tmp_path, num_train=5000).download_and_prepare()

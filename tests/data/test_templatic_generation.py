@@ -8,7 +8,7 @@ from datasets import load_dataset
 import hf_mech  # noqa: F401  # registers the data sets
 from hf_mech.data import local_datasets
 from hf_mech.dataset_builders.templatic_generation import TemplaticGeneration
-from hf_mech.hub.dataset_export import export_dataset
+from hf_mech.hub import export_dataset
 from hf_mech.programs.errors import ProgramsError
 from hf_mech.programs.templatic.grammar import TemplaticSettings, generate, generate_rows
 from hf_mech.programs.templatic.tasks import SPLITS, TASKS, load_published

@@ -32,20 +32,28 @@ def can_import(name: str) -> bool:
 def load_everything() -> dict[str, Any]:
     """The pushed models' outputs, and the pushed data set whole and streamed."""
     import datasets
+    import numpy as np
     import torch
-    from transformers import AutoModel, AutoModelForCausalLM
+    from transformers import AutoModel, AutoModelForCausalLM, AutoProcessor
 
     input_ids = torch.tensor([[0, 1, 2, 3]])
     with torch.no_grad():
         toy = AutoModelForCausalLM.from_pretrained("tester/toy", trust_remote_code=True)
         base = AutoModel.from_pretrained("tester/toy", trust_remote_code=True)
         strips = AutoModel.from_pretrained("tester/strips", trust_remote_code=True)
+        doom = AutoModel.from_pretrained("tester/doom", trust_remote_code=True).eval()
+        processor = AutoProcessor.from_pretrained("tester/doom", trust_remote_code=True)
+        context, decided = doom.start_context(2), []
+        for frames in np.random.default_rng(0).integers(0, 256, (8, 2, 120, 160, 3)).astype(np.uint8):
+            doom.act(**processor(frames, return_tensors="pt"), context=context, returns_to_go=1.8)
+            decided.append(context.logits.nan_to_num(neginf=0).tolist())
         whole = datasets.load_dataset("tester/toy_data", "large")
         stream = datasets.load_dataset("tester/toy_data", "small", split="test", streaming=True)
         return {
             "logits": toy(input_ids).logits.tolist(),
             "hidden": base(input_ids).last_hidden_state.tolist(),
             "inapplicability": strips(input_ids).inapplicability.tolist(),
+            "decided": decided,
             "module": type(strips).__module__.partition(".")[0],
             "rows": {split: rows.num_rows for split, rows in whole.items()},
             "parity": whole["train"].features["parity"].names,

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from huggingface_hub import ModelCard, metadata_load
 
-from hf_mech.hub import CardError, Results, UnbackedNumberError, check_folder, measurement, render_folder
+from hf_mech.hub import HubError, Results, check_folder, measurement, render_folder
 
 
 def test_the_metrics_stand_in_the_metadata(card_folder: Path) -> None:
@@ -97,38 +97,36 @@ def test_rendering_again_changes_nothing(card_folder: Path) -> None:
 def test_a_number_edited_by_hand_is_refused(card_folder: Path) -> None:
     path = card_folder / "README.md"
     path.write_text(path.read_text().replace("0.75 ± 0.25", "0.99 ± 0.01"))
-    with pytest.raises(UnbackedNumberError, match=r"line \d+, is not what the results render to.*0.99 ± 0.01"):
+    with pytest.raises(HubError, match=r"line \d+, is not what the results render to.*0.99 ± 0.01"):
         check_folder(card_folder)
 
 
 def test_a_card_older_than_its_results_is_refused(card_folder: Path, results: Results) -> None:
     results.seconds = 99.0
     results.save(card_folder / "results.json")
-    with pytest.raises(UnbackedNumberError, match="Render it again: hf-mech card"):
+    with pytest.raises(HubError, match="Render it again: hf-mech card"):
         check_folder(card_folder)
 
 
 @pytest.mark.parametrize(
-    ("file", "text", "error", "message"),
+    ("file", "text", "message"),
     [
-        ("card.yaml", None, CardError, "card.yaml does not exist"),
-        ("card.yaml", "title: x", CardError, "lacks model_class, summary"),
-        ("card.yaml", "{title: x, model_class: y, summary: z, tilte: x}", CardError, "unknown keys tilte"),
-        ("card.yaml", "{title: 3, model_class: y, summary: z}", CardError, "title must be a str, got 3"),
-        ("card.yaml", "{title: x, model_class: y, summary: z, captions: {no.png: x}}", CardError, "captions no.png"),
-        ("card.yaml", "{title: x, model_class: y, summary: z, headline: [f1]}", CardError, "has the headline f1"),
-        ("card.yaml", "{title: x, model_class: y, summary: z, headline: [3]}", CardError, "headline must be a list of"),
-        ("card.yaml", "{", CardError, "is not YAML"),
-        ("results.json", None, CardError, "results.json does not exist"),
-        ("README.md", None, UnbackedNumberError, "README.md does not exist"),
+        ("card.yaml", None, "card.yaml does not exist"),
+        ("card.yaml", "title: x", "lacks model_class, summary"),
+        ("card.yaml", "{title: x, model_class: y, summary: z, tilte: x}", "unknown keys tilte"),
+        ("card.yaml", "{title: 3, model_class: y, summary: z}", "title must be a str, got 3"),
+        ("card.yaml", "{title: x, model_class: y, summary: z, captions: {no.png: x}}", "captions no.png"),
+        ("card.yaml", "{title: x, model_class: y, summary: z, headline: [f1]}", "has the headline f1"),
+        ("card.yaml", "{title: x, model_class: y, summary: z, headline: [3]}", "headline must be a list of"),
+        ("card.yaml", "{", "is not YAML"),
+        ("results.json", None, "results.json does not exist"),
+        ("README.md", None, "README.md does not exist"),
     ],
 )
-def test_a_faulty_folder_is_refused(
-    card_folder: Path, file: str, text: str | None, error: type[Exception], message: str
-) -> None:
+def test_a_faulty_folder_is_refused(card_folder: Path, file: str, text: str | None, message: str) -> None:
     if text is None:
         (card_folder / file).unlink()
     else:
         (card_folder / file).write_text(text)
-    with pytest.raises(error, match=message):
+    with pytest.raises(HubError, match=message):
         check_folder(card_folder)

@@ -11,11 +11,7 @@ from typer.testing import CliRunner
 
 from hf_mech.cli import app
 from hf_mech.hub import (
-    ChecksumDiffersError,
-    ChecksumError,
-    ChecksumsMissingError,
-    ListedFileMissingError,
-    UnlistedWeightsError,
+    HubError,
     push_checkpoint,
     save_checkpoint,
     verify_checksums,
@@ -73,26 +69,26 @@ def test_what_sha256sum_writes_is_read(sharded: Path) -> None:
 def test_a_flipped_bit_is_found(checkpoint: Path, sharded: Path) -> None:
     flip(checkpoint / "model.safetensors")
     flip(sharded / SHARDS[1])
-    with pytest.raises(ChecksumDiffersError, match=r"model.safetensors in .* is damaged.*expected .* got "):
+    with pytest.raises(HubError, match=r"model.safetensors in .* is damaged.*expected .* got "):
         verify_checksums(checkpoint)
-    with pytest.raises(ChecksumDiffersError, match=SHARDS[1]):
+    with pytest.raises(HubError, match=SHARDS[1]):
         verify_checksums(sharded)
 
 
 def test_a_missing_file_is_found(sharded: Path) -> None:
     (sharded / SHARDS[2]).unlink()
-    with pytest.raises(ListedFileMissingError, match=f"names {SHARDS[2]}, which is not in"):
+    with pytest.raises(HubError, match=f"names {SHARDS[2]}, which is not in"):
         verify_checksums(sharded)
 
 
 def test_weights_that_are_not_listed_are_found(checkpoint: Path, sharded: Path) -> None:
     shutil.copy(checkpoint / "model.safetensors", checkpoint / "adapter.safetensors")
-    with pytest.raises(UnlistedWeightsError, match=r"adapter\.safetensors"):
+    with pytest.raises(HubError, match=r"adapter\.safetensors"):
         verify_checksums(checkpoint)
     lines = (sharded / "SHA256SUMS").read_text().splitlines(keepends=True)
     (sharded / "SHA256SUMS").write_text("".join(lines[:2]))
     (sharded / SHARDS[2]).unlink()
-    with pytest.raises(UnlistedWeightsError, match=SHARDS[2]):
+    with pytest.raises(HubError, match=SHARDS[2]):
         verify_checksums(sharded)
 
 
@@ -101,7 +97,7 @@ def test_no_checksums(checkpoint: Path, text: str | None) -> None:
     (checkpoint / "SHA256SUMS").unlink()
     if text is not None:
         (checkpoint / "SHA256SUMS").write_text(text)
-    with pytest.raises(ChecksumsMissingError, match="nothing can be checked"):
+    with pytest.raises(HubError, match="nothing can be checked"):
         verify_checksums(checkpoint)
 
 
@@ -110,13 +106,13 @@ def test_no_checksums(checkpoint: Path, text: str | None) -> None:
 )
 def test_lines_of_another_form(checkpoint: Path, line: str) -> None:
     (checkpoint / "SHA256SUMS").write_text(f"{line}\n")
-    with pytest.raises(ChecksumError, match="SHA256SUMS, line 1: expected 64 hexadecimal digits"):
+    with pytest.raises(HubError, match="SHA256SUMS, line 1: expected 64 hexadecimal digits"):
         verify_checksums(checkpoint)
 
 
 def test_an_index_that_is_none(sharded: Path) -> None:
     (sharded / "model.safetensors.index.json").write_text("[]")
-    with pytest.raises(ChecksumError, match="is no index of weights"):
+    with pytest.raises(HubError, match="is no index of weights"):
         verify_checksums(sharded)
 
 
@@ -157,19 +153,19 @@ def test_through_the_hub(
     shutil.copy(checkpoint / "model.safetensors", damaged)
     flip(damaged)
     api.upload_file(path_or_fileobj=damaged, path_in_repo="model.safetensors", repo_id="tester/toy")
-    with pytest.raises(ChecksumDiffersError, match="tester/toy"):
+    with pytest.raises(HubError, match="tester/toy"):
         verify_checksums("tester/toy")
     assert verify_checksums("tester/toy", revision=commit.oid) == ["model.safetensors"]
-    with pytest.raises(ChecksumError, match="tester/nothing is no folder, and cannot be read from the Hub"):
+    with pytest.raises(HubError, match="tester/nothing is no folder, and cannot be read from the Hub"):
         verify_checksums("tester/nothing")
 
 
 def test_names_that_are_neither_folder_nor_repository(tmp_path: Path) -> None:
-    with pytest.raises(ChecksumError, match="is no folder, and cannot be read from the Hub"):
+    with pytest.raises(HubError, match="is no folder, and cannot be read from the Hub"):
         verify_checksums(tmp_path / "nowhere" / "else")
 
 
 def test_a_name_that_no_file_can_have(checkpoint: Path) -> None:
     (checkpoint / "SHA256SUMS").write_text("0" * 64 + "  " + "a" * 5000 + "\n")
-    with pytest.raises(ListedFileMissingError, match="names aaa"):
+    with pytest.raises(HubError, match="names aaa"):
         verify_checksums(checkpoint)

@@ -33,14 +33,6 @@ def test_an_export_loads_as_it_was_built(tmp_path: Path) -> None:
     assert "Numbers and their parity." in text
 
 
-def test_the_card_holds_no_known_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HF_TOKEN", "hf-secret-1234")
-    builder = _builder("small", tmp_path / "cache")
-    builder.info.description = "Made with hf-secret-1234; token=word stays."
-    text = export_dataset(builder, tmp_path / "export").read_text()
-    assert "Made with ***; token=word stays." in text
-
-
 def test_a_second_export_leaves_no_stale_file(tmp_path: Path) -> None:
     export_dataset(_builder("small", tmp_path / "cache"), tmp_path / "export")
     stale = tmp_path / "export" / "small" / "train-00001-of-00002.parquet"

@@ -7,7 +7,13 @@ from torch.utils.data import DataLoader
 from transformers import AutoTokenizer
 
 import hf_mech  # noqa: F401  # registers the data sets
-from hf_mech.languages import TASKS, DataCollatorForFormalLanguages, LayoutError, formal_language_tokenizer, test_batch
+from hf_mech.languages import (
+    TASKS,
+    DataCollatorForFormalLanguages,
+    LanguagesError,
+    formal_language_tokenizer,
+    test_batch,
+)
 from hf_mech.models.strips.tokenization_strips import strips_tokenizer
 
 
@@ -70,12 +76,12 @@ def collator(name="reverse_string", layout="mlm"):
     ],
 )
 def test_what_the_collator_cannot_lay_out_is_refused(call, message):
-    with pytest.raises(LayoutError, match=message):
+    with pytest.raises(LanguagesError, match=message):
         call()
 
 
 def test_a_tokenizer_with_other_symbols_is_refused():
     tokenizer = formal_language_tokenizer("reverse_string")
     tokenizer.add_tokens(["c"])
-    with pytest.raises(LayoutError, match=r"task 'reverse_string' and 7 tokens"):
+    with pytest.raises(LanguagesError, match=r"task 'reverse_string' and 7 tokens"):
         DataCollatorForFormalLanguages(tokenizer)

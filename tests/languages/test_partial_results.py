@@ -10,12 +10,12 @@ from hf_mech.languages import (
     BRACKETED,
     TASKS,
     DataCollatorForFormalLanguages,
-    LayoutError,
+    LanguagesError,
     formal_language_tokenizer,
     fresh_batch,
     test_batch,
 )
-from hf_mech.languages.partial_results import partial_results
+from hf_mech.languages.rows import partial_results_of
 
 
 def by_python(text: str) -> list[str]:
@@ -41,7 +41,7 @@ def test_partial_results_are_what_python_says(name: str, length: int):
     ids = test_batch(name, "mlm", seed=1, length=length, count=20)["input_ids"][:, 1 : 1 + length]
     texts = ["".join(tokenizer.convert_ids_to_tokens(row.tolist())) for row in ids]
     inputs = np.array([[symbols.index(symbol) for symbol in text] for text in texts])
-    assert partial_results(name, inputs).tolist() == [by_python(text) for text in texts]
+    assert partial_results_of(name, inputs).tolist() == [by_python(text) for text in texts]
 
 
 @pytest.mark.parametrize("layout", ["mlm", "alm"])
@@ -69,14 +69,14 @@ def test_the_collator_labels_them_too():
 
 
 def test_tasks_without_brackets_are_refused():
-    with pytest.raises(LayoutError, match="modular_arithmetic and solve_equation, got 'reverse_string'"):
+    with pytest.raises(LanguagesError, match="modular_arithmetic and solve_equation, got 'reverse_string'"):
         fresh_batch("reverse_string", "mlm", seed=0, step=0, batch_size=1, partial_results=True)
-    with pytest.raises(LayoutError, match="got 'reverse_string'"):
+    with pytest.raises(LanguagesError, match="got 'reverse_string'"):
         DataCollatorForFormalLanguages(formal_language_tokenizer("reverse_string"), partial_results=True)
 
 
 @pytest.mark.parametrize(("text", "fault"), [("1)", "row 0 do not match: one closes"), ("((1)", "1 stay open")])
 def test_brackets_that_do_not_match_are_refused(text: str, fault: str):
     symbols = TASKS["modular_arithmetic"].inputs
-    with pytest.raises(LayoutError, match=fault):
-        partial_results("modular_arithmetic", np.array([[symbols.index(symbol) for symbol in text]]))
+    with pytest.raises(LanguagesError, match=fault):
+        partial_results_of("modular_arithmetic", np.array([[symbols.index(symbol) for symbol in text]]))

@@ -10,7 +10,7 @@ import torch
 from hf_mech.metrics import METRICS, load
 from hf_mech.metrics.strips_trace_accuracy import traces_right
 from hf_mech.models.strips.strips_domain import StripsAction, StripsDomain
-from hf_mech.planning.bundled import load_bundled
+from hf_mech.planning.pddl import load_bundled
 
 LOOSE = StripsDomain((), tuple(StripsAction(name) for name in "abc"), "loose")
 

@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hf_mech.models.strips.strips_domain import StripsAction, StripsDomain
-from hf_mech.models.strips.strips_errors import DomainError
-from hf_mech.planning.bundled import load_bundled
 from hf_mech.planning.equivalence import find_distinguishing_trace
-from hf_mech.planning.problem import StripsProblem, reachable_states
+from hf_mech.planning.pddl import load_bundled
+from hf_mech.planning.problem import PlanningError, StripsProblem, reachable_states
 from hf_mech.planning.traces import PAPER_MAX_TRAIN_LENGTH
 from tests.models.strips.definition_1 import f_m
 from tests.models.strips.strategies import domains
@@ -91,7 +90,7 @@ def test_a_domain_says_more_than_its_instances_show():
 
 def test_no_initial_states_are_refused():
     domain = load_bundled("simple").domain
-    with pytest.raises(DomainError, match="initial_states is empty"):
+    with pytest.raises(PlanningError, match="initial_states is empty"):
         find_distinguishing_trace(domain, domain, initial_states=[])
 
 
@@ -132,5 +131,5 @@ def test_the_bound_leaves_it_undecided():
 
 
 def test_other_actions_are_refused():
-    with pytest.raises(DomainError, match=r"\['a'\].*\['b'\]"):
+    with pytest.raises(PlanningError, match=r"\['a'\].*\['b'\]"):
         find_distinguishing_trace(StripsDomain((), (StripsAction("a"),)), StripsDomain((), (StripsAction("b"),)))

@@ -9,15 +9,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from transformers import DataCollatorForTokenClassification, Trainer, TrainingArguments, set_seed
 
-from hf_mech.models.strips import StripsTransformer, StripsTransformerConfig, strips_tokenizer
+from hf_mech.models.strips import StripsError, StripsTransformer, StripsTransformerConfig, strips_tokenizer
 from hf_mech.models.strips.strips_domain import StripsAction, StripsDomain
-from hf_mech.models.strips.strips_errors import DomainError, TraceError
-from hf_mech.planning.bundled import load_bundled
-from hf_mech.planning.equivalence import find_distinguishing_trace
-from hf_mech.planning.matching import match_propositions
-from hf_mech.planning.planner import GoalError, plan
-from hf_mech.planning.problem import reachable_states, state_after
-from hf_mech.planning.reduce import SearchBoundError
+from hf_mech.planning.equivalence import find_distinguishing_trace, match_propositions
+from hf_mech.planning.pddl import load_bundled
+from hf_mech.planning.planner import plan
+from hf_mech.planning.problem import PlanningError, SearchBoundError, reachable_states, state_after
 from hf_mech.planning.traces import PAPER_MAX_TRAIN_LENGTH
 from tests.models.strips.strategies import domains, traces
 
@@ -117,24 +114,24 @@ def test_atoms_and_actions_may_be_mixed():
 
 
 def test_wrong_requests_say_what_is_possible():
-    with pytest.raises(TraceError, match=r"'a' at position 1 needs \['p', 'r'\], false after \['a'\].*\['c'\]"):
+    with pytest.raises(PlanningError, match=r"'a' at position 1 needs \['p', 'r'\], false after \['a'\].*\['c'\]"):
         plan(SIMPLE, after=["a", "a"], until=["b"])
-    with pytest.raises(TraceError, match=r"'a' at position 0 needs \['p', 'r'\], false after \[\]"):
+    with pytest.raises(PlanningError, match=r"'a' at position 0 needs \['p', 'r'\], false after \[\]"):
         plan(SIMPLE, initial=[], after=["a"], until=["b"])
     for request in ({"after": ["zork"], "until": ["a"]}, {"until": ["zork"]}):
-        with pytest.raises(TraceError, match=r"Unknown action 'zork' at position 0; domain 'simple' has a, b, c"):
+        with pytest.raises(StripsError, match=r"Unknown action 'zork' at position 0; domain 'simple' has a, b, c"):
             plan(SIMPLE, **request)
-    with pytest.raises(TraceError, match="index 3 at position 0 is out of range"):
+    with pytest.raises(StripsError, match="index 3 at position 0 is out of range"):
         plan(SIMPLE, until=[3])
     for name in ("after", "until", "initial", "goal"):
-        with pytest.raises(TraceError, match=rf"{name} must be a list of names, got the string 'a'"):
+        with pytest.raises(PlanningError, match=rf"{name} must be a list of names, got the string 'a'"):
             plan(SIMPLE, **{"until": ["a"], name: "a"})
     for request in ({}, {"after": ["a"]}, {"until": []}):
-        with pytest.raises(GoalError, match=r"goal=\[propositions to make true\], or until=\[actions"):
+        with pytest.raises(PlanningError, match=r"goal=\[propositions to make true\], or until=\[actions"):
             plan(SIMPLE, **request)
-    with pytest.raises(DomainError, match="zork"):
+    with pytest.raises(StripsError, match="zork"):
         plan(SIMPLE, goal=["zork"], after=["a"])
-    with pytest.raises(DomainError, match=r"got the problem 'simple'; write plan\(problem.domain, problem.initial"):
+    with pytest.raises(PlanningError, match=r"got the problem 'simple'; write plan\(problem.domain, problem.initial"):
         plan(load_bundled("simple"))
 
 
@@ -249,9 +246,9 @@ def test_a_model_with_the_hidden_weights_in_another_order():
 
 
 def test_what_cannot_be_matched_is_refused():
-    with pytest.raises(DomainError, match="Only domains over the same actions"):
+    with pytest.raises(PlanningError, match="Only domains over the same actions"):
         match_propositions(SIMPLE, load_bundled("ferry-1c").domain)
-    with pytest.raises(DomainError, match="initial_states is empty"):
+    with pytest.raises(PlanningError, match="initial_states is empty"):
         match_propositions(SIMPLE, SIMPLE, [])
     with pytest.raises(SearchBoundError, match=r"max_states=2 .* initial_states=reachable_states\(problem\)"):
         match_propositions(SIMPLE, SIMPLE, max_states=2)

@@ -6,21 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hf_mech.models.strips.strips_domain import StripsAction, StripsDomain
-from hf_mech.models.strips.strips_errors import StripsError
-from hf_mech.planning.bundled import BUNDLED, load_bundled
+from hf_mech.models.strips.strips_domain import StripsAction, StripsDomain, StripsError
 from hf_mech.planning.equivalence import find_distinguishing_trace
-from hf_mech.planning.pddl import (
-    GroundingError,
-    PddlError,
-    PddlFileError,
-    UnsupportedPddlError,
-    decode_name,
-    encode_name,
-    read_pddl,
-    write_pddl,
-)
-from hf_mech.planning.problem import StripsProblem, reachable_states
+from hf_mech.planning.pddl import BUNDLED, decode_name, encode_name, load_bundled, read_pddl, write_pddl
+from hf_mech.planning.problem import PlanningError, StripsProblem, reachable_states
 from hf_mech.planning.traces import PAPER_MAX_TRAIN_LENGTH
 from tests.models.strips.strategies import domains
 
@@ -67,7 +56,7 @@ def test_bundled_domains_have_their_size(name, propositions, actions, states):
 def test_bundled_names():
     larger = {"gripper-3b", "gripper-8b", "logistics-2p", "logistics-4p", "sokoban-4x4"}
     assert {*BUNDLED} == {*PAPER_MAX_TRAIN_LENGTH} | larger
-    with pytest.raises(StripsError, match="blocksworld-2b"):
+    with pytest.raises(PlanningError, match="blocksworld-2b"):
         load_bundled("blocksworld-9b")
 
 
@@ -108,7 +97,7 @@ def test_files_are_read_and_named_in_errors(tmp_path):
     problem.write_text(texts[1])
     assert read_pddl(domain, str(problem)) == load_bundled("simple")
     problem.write_text("(define")
-    with pytest.raises(PddlError, match=r"problem\.pddl, line 1"):
+    with pytest.raises(PlanningError, match=r"problem\.pddl, line 1"):
         read_pddl(domain, problem)
 
 
@@ -238,14 +227,14 @@ def test_what_has_no_strips_form_is_named(text, changes, where, feature):
     for old, new in changes.items():
         assert old in problem
         problem = problem.replace(old, new)
-    with pytest.raises(UnsupportedPddlError, match=feature) as error:
+    with pytest.raises(PlanningError, match=feature) as error:
         read_pddl(DOMAIN.format(text), problem)
-    assert error.value.where == where
+    assert str(error.value).startswith(where)
 
 
 def test_durations_are_refused():
     conditions = ":duration (= ?duration 3) :condition (at start (p)) :effect (at end (q))"
-    with pytest.raises(UnsupportedPddlError, match="durations"):
+    with pytest.raises(PlanningError, match="durations"):
         read(f"(:durative-action a :parameters () {conditions})")
 
 
@@ -258,14 +247,14 @@ def test_durations_are_refused():
     ],
 )
 def test_what_does_not_parse_is_located(text, line, column):
-    with pytest.raises(PddlError) as error:
+    with pytest.raises(PlanningError) as error:
         read(text)
     assert (error.value.source, error.value.line, error.value.column) == ("domain", line, column)
     assert text in str(error.value)
 
 
 def test_the_problem_is_blamed_for_its_own_mistakes():
-    with pytest.raises(PddlError) as error:
+    with pytest.raises(PlanningError) as error:
         read_pddl(DOMAIN.format(action()), PROBLEM.replace("(p)", "(zork)"))
     assert error.value.source == "problem"
 
@@ -278,48 +267,47 @@ def test_the_problem_is_blamed_for_its_own_mistakes():
     ],
 )
 def test_a_misspelt_name_is_said_to_be_one(old, new, said):
-    with pytest.raises(PddlError, match=said):
+    with pytest.raises(PlanningError, match=said):
         read_pddl(DOMAIN.format(action()).replace(old, new), PROBLEM)
 
 
 def test_a_misspelt_type_of_the_problem_is_said_to_be_one():
-    with pytest.raises(PddlError, match=r"PDDL problem: unknown name 'blok'. Check"):
+    with pytest.raises(PlanningError, match=r"PDDL problem: unknown name 'blok'. Check"):
         read_pddl(DOMAIN.format(action()), PROBLEM.replace("o1 o2", "o1 o2 - blok"))
 
 
 def test_too_many_arguments_are_told_in_words():
-    with pytest.raises(PddlError, match=r"problem.*: In FluentExp, .*1 parameters were passed\. Check") as error:
+    with pytest.raises(PlanningError, match=r"problem.*: In FluentExp, .*1 parameters were passed\. Check") as error:
         read_pddl(DOMAIN.format(action()), PROBLEM.replace("(:init (p)", "(:init (p o1)"))
     assert "UPExpression" not in str(error.value)
 
 
 def test_nothing_is_no_pddl(tmp_path):
     (tmp_path / "empty.pddl").write_text("\n")
-    with pytest.raises(PddlFileError, match=r"the domain file is empty; give a PDDL file with \(define \(domain"):
+    with pytest.raises(PlanningError, match=r"the domain file is empty; give a PDDL file with \(define \(domain"):
         read_pddl(tmp_path / "empty.pddl", PROBLEM)
-    with pytest.raises(PddlFileError, match="the problem is an empty string"):
+    with pytest.raises(PlanningError, match="the problem is an empty string"):
         read_pddl(DOMAIN.format(action()), "")
 
 
 def test_the_cure_names_the_encoding(tmp_path):
     (tmp_path / "wide.pddl").write_text(DOMAIN.format(action()), "utf-16")
-    with pytest.raises(PddlFileError, match="iconv -f utf-16 -t utf-8"):
+    with pytest.raises(PlanningError, match="iconv -f utf-16 -t utf-8"):
         read_pddl(tmp_path / "wide.pddl", PROBLEM)
 
 
 def test_what_is_too_large_is_refused_before_grounding():
     variables = " ".join(f"?v{i}" for i in range(18))
-    with pytest.raises(GroundingError, match="max_ground=262144") as error:
+    with pytest.raises(PlanningError, match=r"about 262,144 ground actions.*max_ground=262144"):
         read(action(parameters=variables))
-    assert error.value.size == 2**18
-    with pytest.raises(GroundingError, match="ground atoms"):
+    with pytest.raises(PlanningError, match="ground atoms"):
         read(action(), max_ground=3)
 
 
 def test_a_file_that_ends_too_early():
     """The parser then names a line behind the last one."""
     domain = write_pddl(load_bundled("simple"))[0]
-    with pytest.raises(PddlError, match="end of text"):
+    with pytest.raises(PlanningError, match="end of text"):
         read_pddl(domain, "(define (problem simple) (:domain simple)\n (:init ((p))\n (:goal (q))\n)\n")
 
 
@@ -334,5 +322,5 @@ def test_mutated_pddl_gives_a_problem_or_a_typed_error(which, where, length, ins
     texts = dict(zip(("domain", "problem"), write_pddl(load_bundled("simple")), strict=True))
     start = where % len(texts[which])
     texts[which] = texts[which][:start] + instead + texts[which][start + length :]
-    with contextlib.suppress(StripsError):
+    with contextlib.suppress(PlanningError, StripsError):
         assert isinstance(read_pddl(texts["domain"], texts["problem"]), StripsProblem)

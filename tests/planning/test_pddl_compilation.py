@@ -6,15 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hf_mech.planning.pddl import (
-    GroundingError,
-    MismatchedPddlError,
-    PddlError,
-    PddlFileError,
-    read_pddl,
-    write_pddl,
-)
+from hf_mech.planning.pddl import read_pddl, write_pddl
 from hf_mech.planning.planner import plan
+from hf_mech.planning.problem import PlanningError
 
 from .adl import BRIEFCASE, LIFT, LOGISTICS, assert_same_plans
 
@@ -118,6 +112,7 @@ def test_the_notes_are_read_and_logged_once(caplog, tmp_path):
     notes = {note.feature: str(note) for note in read_pddl(*BRIEFCASE).notes}
     assert "8 actions, such as move#1(home,office), from 2" in notes["conditional effects (when)"]
     assert "2 complementary propositions added, such as not-in(letter)" in notes["negative conditions"]
+    caplog.clear()
     with caplog.at_level(logging.WARNING, "hf_mech.planning.pddl.read"):
         for _ in range(3):
             read_pddl(*map(str, paths))
@@ -136,14 +131,13 @@ def test_a_false_goal_is_not_an_empty_one():
 def test_too_many_versions_are_refused():
     objects = " ".join(f"o{i}" for i in range(30))
     text = BRIEFCASE[1].replace("letter cheque", f"letter cheque {objects}")
-    with pytest.raises(GroundingError, match=r"max_ground=1,000 versions.*split the action") as error:
+    with pytest.raises(PlanningError, match=r"max_ground=1,000 versions.*split the action"):
         read_pddl(BRIEFCASE[0], text, max_ground=1000)
-    assert error.value.size > 1000
     wide = "(:action w :parameters () :precondition (forall (?a ?b ?c ?d - portable) (in ?d)) :effect (is-at home))"
     domain = BRIEFCASE[0].replace(
         "(:types location portable)", "(:types location portable) (:constants home - location)"
     )
-    with pytest.raises(GroundingError, match=r"quantifiers of 'w' stand for about 1,048,57[0-9]"):
+    with pytest.raises(PlanningError, match=r"quantifiers of 'w' stand for about 1,048,57[0-9]"):
         read_pddl(domain[:-1] + wide + ")", text.replace("home office", "office"))
 
 
@@ -153,13 +147,12 @@ def test_too_many_versions_are_refused():
 def test_files_that_cannot_be_read(tmp_path):
     (tmp_path / "latin.pddl").write_bytes(b"(define (domain d)\n; caf\xe9\n)")
     (tmp_path / "problem.pddl").write_text(LOGISTICS[1])
-    with pytest.raises(PddlFileError, match=r"domain file is not UTF-8 text: byte 0xe9 in line 2.*iconv"):
+    with pytest.raises(PlanningError, match=r"domain file is not UTF-8 text: byte 0xe9 in line 2.*iconv"):
         read_pddl(tmp_path / "latin.pddl", tmp_path / "problem.pddl")
     for missing in (tmp_path / "no.pddl", str(tmp_path), "no\0.pddl"):
-        with pytest.raises(PddlFileError, match=r"problem file cannot be read .*give the path of a PDDL file") as error:
+        with pytest.raises(PlanningError, match=r"problem file cannot be read .*give the path of a PDDL file") as error:
             read_pddl(LOGISTICS[0], missing)
         assert error.value.source == str(missing)
-        assert isinstance(error.value, OSError)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +165,7 @@ def test_files_that_cannot_be_read(tmp_path):
     ],
 )
 def test_files_that_do_not_belong_together(texts, says, source):
-    with pytest.raises(MismatchedPddlError, match=says) as error:
+    with pytest.raises(PlanningError, match=says) as error:
         read_pddl(*texts)
     assert error.value.source == source
 
@@ -187,7 +180,9 @@ def test_files_that_do_not_belong_together(texts, says, source):
     ],
 )
 def test_a_problem_with_names_that_its_domain_lacks(old, new, says):
-    with pytest.raises(PddlError, match=rf"{says}.*Check that the problem uses the objects, predicates and types") as e:
+    with pytest.raises(
+        PlanningError, match=rf"{says}.*Check that the problem uses the objects, predicates and types"
+    ) as e:
         read_pddl(LOGISTICS[0], LOGISTICS[1].replace(old, new))
     assert e.value.source == "problem"
     assert e.value.line == (3 if "jet" in old else None)

@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hf_mech.models.strips.strips_errors import DomainError
+from hf_mech.models.strips.strips_domain import StripsError
 from hf_mech.planning import planner
-from hf_mech.planning.bundled import load_bundled
-from hf_mech.planning.planner import PlannerError, plan
-from hf_mech.planning.problem import StripsProblem, reachable_states
+from hf_mech.planning.pddl import load_bundled
+from hf_mech.planning.planner import plan
+from hf_mech.planning.problem import PlanningError, StripsProblem, reachable_states
 from hf_mech.planning.traces import PAPER_MAX_TRAIN_LENGTH
 from tests.models.strips.strategies import domains
 
@@ -52,13 +52,13 @@ def test_a_planner_that_gives_up_has_not_shown_that_there_is_no_plan(monkeypatch
     monkeypatch.setattr(EngineImpl, "_solve", give_up)
     monkeypatch.setattr(planner, "_COMPLETE", ())
     problem = load_bundled("simple")
-    with pytest.raises(PlannerError, match=status):
+    with pytest.raises(PlanningError, match=status):
         plan(problem.domain, problem.initial, problem.goal)
 
 
 def test_what_is_missing_is_named():
     domain = load_bundled("simple").domain
-    with pytest.raises(PlannerError, match=r"pip install hf_mech\[plan\]"):
+    with pytest.raises(PlanningError, match=r"pip install hf_mech\[plan\]"):
         plan(domain, [], ["q"], planner="no-such-planner")
-    with pytest.raises(DomainError, match="zork"):
+    with pytest.raises(StripsError, match="zork"):
         plan(domain, ["zork"], ["q"])

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 
 from hf_mech.models.strips.strips_domain import StripsAction, StripsDomain
-from hf_mech.planning.bundled import load_bundled
 from hf_mech.planning.equivalence import find_distinguishing_trace
-from hf_mech.planning.reduce import SearchBoundError, known_false_states, reduce_propositions
+from hf_mech.planning.pddl import load_bundled
+from hf_mech.planning.problem import SearchBoundError
+from hf_mech.planning.reduce import known_false_states, reduce_propositions
 from hf_mech.planning.traces import PAPER_MAX_TRAIN_LENGTH
 from tests.models.strips.strategies import domains
 

@@ -7,15 +7,9 @@ from collections import Counter
 import pytest
 
 from hf_mech.models.strips.strips_domain import StripsAction, StripsDomain
-from hf_mech.planning.bundled import load_bundled
-from hf_mech.planning.problem import StripsProblem, reachable_states
-from hf_mech.planning.traces import (
-    PAPER_MAX_TRAIN_LENGTH,
-    TooFewTracesError,
-    TraceSettings,
-    TraceSettingsError,
-    generate_traces,
-)
+from hf_mech.planning.pddl import load_bundled
+from hf_mech.planning.problem import PlanningError, StripsProblem, reachable_states
+from hf_mech.planning.traces import PAPER_MAX_TRAIN_LENGTH, TooFewTracesError, TraceSettings, generate_traces
 
 
 def settings_for(name: str, **changes) -> TraceSettings:
@@ -191,5 +185,5 @@ def test_a_domain_with_one_state_still_gives_traces():
 )
 def test_settings_are_checked(wrong):
     (name,) = wrong
-    with pytest.raises(TraceSettingsError, match=name):
+    with pytest.raises(PlanningError, match=name):
         TraceSettings(**wrong)

@@ -15,7 +15,6 @@ from rich.console import Console
 
 from hf_mech.models.strips.strips_attention import strips_attention_reference
 from hf_mech.models.strips.strips_domain import StripsAction, StripsDomain
-from hf_mech.planning.bundled import load_bundled
 from hf_mech.planning.figures import (
     Point,
     attention_arrays,
@@ -26,6 +25,7 @@ from hf_mech.planning.figures import (
     domains_text,
     rename_like,
 )
+from hf_mech.planning.pddl import load_bundled
 from hf_mech.planning.traces import PAPER_MAX_TRAIN_LENGTH
 from tests.models.strips.strategies import domains
 

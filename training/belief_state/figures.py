@@ -11,7 +11,7 @@ from hf_mech.lookahead.figures import accuracy_bars, accuracy_curves
 from hf_mech.probing.state_probe_figures import probes_figure
 
 from .run import RunOutcome
-from .settings import BASELINES, GRAPHS
+from .settings import BASELINES, Run
 
 LABELS = {
     "bst": "Belief State Transformer",
@@ -25,7 +25,6 @@ LABELS = {
 """The models' names in the pictures: those of the paper."""
 METHODS = ("bst", *BASELINES)
 ABLATIONS = ("bst", "bst_without_prev", "bst_without_backward", "forward_only")
-CHANCE = {f"G({degree},{length})": 1 / degree for degree, length in GRAPHS.values()}
 
 
 def figures_of(outcomes: Sequence[RunOutcome]) -> dict[str, tuple[Figure, str]]:
@@ -36,26 +35,27 @@ def figures_of(outcomes: Sequence[RunOutcome]) -> dict[str, tuple[Figure, str]]:
     usual = [outcome for outcome in outcomes if not outcome.settings.departures] or list(outcomes)
     methods = [outcome for outcome in usual if outcome.settings.model in METHODS]
     ablations = [outcome for outcome in usual if outcome.settings.model in ABLATIONS]
+    chance = {_name(outcome.settings): 1 / outcome.settings.final.degree for outcome in usual}
     found: dict[str, tuple[Figure, str]] = {}
     if methods:
         found |= {
             "path_accuracy.png": (
-                accuracy_bars(_final(methods), CHANCE),
+                accuracy_bars(_final(methods), chance),
                 "Path accuracy by graph and model (Figure 2 of the paper): mean, and a point a seed; dashed: 1/d",
             ),
             "path_accuracy_over_training.png": (
-                accuracy_curves(_curves(methods), CHANCE),
+                accuracy_curves(_curves(methods), chance),
                 "Path accuracy by training step, a line a seed; dashed: 1/d",
             ),
         }
     if any(outcome.settings.model not in METHODS for outcome in ablations):
         found |= {
             "ablations.png": (
-                accuracy_bars(_final(ablations), CHANCE),
+                accuracy_bars(_final(ablations), chance),
                 "Path accuracy of BST and its ablations (Figure 4 of the paper): mean, and a point a seed; dashed: 1/d",
             ),
             "ablations_over_training.png": (
-                accuracy_curves(_curves(ablations), CHANCE),
+                accuracy_curves(_curves(ablations), chance),
                 "Path accuracy of the ablations by training step, a line a seed; dashed: 1/d",
             ),
         }
@@ -76,7 +76,7 @@ def _final(outcomes: Iterable[RunOutcome]) -> dict[str, dict[str, list[float]]]:
     bars: dict[str, dict[str, list[float]]] = {}
     for outcome in outcomes:
         run = outcome.settings
-        bars.setdefault(_name(run.graph), {}).setdefault(LABELS[run.model], []).append(outcome.path_accuracy)
+        bars.setdefault(_name(run), {}).setdefault(LABELS[run.model], []).append(outcome.path_accuracy)
     return bars
 
 
@@ -84,7 +84,7 @@ def _curves(outcomes: Iterable[RunOutcome]) -> dict[str, dict[str, list[list[lis
     curves: dict[str, dict[str, list[list[list[float]]]]] = {}
     for outcome in outcomes:
         run = outcome.settings
-        curves.setdefault(_name(run.graph), {}).setdefault(LABELS[run.model], []).append(outcome.curve)
+        curves.setdefault(_name(run), {}).setdefault(LABELS[run.model], []).append(outcome.curve)
     return curves
 
 
@@ -112,6 +112,5 @@ def _mean(group: Iterable[RunOutcome], moment: int) -> list[float]:
     return values
 
 
-def _name(graph: str) -> str:
-    degree, length = GRAPHS[graph]
-    return f"G({degree},{length})"
+def _name(run: Run) -> str:
+    return f"G({run.final.degree},{run.final.length})"

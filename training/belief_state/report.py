@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from transformers import GPT2LMHeadModel, PreTrainedModel
 
 from hf_mech.hub import Measurement, PaperFigure, Results, measurement
-from hf_mech.lookahead.star_graphs.tokenizer import star_graph_tokenizer
+from hf_mech.lookahead.star_graphs.layouts import star_graph_tokenizer
 from hf_mech.models.belief_state.modeling_belief_state import BeliefStateForCausalLM
 from hf_mech.probing.state_probes import PROBES_FILE
 
@@ -18,13 +20,22 @@ from ..engine.card import Card, Checkpoint
 from ..engine.run import by_setting
 from ..engine.tables import Table, percent, steps_in_words
 from .figures import figures_of
-from .knowledge import forward_only_of, knowledge_table, readings
+from .probes import known_bits
 from .run import RunOutcome
-from .settings import BELIEF_STATES, GRAPHS, MODELS, PAPER, Run
+from .settings import BELIEF_STATES, MODELS, PAPER, Run, graph_named
 
 DATASET = "hf_mech/star_graph"
 METRIC = "path_accuracy"
 NAME = "belief-state-star-graphs"
+KNOWN = "known_path_bits"
+"""What probes read of the path, in bits (`probes.known_bits`)."""
+BEYOND = "path_bits_beyond_forward_only"
+"""The one number: a seed's known bits of BST less those of forward-only. Both read the same graphs."""
+OF_NODE, OF_EDGES = "path_probe_accuracy", "edge_probe_accuracy"
+"""The share of right answers for a node of the path, and for the nodes of the prompt's edges."""
+
+Measure = Callable[..., Measurement]
+"""Takes a metric, a figure for each seed, and further settings."""
 _SHOWN = (
     *("num_nodes", "batch_size", "examples", "layers", "backward_layers", "baseline_layers", "hidden", "heads"),
     *("head_width", "head_layers", "initialization", "optimizer", "learning_rate", "muon_learning_rate", "beta2"),
@@ -37,8 +48,12 @@ def order(outcome: RunOutcome) -> tuple[Any, ...]:
     """Graph by graph, preset by preset, the models of Figure 2 before the ablations."""
     run = outcome.settings
     departures = json.dumps(run.departures, sort_keys=True)
-    graph = list(GRAPHS).index(run.graph)
-    return graph, run.preset, MODELS.index(run.model), bool(run.departures), departures, run.seed
+    return *_size(run), run.preset, MODELS.index(run.model), bool(run.departures), departures, run.seed
+
+
+def _size(run: Run) -> tuple[int, int]:
+    """Puts graphs in the order of their edges."""
+    return run.final.edges, run.final.degree
 
 
 def measurements(outcomes: Iterable[RunOutcome]) -> list[Measurement]:
@@ -88,7 +103,7 @@ def accuracy_table(measured: Iterable[Measurement]) -> Table:
             continue
         own = entry.setting
         departures = ", ".join(f"{name} {value}" for name, value in own["departures"].items())
-        chance, done = 100 / GRAPHS[own["graph"]][0], steps_in_words(own["steps_done"])
+        chance, done = 100 / graph_named(own["graph"], own["num_nodes"]).degree, steps_in_words(own["steps_done"])
         cells = [own["graph"], own["model"], departures, percent(entry, spread=entry.n > 1), f"{chance:.0f}"]
         cells += [percent(entry.paper, spread=False), str(entry.n), done, f"{own['parameters']:,}"]
         shown.rows.append(cells)
@@ -131,10 +146,10 @@ def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
 def choose(outcomes: Mapping[Path, RunOutcome]) -> Path:
     """The folder of the checkpoint: BST before all others, on the hardest graph, of the lowest training loss."""
 
-    def rank(folder: Path) -> tuple[bool, int, float]:
+    def rank(folder: Path) -> tuple[Any, ...]:
         outcome = outcomes[folder]
         loss = outcome.losses[-1] if outcome.losses else float("inf")
-        return outcome.settings.model == "bst", list(GRAPHS).index(outcome.settings.graph), -loss
+        return outcome.settings.model == "bst", *_size(outcome.settings), -loss
 
     return max(outcomes, key=rank)
 
@@ -158,7 +173,7 @@ def summary(cards: Path) -> list[list[str]]:
     found = {
         entry.setting["model"]: entry
         for entry in _entries(cards, "cpu")
-        if entry.metric == METRIC and not entry.setting["departures"]
+        if entry.metric == METRIC and entry.setting["graph"] == "g-2-5" and not entry.setting["departures"]
     }
     if not {"bst", "forward_only"} <= found.keys():
         return []
@@ -178,3 +193,64 @@ def _entries(cards: Path, preset: str) -> list[Measurement]:
     """What the card of a preset has measured."""
     file = cards / _name(preset) / "results.json"
     return Results.load(file).results if file.exists() else []
+
+
+def readings(members: Sequence[RunOutcome], others: Mapping[int, RunOutcome], measure: Measure) -> list[Measurement]:
+    """The figures of one setting's last probes over its seeds; none if a run has no probes.
+
+    Args:
+        members: the runs of a setting.
+        others: for BST, the runs of forward-only in the same setting, by seed.
+        measure: makes a measurement of the setting.
+    """
+    if not all(outcome.probes for outcome in members):
+        return []
+    run = members[0].settings
+    length = run.final.length
+    accuracy = np.array([outcome.probes[-1]["accuracy"] for outcome in members])
+    found = [measure(KNOWN, [_bits(outcome) for outcome in members])]
+    found += [measure(OF_NODE, accuracy[:, node], node=node + 1) for node in range(length)]
+    found.append(measure(OF_EDGES, accuracy[:, length:].mean(1)))
+    seeds = [one.settings.seed for one in members]
+    more = {seed: others[seed] for seed in seeds if seed in others and others[seed].probes}
+    if more:
+        beyond = [_bits(one) - _bits(more[seed]) for one, seed in zip(members, seeds, strict=True) if seed in more]
+        found.append(measure(BEYOND, beyond, seeds=list(more)))
+    return found
+
+
+def forward_only_of(run: Run, outcomes: Iterable[RunOutcome]) -> dict[int, RunOutcome]:
+    """The runs of forward-only beside a BST's run: same graph, preset and departures; by seed."""
+    if run.model != "bst":
+        return {}
+    return {
+        outcome.settings.seed: outcome
+        for outcome in outcomes
+        if (other := outcome.settings).model == "forward_only"
+        and (other.graph, other.preset, other.departures) == (run.graph, run.preset, run.departures)
+    }
+
+
+def knowledge_table(measured: Iterable[Measurement]) -> Table:
+    """A row for each probed model; the note is the one number, with its spread over the seeds."""
+    shown = Table(["graph", "model", ">bits of the path", ">nodes of the path, %", ">nodes of the edges, %", ">seeds"])
+    for entry in measured:
+        own, spread = entry.setting, f" ± {entry.std:.1f}" if entry.n > 1 else ""
+        if entry.metric == KNOWN:
+            shown.rows.append([own["graph"], own["model"], f"{entry.mean:.1f}{spread}", "", "", str(entry.n)])
+        elif entry.metric == OF_NODE:
+            shown.rows[-1][3] += f"{' ' if shown.rows[-1][3] else ''}{100 * entry.mean:.0f}"
+        elif entry.metric == OF_EDGES:
+            shown.rows[-1][4] = f"{100 * entry.mean:.0f}"
+        elif entry.metric == BEYOND:
+            graph = graph_named(own["graph"], own["num_nodes"])
+            all_bits = graph.length * math.log2(graph.num_nodes)
+            shown.notes.append(
+                f"G({graph.degree},{graph.length}): the state of BST tells probes {entry.mean:.1f}{spread} bits of the "
+                f"path more than that of forward-only; the nodes have {all_bits:.1f} bits, each by itself."
+            )
+    return shown
+
+
+def _bits(outcome: RunOutcome) -> float:
+    return known_bits(outcome.settings, outcome.probes[-1])

@@ -9,18 +9,20 @@ from typing import Any
 import torch
 from accelerate import Accelerator
 from accelerate.utils import set_seed
+from torch import Tensor
 from transformers import PreTrainedModel
 from transformers.optimization import get_wsd_schedule
 from transformers.utils.logging import disable_progress_bar
+
+from hf_mech.lookahead.star_graphs.layouts import inference_prompts, lay_out, read_paths
+from hf_mech.metrics.path_accuracy import paths_right
 
 from ..engine import Job
 from ..engine.loop import Progress, Training
 from ..engine.run import TrainedOutcome
 from .batches import CURVE, StarGraphBatches, held_out
-from .models import make_model
-from .optimizers import make_optimizer
+from .models import make_model, make_optimizer
 from .probes import read_states
-from .score import generated_right, right_paths
 from .settings import Run
 
 
@@ -51,7 +53,7 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
     """Trains a run, or goes on where a killed one stopped.
 
     Raises:
-        DivergedError: the loss is no longer a number.
+        RunError: the loss is no longer a number.
     """
     disable_progress_bar()  # of saving the model, which takes no time
     accelerator = Accelerator(mixed_precision=run.mixed_precision)
@@ -132,3 +134,52 @@ def accuracy(run: Run, accelerator: Accelerator, model: PreTrainedModel, batch_s
         share = right_paths(run, model, rows, batch_size).float().mean().item()
     model.train()
     return share
+
+
+@torch.no_grad()
+def right_paths(run: Run, model: PreTrainedModel, rows: Tensor, batch_size: int) -> Tensor:
+    """Whether the path of each graph is right, [count].
+
+    All nodes are predicted in one pass behind the true path before them. The prediction is right everywhere exactly if
+    greedy decoding says the whole path: up to its first wrong node both have read the same tokens.
+
+    Args:
+        run: of the graphs and their layout.
+        model: in evaluation mode.
+        rows: [count, row_length], from `StarGraph.draw`.
+        batch_size: graphs at a time.
+    """
+    return torch.cat([_right(run, model, part) for part in rows.split(batch_size)])
+
+
+@torch.no_grad()
+def generated_right(run: Run, model: PreTrainedModel, rows: Tensor, batch_size: int) -> Tensor:
+    """The same by `generate`, token by token; `teacherless` answers in one pass of its prompt."""
+    return torch.cat([_generated(run, model, part) for part in rows.split(batch_size)])
+
+
+def _right(run: Run, model: PreTrainedModel, rows: Tensor) -> Tensor:
+    graph = run.final
+    batch = {name: torch.from_numpy(part) for name, part in lay_out(graph, run.layout, rows.numpy()).items()}
+    trained = batch["labels"][0] != -100
+    last = int(trained.nonzero()[-1])  # the end token, in the same column of every row
+    path = slice(last - graph.length, last)
+    logits = model(batch["input_ids"][:, : last - 1].to(model.device), logits_to_keep=graph.length).logits
+    right: Tensor = paths_right(logits.argmax(-1).cpu(), batch["labels"][:, path])
+    return right
+
+
+def _generated(run: Run, model: PreTrainedModel, rows: Tensor) -> Tensor:
+    graph = run.final
+    prompts = torch.from_numpy(inference_prompts(graph, run.layout, rows.numpy())).to(model.device)
+    if run.layout == "teacherless":
+        answered = model(prompts).logits.argmax(-1)
+    else:
+        generator: Any = model
+        answered = generator.generate(
+            prompts, attention_mask=torch.ones_like(prompts), max_new_tokens=graph.length, do_sample=False
+        )
+    right: Tensor = paths_right(
+        read_paths(graph, run.layout, answered.cpu()), torch.from_numpy(graph.paths_of(rows.numpy()))
+    )
+    return right

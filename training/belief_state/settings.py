@@ -8,15 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from hf_mech.lookahead.star_graphs import StarGraph
-from hf_mech.lookahead.star_graphs.layouts import Layout
+from hf_mech.lookahead.star_graphs.graphs import sizes_of
+from hf_mech.lookahead.star_graphs.layouts import Layout, check_layout
 
 from ..engine import Settings, SettingsError, axis, fixed, option
 from ..engine.paper import Paper
 from ..engine.settings import By
 
 PAPER = Paper(Path(__file__).with_name("paper.json"))
-GRAPHS = {"g-2-5": (2, 5), "g-5-5": (5, 5), "g-2-20": (2, 20)}
-"""Degree and length of the paper's graphs, by name."""
+GRAPHS = ("g-2-5", "g-5-5", "g-2-20")
+"""The paper's graphs."""
 BELIEF_STATES = ("bst", "bst_without_prev", "bst_without_backward")
 """The Belief State Transformer and its ablations (Section 3.6)."""
 BASELINES: dict[str, Layout] = {
@@ -55,8 +56,24 @@ _ONE_CORE: dict[str, Any] = _RECIPE | {
 _CPU = _ONE_CORE | {"steps": 3_400, "eval_steps": 200}
 
 
-def _of_graph(values: Mapping[str, Any]) -> Any:
-    return By("graph", values)
+def _of_graph(values: Mapping[str, Any], other: Any) -> Any:
+    """The values for the paper's graphs, and one for all others."""
+    return By("graph", values, other=other)
+
+
+def graph_named(name: str, num_nodes: int) -> StarGraph:
+    """The graphs `g-D-L`.
+
+    Raises:
+        SettingsError: another name.
+        LookaheadError: sizes that make no star graph, or too few names.
+    """
+    sizes = sizes_of(name)
+    if sizes is None or name != "g-{}-{}".format(*sizes):
+        raise SettingsError(
+            f"--graph must be g-D-L for D arms and paths of L nodes, such as {', '.join(GRAPHS)}, got {name}."
+        )
+    return StarGraph(*sizes, num_nodes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +111,7 @@ class Run(Settings):
             "head_width": 512,
             "batch_size": 256,
             "muon_learning_rate": 3e-3,
-            "steps": _of_graph({"g-2-5": 2_000, "g-5-5": 2_500, "g-2-20": 2_500}),
+            "steps": _of_graph({"g-2-5": 2_000}, 2_500),
             "eval_steps": 250,
             "mixed_precision": "bf16",
         },
@@ -103,18 +120,18 @@ class Run(Settings):
         | {  # hours of one core
             "hidden": 128,  # tokens and positions are more than 96
             "heads": 4,
-            "batch_size": _of_graph({"g-2-5": 64, "g-5-5": 64, "g-2-20": 32}),
-            "steps": _of_graph({"g-2-5": 6_000, "g-5-5": 10_000, "g-2-20": 9_000}),
+            "batch_size": _of_graph({"g-2-20": 32}, 64),
+            "steps": _of_graph({"g-2-5": 6_000, "g-2-20": 9_000}, 10_000),
             "eval_steps": 500,
             # More arms are learned after fewer. Long paths need no short ones: pairs of all gaps are a curriculum.
-            "growth": _of_graph({"g-2-5": 0.0, "g-5-5": 0.6, "g-2-20": 0.0}),
-            "first_degree": 2,
-            "first_length": _of_graph({"g-2-5": 5, "g-5-5": 5, "g-2-20": 20}),
+            "growth": _of_graph({"g-5-5": 0.6}, 0.0),
+            "first_degree": _of_graph(dict.fromkeys(GRAPHS, 2), 0),
+            "first_length": _of_graph({"g-2-5": 5, "g-5-5": 5, "g-2-20": 20}, 0),
         },
         "probes": _CPU | {"probes": 10},
     }
 
-    graph: str = axis("the graphs G(d,l)", GRAPHS, default=["g-2-5"])
+    graph: str = axis("the graphs G(d,l): any g-D-L; all: those of the paper", all=GRAPHS, default=["g-2-5"])
     model: str = axis("the models of Figure 2 and the ablations of Figure 4", MODELS, default=["bst", "forward_only"])
     seed: int = fixed("of the weights and of the training graphs")
     num_nodes: int = option("N, the names that nodes are drawn from", default=50, least=1)
@@ -166,11 +183,9 @@ class Run(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        degree, length = GRAPHS[self.graph]
-        StarGraph(degree, length, self.num_nodes)  # refuses too few names
         for name, least, most in (
-            ("first_degree", 1, degree),
-            ("first_length", 2, length),
+            ("first_degree", 1, self.final.degree),
+            ("first_length", 2, self.final.length),
             ("first_nodes", 1, self.num_nodes),
         ):
             value = getattr(self, name)
@@ -182,7 +197,7 @@ class Run(Settings):
             raise SettingsError(
                 f"--examples must be a multiple of {self.batch_size}, the --batch_size, got {self.examples}."
             )
-        self.grown(0.0)  # refuses first graphs with too few names
+        check_layout(self.grown(0.0), self.layout)  # refuses first graphs with too few names, or no subgoal
         trained = min(self.steps * self.batch_size, self.examples or self.steps * self.batch_size)
         if trained > MOST_SEEN * self.final.graphs:
             raise SettingsError(
@@ -194,7 +209,7 @@ class Run(Settings):
     @property
     def final(self) -> StarGraph:
         """The graphs that the run learns and is measured on."""
-        return StarGraph(*GRAPHS[self.graph], self.num_nodes)
+        return graph_named(self.graph, self.num_nodes)
 
     def grown(self, done: float) -> StarGraph:
         """The graphs to train on when a share of the steps is done."""

@@ -11,8 +11,9 @@ from typing import Any, Generic, NoReturn, Protocol, TypeVar, get_type_hints
 
 from transformers import HfArgumentParser
 
-from hf_mech.hub.redaction import redact, redact_command
+from hf_mech.hub.redaction import redact
 
+from .run import TRACKERS
 from .settings import (
     AXIS,
     OPTION,
@@ -24,8 +25,8 @@ from .settings import (
     names_of,
     parse_seeds,
     parts_of,
+    seeds_as_text,
 )
-from .trackers import TRACKERS
 
 
 @dataclass(kw_only=True)
@@ -132,7 +133,7 @@ def read(experiment: Declared, parser: HfArgumentParser, arguments: Sequence[str
         None if arguments is None else list(arguments), return_remaining_strings=True
     )
     if unknown:
-        raise SettingsError(f"unrecognized arguments: {' '.join(redact_command(unknown))}; see --help.")
+        raise SettingsError(f"unrecognized arguments: {' '.join(redact(unknown))}; see --help.")
     options = experiment.options(**vars(executed))
     for entry in fields(experiment.options):
         check_range(entry, getattr(options, entry.name))
@@ -151,6 +152,48 @@ def read(experiment: Declared, parser: HfArgumentParser, arguments: Sequence[str
     names = [name for settings in (experiment.settings, *experiment.shared) for name in names_of(settings, OPTION)]
     overrides = {name: value for name in names if (value := getattr(given, name)) is not None}
     return Request(options, axes, presets, _seeds(experiment, options), overrides)
+
+
+def commands_for(runs: Sequence[Settings]) -> list[list[str]]:
+    """The arguments of as few commands as make the runs: each gives all combinations of its values."""
+    kind = type(runs[0])
+    axes = [entry for entry in fields(kind) if entry.metadata.get("role") == AXIS]
+    boxes: list[tuple[tuple[Any, ...], ...]] = []
+    for run in runs:
+        seeds = (run.seed,) if hasattr(run, "seed") else tuple(parse_seeds([run.seeds]))  # type: ignore[attr-defined]
+        boxes.append((tuple(run.departures.items()), seeds, (run.preset,), *((getattr(run, a.name),) for a in axes)))
+    for place in range(1, len(boxes[0])):
+        groups: dict[tuple[Any, ...], list[Any]] = {}
+        for box in boxes:
+            groups.setdefault(box[:place] + box[place + 1 :], []).extend(box[place])
+        boxes = [(*rest[:place], tuple(dict.fromkeys(found)), *rest[place:]) for rest, found in groups.items()]
+    commands = []
+    for departures, seeds, presets, *values in boxes:
+        named = dict(zip([_called(axis) for axis in axes], values, strict=True))
+        line = [word for name, chosen in named.items() for word in (f"--{name}", *map(str, chosen))]
+        line += ["--preset", *presets, "--seeds", seeds_as_text(sorted(seeds))]
+        commands.append(line + [word for name, value in departures for word in _as_option(name, value)])
+    return commands
+
+
+def carried_options(experiment: Declared, parser: HfArgumentParser, arguments: Sequence[str]) -> list[str]:
+    """The options of a command that choose its runs and are no settings of theirs, as arguments."""
+    given, executed, _ = parser.parse_args_into_dataclasses(list(arguments), return_remaining_strings=True)
+    line = []
+    for settings in experiment.shared:
+        for name in names_of(settings, OPTION):
+            line += [] if (value := getattr(given, name)) is None else _as_option(name, value)
+    known = {entry.name for entry in fields(StepOptions)}
+    for entry in fields(experiment.options):
+        usual = entry.default if entry.default_factory is MISSING else entry.default_factory()
+        if entry.name not in known and (value := getattr(executed, entry.name)) != usual:
+            line += _as_option(entry.name, value)
+    return line
+
+
+def _as_option(name: str, value: Any) -> list[str]:
+    values = value if isinstance(value, list | tuple) else [value]
+    return [f"--{name}", *(str(part).lower() if isinstance(part, bool) else str(part) for part in values)]
 
 
 def _seeds(experiment: Declared, options: Options) -> list[int]:

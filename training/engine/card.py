@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from hf_mech.hub import CardError, Measurement, Results, push_checkpoint, render_folder
+from hf_mech.hub import HubError, Measurement, Results, push_checkpoint, render_folder
 from hf_mech.hub.bibliography import bibtex
 from hf_mech.hub.card import figures_of
 from hf_mech.hub.checkpoint import save_checkpoint
@@ -76,11 +76,18 @@ class Card:
     checkpoint: Checkpoint | None = None
     seconds: float | None = None
 
-    def write(self, template: Path, folder: Path) -> None:
-        """Writes the card's folder whole. Every file is replaced in one step."""
+    def write(self, template: Path, folder: Path, command: str | None = None) -> None:
+        """Writes the card's folder whole. Every file is replaced in one step.
+
+        Args:
+            template: the text.
+            folder: of the card.
+            command: repeats the runs; by default those that did them, one after the other.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         seconds = self.seconds if self.seconds is not None else sum(outcome.seconds for outcome in self.outcomes)
         origin = common_origin(outcome.origin for outcome in self.outcomes)
+        origin |= {"command": command} if command else {}
         Results(name=self.name, **origin, seconds=seconds, results=self.measured).save(folder / "results.json")
         for name, (figure, _) in self.figures.items():
             with replacing(folder / name) as aside:
@@ -151,7 +158,7 @@ def render_blocks(template: Path, values: Mapping[str, Any]) -> dict[str, str]:
     """The sections of a card's template, without blank lines around them.
 
     Raises:
-        CardError: the template has a block that is none of [`BLOCKS`].
+        HubError: the template has a block that is none of [`BLOCKS`].
         jinja2.UndefinedError: the template has a variable that has no value.
     """
     environment = Environment(
@@ -160,7 +167,7 @@ def render_blocks(template: Path, values: Mapping[str, Any]) -> dict[str, str]:
     loaded = environment.get_template(template.name)
     context = loaded.new_context(dict(values))
     if unknown := loaded.blocks.keys() - set(BLOCKS):
-        raise CardError(f"{template} has the blocks {', '.join(sorted(unknown))}; expected {', '.join(BLOCKS)}.")
+        raise HubError(f"{template} has the blocks {', '.join(sorted(unknown))}; expected {', '.join(BLOCKS)}.")
     sections = {name: "".join(loaded.blocks[name](context)).strip() if name in loaded.blocks else "" for name in BLOCKS}
     return {name: f"{text}\n" if text else "" for name, text in sections.items()}
 

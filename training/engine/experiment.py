@@ -39,7 +39,6 @@ class Experiment(ABC, Generic[S, O]):
         seeds: how many seeds are run if none is asked for.
         preset: the preset if none is asked for.
         shares_runs: whether processes started by `accelerate launch` share each run.
-        forgotten: entries of older outcomes that today's do not have.
     """
 
     report: ModuleType
@@ -52,7 +51,6 @@ class Experiment(ABC, Generic[S, O]):
     seeds: int = 1
     preset: str = "cpu"
     shares_runs: bool = False
-    forgotten: tuple[str, ...] = ()
 
     def stages(self, request: Request) -> Iterable[Sequence[S]]:
         """The runs that are asked for; those of a later stage may need those of an earlier one.
@@ -98,14 +96,6 @@ class Experiment(ABC, Generic[S, O]):
     def summary(self, cards: Path, /) -> list[list[str]]:
         """The experiment's rows of the README's summary: experiment, measure, ours, the paper's, what is reduced."""
         return self.report.summary(cards)
-
-    def upgrade(self, record: dict[str, Any], folder: Path, /) -> dict[str, Any] | None:
-        """Settings of today, as JSON has them, from those that an earlier version of the code left in a folder.
-
-        Returns:
-            The settings; the same ones if they are today's, None if they are not of this experiment.
-        """
-        return record
 
     def load(self, folder: Path) -> O:
         """The outcome of a finished run."""

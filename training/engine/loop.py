@@ -17,14 +17,10 @@ from accelerate.utils import send_to_device
 from torch import nn
 from torch.utils.data import DataLoader, Dataset
 
-from .run import Job, last_checkpoint, save_state
+from .run import Job, RunError, last_checkpoint, save_state
 
 POINTS = 100
 """Points of a loss curve: each is the mean of a hundredth of the steps."""
-
-
-class DivergedError(FloatingPointError):
-    """A run whose loss is no longer a number."""
 
 
 @dataclass
@@ -78,7 +74,7 @@ class Training:
         """Trains to the end, from the last checkpoint if there is one; False if it stopped at `job.stop_at`.
 
         Raises:
-            DivergedError: the loss is no longer a number.
+            RunError: the loss is no longer a number.
         """
         accelerator, progress = self.accelerator, self.progress
         accelerator.register_for_checkpointing(self.optimizer, self.scheduler, progress)
@@ -126,7 +122,7 @@ def batches_from(batches: Dataset[dict[str, Any]], first: int, last: int, worker
 
 def _finite(loss: float, job: Job, step: int) -> float:
     if loss - loss != 0:
-        raise DivergedError(
+        raise RunError(
             f"The loss of {job.folder.name} is {loss} at step {step}; expected a number. Lower --learning_rate, or let "
             "it warm up. A run with other settings has a folder of its own."
         )

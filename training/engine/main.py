@@ -6,23 +6,22 @@ import shlex
 import statistics
 import sys
 from collections.abc import Hashable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, redirect_stderr
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from hf_mech.hub import Measurement, Results
 from hf_mech.hub.environment import running_command, usable_cores
 from hf_mech.hub.files import held, naming_the_path
-from hf_mech.hub.redaction import redact, redact_command, redacted_traceback
+from hf_mech.hub.redaction import redact, redacted_traceback
 
-from .arguments import Request, parser_of, read
+from .arguments import Options, Request, carried_options, commands_for, parser_of, read
 from .experiment import Experiment
-from .migration import migrate
-from .run import OUTCOME_FILE, Outcome, files_named, last_checkpoint, step_of
-from .runner import is_main_process, launched_processes, run_all, wait_for_everyone
+from .run import OUTCOME_FILE, Outcome, check_trackers, files_named, last_checkpoint, step_of
+from .runner import is_main_process, launched_processes, run_all
 from .settings import Settings, SettingsError
 from .tables import Table, print_markdown
-from .trackers import check_trackers
 
 INTERRUPTED = 130
 _WRONG_VALUES = (ValueError, FileExistsError, FileNotFoundError, NotADirectoryError)
@@ -50,9 +49,6 @@ def main(experiment: Experiment[Any, Any], arguments: Sequence[str] | None = Non
         if launched_processes() > 1 and not experiment.shares_runs:
             raise SettingsError("A run is not shared by processes: start this with python, and give --jobs.")
         output_dir = Path(request.options.output_dir)
-        if is_main_process():
-            migrate(experiment, output_dir)  # also in a dry run, which could not tell what is done otherwise
-        wait_for_everyone()
         stages = [list(dict.fromkeys(stage)) for stage in experiment.stages(request)]
         if request.options.dry_run:
             if is_main_process():
@@ -60,7 +56,7 @@ def main(experiment: Experiment[Any, Any], arguments: Sequence[str] | None = Non
             return
         _run(experiment, stages, request)
     except KeyboardInterrupt:
-        again = running_command() if arguments is None else shlex.join(redact_command(arguments))
+        again = running_command() if arguments is None else shlex.join(redact(list(arguments)))
         sys.stderr.write(f"\nInterrupted. The same command goes on from each run's last checkpoint: {again}\n")
         raise SystemExit(INTERRUPTED) from None
     except Exception as error:
@@ -99,7 +95,7 @@ def _run(experiment: Experiment[Any, Any], stages: Sequence[Sequence[Settings]],
             for written in dict.fromkeys([checkpoint, folder]):
                 locks.enter_context(naming_the_path(written))
                 locks.enter_context(held(written, wait=True))
-            card.write(experiment.folder / "card.md", folder)
+            card.write(experiment.folder / "card.md", folder, command_of(experiment, list(finished.values()), options))
             card.save_checkpoint(checkpoint)
             if options.push_to_hub:
                 card.push(folder, options.hub_user)
@@ -129,6 +125,39 @@ def finished_runs(
         if key in cards and folder == output_dir / outcome.settings.name:  # not a copy of somebody's
             cards[key][folder] = outcome
     return [finished for finished in cards.values() if finished]
+
+
+# ---------------------------------------------------------------------------------------------- the command in a card
+
+
+def command_of(experiment: Experiment[Any, Any], finished: Sequence[Outcome[Any]], options: Options) -> str:
+    """The command that repeats the runs of a card.
+
+    Runs of one command: that command. Runs of several: one that is made of their settings. Runs that no single command
+    makes, because they depart from their preset in different ways, take a command for each way. If the settings do not
+    say how to make the runs, the commands that did follow each other.
+    """
+    done = list(dict.fromkeys(outcome.origin["command"] for outcome in finished))
+    if len(done) == 1 or launched_processes() > 1:
+        return " && ".join(done)
+    words = shlex.split(done[0])
+    start = words[: next((place for place, word in enumerate(words) if word.startswith("--")), len(words))]
+    runs = [outcome.settings for outcome in finished]
+    parser, made = parser_of(experiment, None), set()
+    try:
+        with redirect_stderr(StringIO()):  # of the parser, which refuses an option that is gone
+            carried = [carried_options(experiment, parser, shlex.split(line)[len(start) :]) for line in done]
+            same = carried[0] if all(options == carried[0] for options in carried) else []
+            lines = [[*line, *same] for line in commands_for(runs)]
+            for line in lines:
+                request = read(experiment, parser, [*line, "--dry_run", "--output_dir", options.output_dir])
+                made |= {run for stage in experiment.stages(request) for run in stage}
+    except (ValueError, OSError, SystemExit):
+        return " && ".join(done)
+    cards = {experiment.shares_card(run) for run in runs}
+    if {run for run in made if experiment.shares_card(run) in cards} != set(runs):
+        return " && ".join(done)
+    return " && ".join(shlex.join(redact([*start, *line])) for line in lines)
 
 
 # ------------------------------------------------------------------------------------------------------------ dry run

@@ -1,30 +1,113 @@
-"""One run: the job while it trains, the state that an interrupted one goes on from, and the outcome at its end."""
+"""One run: its trackers, the job while it trains, the state it goes on from, and the outcome at its end."""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatch
+from importlib.util import find_spec
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Generic, Self, TypeVar
 
 from accelerate import Accelerator
+from accelerate.tracking import LOGGER_TYPE_TO_CLASS, GeneralTracker
+from accelerate.utils import broadcast_object_list
 from tqdm.auto import tqdm
 
-from hf_mech.hub.files import write_text_atomically
+from hf_mech.hub.files import remove, replacing, write_text_atomically
 from hf_mech.hub.redaction import redact
 
-from .settings import Settings
-from .trackers import Tracker
+from .settings import Settings, SettingsError, check_names
 
 S = TypeVar("S", bound=Settings)
 AnyOutcome = TypeVar("AnyOutcome")
 OUTCOME_FILE = "outcome.json"
-_ASIDE = "saving"
+
+
+class RunError(RuntimeError):
+    """A run without an outcome: its loss is no number, its process was killed, or another process trains it."""
+
+
+# ------------------------------------------------------------------------------------------------------------- trackers
+
+TRACKERS = ("tensorboard", "wandb", "trackio")
+"""The trackers that the options name. They run without a network too: tensorboard and trackio always, wandb with
+WANDB_MODE=offline."""
+
+
+class Tracker:
+    """Hands figures on to each of accelerate's trackers that was asked for; without any it does nothing.
+
+    Args:
+        names: of [`TRACKERS`].
+        project: the experiment's name.
+        run: the run's name.
+        folder: trackers that write files write them there.
+        settings: of the run.
+    """
+
+    def __init__(
+        self,
+        names: Iterable[str] = (),
+        project: str = "",
+        run: str = "",
+        folder: Path | None = None,
+        settings: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.trackers: list[GeneralTracker] = []
+        for name in names:
+            if folder is not None:
+                folder.mkdir(parents=True, exist_ok=True)
+            given: dict[str, dict[str, Any]] = {
+                "tensorboard": {"run_name": run, "logging_dir": folder},
+                "wandb": {"run_name": project, "name": run, "dir": folder, "settings": _wandb_settings()},
+                "trackio": {"run_name": project, "name": run},
+            }
+            tracker = LOGGER_TYPE_TO_CLASS[name](**given[name])
+            tracker.start()
+            tracker.store_init_configuration(
+                {key: _plain(value) for key, value in redact(dict(settings or {})).items()}
+            )
+            self.trackers.append(tracker)
+
+    def log(self, values: Mapping[str, float], step: int) -> None:
+        """Logs the values of one step."""
+        for tracker in self.trackers:
+            tracker.log(dict(values), step=step)
+
+    def finish(self) -> None:
+        """Ends the trackers; what they hold back is written."""
+        for tracker in self.trackers:
+            tracker.finish()
+
+
+def _wandb_settings() -> dict[str, Any]:
+    """wandb notes the command line itself: not where it holds a secret."""
+    return {"x_disable_meta": redact(sys.argv) != sys.argv}
+
+
+def check_trackers(names: Iterable[str]) -> None:
+    """Refuses trackers that are not known or not installed, before any run starts.
+
+    Raises:
+        SettingsError: such a tracker.
+    """
+    names = list(names)
+    check_names(names, TRACKERS, "--report_to")
+    if missing := [name for name in names if find_spec(name) is None]:
+        raise SettingsError(f"--report_to {' '.join(missing)}: not installed. Do so: pip install {' '.join(missing)}")
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, int | float | str | bool) else str(value)
+
+
+# ------------------------------------------------------------------------------------------------------ job and outcome
 
 
 @dataclass(kw_only=True)
@@ -130,19 +213,23 @@ def files_named(folder: Path, *patterns: str) -> Iterator[Path]:
                 yield Path(root, name)
 
 
+# ---------------------------------------------------------------------------------------------------------- checkpoints
+
+
 def save_state(accelerator: Accelerator, folder: Path, step: int) -> None:
-    """Saves the accelerate state: written aside, then renamed, and only then are older ones removed."""
+    """Saves the accelerate state whole, and only then removes older ones."""
     older = list(folder.glob("checkpoint-*"))
-    aside = folder / _ASIDE
+    with ExitStack() as main_process:
+        where = [folder]
+        if accelerator.is_main_process:
+            where = [main_process.enter_context(replacing(folder / f"checkpoint-{step}"))]
+        if accelerator.num_processes > 1:
+            broadcast_object_list(where)  # every process writes its part there
+        accelerator.save_state(str(where[0]))
+        accelerator.wait_for_everyone()
     if accelerator.is_main_process:
-        shutil.rmtree(aside, ignore_errors=True)  # a killed run's
-    accelerator.wait_for_everyone()
-    accelerator.save_state(str(aside))
-    accelerator.wait_for_everyone()  # every process writes its part
-    if accelerator.is_main_process:
-        aside.rename(folder / f"checkpoint-{step}")
         for checkpoint in older:
-            shutil.rmtree(checkpoint)
+            remove(checkpoint)
     accelerator.wait_for_everyone()
 
 
@@ -157,6 +244,6 @@ def step_of(checkpoint: Path) -> int:
 
 
 def remove_checkpoints(folder: Path) -> None:
-    """Removes every checkpoint, also a half-written one."""
-    for leftover in [*folder.glob("checkpoint-*"), *folder.glob(_ASIDE)]:
-        shutil.rmtree(leftover)
+    """Removes every checkpoint, also one that a kill left half written."""
+    for leftover in [*folder.glob("checkpoint-*"), *folder.glob(".checkpoint-*.tmp")]:
+        remove(leftover)

@@ -30,13 +30,12 @@ from tqdm.auto import tqdm
 
 from hf_mech.hub.environment import code_version, describe_machine, package_versions, running_command
 from hf_mech.hub.files import held, naming_the_path, write_text_atomically
-from hf_mech.hub.redaction import known_secrets, redact, remember
+from hf_mech.hub.redaction import redact
 
 from .arguments import Options
 from .experiment import Experiment
-from .run import OUTCOME_FILE, Job, Outcome, remove_checkpoints
+from .run import OUTCOME_FILE, Job, Outcome, RunError, Tracker, remove_checkpoints
 from .settings import Settings, SettingsError
-from .trackers import Tracker
 
 S = TypeVar("S", bound=Settings)
 O = TypeVar("O", bound=Outcome[Any])  # noqa: E741
@@ -44,11 +43,7 @@ RUN_FILE = "run.json"
 _LOOK_AGAIN = 2.0  # seconds
 
 
-class KilledError(RuntimeError):
-    """A run whose process was killed by somebody else."""
-
-
-class RunInProgressError(RuntimeError):
+class RunInProgressError(RunError):
     """Another process trains this run right now."""
 
 
@@ -89,13 +84,11 @@ def _run_free(experiment: Experiment[S, O], runs: Sequence[S], options: Options,
             with suppress(RunInProgressError):
                 found[number] = run_one(experiment, settings, job)
         return found
-    context = multiprocessing.get_context("spawn")
+    context = _context_of(experiment)
     lines = context.Queue()
     for line in range(1, jobs + 1):
         lines.put(line)
-    with ProcessPoolExecutor(
-        jobs, mp_context=context, initializer=_one_core, initargs=(lines, known_secrets())
-    ) as pool:
+    with ProcessPoolExecutor(jobs, mp_context=context, initializer=_one_core, initargs=(lines,)) as pool:
         futures = {
             pool.submit(_run_on_line, experiment, settings, job): number
             for number, (settings, job) in enumerate(zip(runs, all_jobs, strict=True))
@@ -112,12 +105,24 @@ def _run_free(experiment: Experiment[S, O], runs: Sequence[S], options: Options,
             for worker in workers:  # as if killed: each goes on from its last checkpoint
                 worker.terminate()
             if isinstance(error, BrokenProcessPool):
-                raise KilledError(
+                raise RunError(
                     "The process of a run was killed; was there too little memory? Take fewer --jobs. The same command "
                     "goes on from each run's last checkpoint."
                 ) from error
             raise
     return found
+
+
+def _context_of(experiment: Experiment[Any, Any]) -> Any:
+    """Starts workers as copies of a server that has imported the libraries once; from nothing where there is none.
+
+    The server imports and does nothing else: it has no CUDA context, which no copy could use.
+    """
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return multiprocessing.get_context("spawn")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["torch", "transformers", "hf_mech", type(experiment).__module__])
+    return context
 
 
 def run_one(experiment: Experiment[S, O], settings: S, job: Job) -> O | None:
@@ -244,8 +249,7 @@ def _end_with_parent() -> None:
     os._exit(1)
 
 
-def _one_core(lines: Any, secrets: frozenset[str]) -> None:
-    remember(*secrets)  # a worker has a command line of its own
+def _one_core(lines: Any) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the command ends its workers
     threading.Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(1)

@@ -108,18 +108,22 @@ class Settings:
             given: the axes and the fixed fields.
         """
         check_names([preset], cls.PRESETS, "--preset")
-        values = {name: value(given) if callable(value) else value for name, value in cls.PRESETS[preset].items()}
         own = names_of(cls, OPTION)
-        values |= {name: value for name, value in (overrides or {}).items() if value is not None and name in own}
-        return cls(preset=preset, **given | values)
+        replaced = {name: value for name, value in (overrides or {}).items() if value is not None and name in own}
+        return cls(preset=preset, **given | cls._preset_values(preset, given) | replaced)
+
+    @classmethod
+    def _preset_values(cls, preset: str, given: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: value(given) if callable(value) else value for name, value in cls.PRESETS[preset].items()}
 
     @property
     def departures(self) -> dict[str, Any]:
         """The options whose values are not the preset's, by name."""
         given = {name: getattr(self, name) for name in names_of(self, AXIS, FIXED) if name != "preset"}
-        usual = type(self).of(self.preset, **given)
+        # Not a run of its own: the preset alone may make no run, where an option has to depart from it.
+        usual = {entry.name: entry.default for entry in fields(self)} | self._preset_values(self.preset, given)
         names = names_of(self, OPTION)
-        return {name: getattr(self, name) for name in names if getattr(self, name) != getattr(usual, name)}
+        return {name: getattr(self, name) for name in names if getattr(self, name) != usual[name]}
 
     @property
     def labels(self) -> list[str]:

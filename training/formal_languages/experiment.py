@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from pathlib import Path
-from typing import Any
 
 from ..engine import Experiment, Request, SettingsError, StepOptions
 from . import report
@@ -45,9 +43,6 @@ class FormalLanguagesExperiment(Experiment[Run, RunOutcome]):
 
     def shares_card(self, settings: Run) -> Hashable:
         return settings.task, settings.preset
-
-    def upgrade(self, record: dict[str, Any], folder: Path) -> dict[str, Any] | None:
-        return record if "layout" in record and "encoding" in record else None
 
 
 EXPERIMENT = FormalLanguagesExperiment()

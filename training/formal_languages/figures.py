@@ -1,19 +1,21 @@
-"""The pictures of a task's card: accuracy by length, and the stack attention of an example."""
+"""The pictures of a task's card: accuracy by length, and the stack attention of an example (App. D, Figures 2 to 5)."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
 
+import torch
 from matplotlib.figure import Figure
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from hf_mech.languages.figures import LengthCurve, length_curves_figure
+from hf_mech.languages import TASKS, formal_language_tokenizer, test_batch
+from hf_mech.languages.figures import LayerStack, LengthCurve, length_curves_figure, stack_attention_figure
+from hf_mech.models.stack import most_probable_operations, operations_as_text, stacks_of
 
-from .groups import Group, accuracy_by_length, paper_figure_beside
 from .run import RunOutcome
 from .settings import TEST_LENGTHS, TRANSFORMERS
-from .stack_picture import stack_picture
+from .tables import Group, accuracy_by_length, paper_figure_beside
 
 
 def figures_of(
@@ -67,3 +69,97 @@ def _curve(task: str, group: Group, members: list[RunOutcome]) -> LengthCurve:
     accuracy = {int(length): tuple(values) for length, values in accuracy_by_length(members).items()}
     paper = paper_figure_beside(task, group, members)
     return LengthCurve(accuracy, paper.mean if paper else None)
+
+
+# ------------------------------------------------------------------------------------------------------ stack attention
+
+
+_EXAMPLES = {
+    "reverse_string": ("Figure 2", "a b b a a"),
+    "stack_manipulation": ("Figure 3", "a b POP PUSHb PUSHb"),
+    "modular_arithmetic": ("Figure 4", "( ( 4 ) * ( - 0 ) )"),
+    "solve_equation": ("Figure 5", "( - 2 + ( x ) ) = 3"),
+}
+"""The paper's figure, and its input as its axes have it; the captions of Figures 3 and 5 name others."""
+
+_READINGS = {
+    "reverse_string": "in layers 1 and 2 the symbols are pushed and the masks do nothing, so that the last symbol lies "
+    "on top at every mask; in layer 3 each mask pops one more; in layers 4 and 5 everything pushes itself",
+    "stack_manipulation": "in layer 1 a and b are pushed, POP goes back to a, b is pushed twice, and the masks pop the "
+    "answer off",
+    "modular_arithmetic": "hard to read, as the task is hardly learned; in layer 1 the last two closing brackets find "
+    "their opening ones",
+    "solve_equation": "hard to read; the brackets count for less, since they do not change the order of sums",
+}
+"""What the paper sees in its figure (App. D), in our words."""
+
+_SHORT = {"[BOS]": "⊥", "[MASK]": "M", "[SEP]": "|", "PUSHa": "+a", "PUSHb": "+b", "POP": "P", "[END]": "."}
+
+
+def example_of(task: str) -> tuple[list[str], int]:
+    """The symbols of the task's example, and how many its answer has; of a task not in the paper, a drawn example."""
+    if task in _EXAMPLES:
+        symbols = _EXAMPLES[task][1].split()
+    else:
+        length = TASKS[task].lengths(6, 12)[0]
+        ids = test_batch(task, "mlm", seed=0, length=length, count=1)["input_ids"][0, 1 : 1 + length]
+        symbols = formal_language_tokenizer(task).convert_ids_to_tokens(ids.tolist())
+    width = test_batch(task, "mlm", seed=0, length=len(symbols), count=1)["input_ids"].shape[1]
+    return symbols, width - 1 - len(symbols)
+
+
+def stack_picture(task: str, model: PreTrainedModel) -> tuple[Figure, str] | None:
+    """The picture of the task's example in every layer, and its caption; None if the model has no stack.
+
+    Args:
+        task: of the model.
+        model: a StackRoberta. A causal one reads its own answer after [SEP], as it says it.
+    """
+    if not model.config.use_stack:
+        return None
+    symbols, answers = example_of(task)
+    tokenizer = formal_language_tokenizer(task)
+    text = ["[BOS]", *symbols]
+    if model.config.is_decoder:
+        text.append("[SEP]")
+        for _ in range(answers):
+            text.append(_said(model, text, tokenizer)[-1])
+        answer = text[-answers:]
+    else:
+        text += ["[MASK]"] * answers
+        answer = _said(model, text, tokenizer)[-answers:]
+    with torch.no_grad():
+        output = model(_ids(text, tokenizer), output_stack_attentions=True)
+    shown = [_SHORT.get(token, token) for token in text]
+    layers = [
+        _layer(shown, alpha[0], actions[0])
+        for alpha, actions in zip(output.stack_attentions, output.stack_actions, strict=True)
+    ]
+    published = f"{_EXAMPLES[task][0]} of the paper" if task in _EXAMPLES else "The stack attention"
+    reading = f"The paper's reading of its own model: {_READINGS[task]}. " if task in _READINGS else ""
+    caption = (
+        f"{published} for this checkpoint, x = {' '.join(symbols)}: the stack attention of each token (dark: 1), its "
+        "most probable operation, and the stack that these operations build, top on the right (⊥: [BOS], M: [MASK]). "
+        f"{reading}The model answers: {' '.join(answer)}"
+    )
+    return stack_attention_figure(shown, layers), caption
+
+
+def _ids(text: list[str], tokenizer: PreTrainedTokenizerFast) -> torch.Tensor:
+    return torch.tensor([tokenizer.convert_tokens_to_ids(text)])
+
+
+@torch.no_grad()
+def _said(model: PreTrainedModel, text: list[str], tokenizer: PreTrainedTokenizerFast) -> list[str]:
+    """The most probable token at every position."""
+    return tokenizer.convert_ids_to_tokens(model(_ids(text, tokenizer)).logits[0].argmax(-1).tolist())
+
+
+def _layer(tokens: list[str], alpha: torch.Tensor, actions: torch.Tensor) -> LayerStack:
+    pops = actions.shape[-1] - 2
+    operations = most_probable_operations(actions.unsqueeze(0))[0]
+    return LayerStack(
+        alpha=alpha.float().numpy(),
+        operations=["", *operations_as_text(operations, tokens, pops).split(" · ")],
+        stacks=["".join(tokens[i] for i in (0, *stack)) for stack in stacks_of(operations, pops)],
+    )

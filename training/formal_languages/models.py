@@ -1,19 +1,30 @@
-"""The model of a run: the stack transformer, the same without its stack, or a recurrent baseline."""
+"""The model of a run, and what it can be taught besides the answer: short texts, partial results, use of the stacks."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from safetensors.torch import save_model as save_weights
-from torch import nn
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+from torch.utils.data import Dataset
 from transformers import PreTrainedModel
 
 from hf_mech.hub.checkpoint import load_checkpoint
-from hf_mech.languages import formal_language_tokenizer
-from hf_mech.models.stack import StackRobertaConfig, StackRobertaForCausalLM, StackRobertaForMaskedLM
+from hf_mech.languages import formal_language_tokenizer, fresh_batch
+from hf_mech.languages.rows import BOS, MASK, PAD, SEP, SPECIAL_TOKENS
+from hf_mech.models.stack import (
+    StackRobertaConfig,
+    StackRobertaForCausalLM,
+    StackRobertaForMaskedLM,
+    balance_loss,
+    push_loss,
+)
 from hf_mech.probing.baselines import FormalRNN
 
-from .settings import TRANSFORMERS, Run
+from .settings import STACKS, TRANSFORMERS, Run
 
 _POSITIONS = 512
 """More than the longest text of the score has: 100 symbols, their answer, and the special tokens. Models without
@@ -74,3 +85,141 @@ def save_model(model: nn.Module, run: Run, folder: Path) -> None:
 def load_model(folder: Path) -> PreTrainedModel:
     """The transformer that [`save_model`] saved, in evaluation mode."""
     return load_checkpoint(folder).eval()
+
+
+# -------------------------------------------------------------------------------------------------------------- lessons
+
+
+_BOS, _PAD, _SEP, _MASK = (SPECIAL_TOKENS.index(token) for token in (BOS, PAD, SEP, MASK))
+_LONGER = 4
+"""Symbols by which the longest text grows."""
+_AT_LEAST = 50
+"""Steps before it does again."""
+_MEMORY = 0.98
+"""Of the running mean of that share."""
+_STRUCTURE = 1_000_000
+"""Added to the seed for the texts without labels."""
+_PUSHES = 5.0
+"""The weight of the missing pushes."""
+
+
+@dataclass
+class Growth:
+    """The longest training text so far.
+
+    Attributes:
+        longest: in symbols.
+        right: the share of right answers lately.
+        since: steps since the last change.
+    """
+
+    longest: int
+    right: float = 0.0
+    since: int = 0
+
+    @classmethod
+    def of(cls, run: Run) -> Growth:
+        """That of a run which begins."""
+        return cls(min(run.first_train_length or run.max_train_length, run.max_train_length))
+
+    def become(self, other: Growth) -> None:
+        """Takes over another state; the batches and the model hold this object."""
+        vars(self).update(vars(other))
+
+    def see(self, right: float, most: int, learned: float) -> None:
+        """Takes the share of right answers of one step; the texts grow up to `most` where it is `learned` lately."""
+        self.right, self.since = _MEMORY * self.right + (1 - _MEMORY) * right, self.since + 1
+        if self.right > learned and self.since > _AT_LEAST and self.longest < most:
+            self.longest, self.since, self.right = min(most, self.longest + _LONGER), 0, learned - 0.05
+
+
+class FreshBatches(Dataset[dict[str, Tensor]]):
+    """The training batches of a run by step: each a pure function of the seed, the step and the longest text."""
+
+    def __init__(self, run: Run, growth: Growth) -> None:
+        self.run, self.growth = run, growth
+
+    def __getitem__(self, step: int) -> dict[str, Tensor]:
+        run = self.run
+        batch = fresh_batch(
+            run.task,
+            run.layout,
+            seed=run.seed,
+            step=step,
+            batch_size=run.batch_size,
+            max_length=self.growth.longest,
+            partial_results=run.partial_results,
+        )
+        if run.model in STACKS and run.stack_texts:
+            longest = fresh_batch(
+                run.task,
+                run.layout,
+                seed=run.seed + _STRUCTURE,
+                step=step,
+                batch_size=run.stack_texts,
+                max_length=run.max_train_length,
+            )
+            batch["structure"] = longest["input_ids"]
+        return without_empty_mask(batch)
+
+
+class Taught(nn.Module):
+    """A model with the loss of all lessons: that of the answer, as large a part for all partial results together,
+    and those of its stacks (`balance`, `least_push`).
+
+    Args:
+        model: that is taught.
+        run: how it is trained.
+        growth: sees the share of right answers of every step.
+    """
+
+    def __init__(self, model: nn.Module, run: Run, growth: Growth) -> None:
+        super().__init__()
+        self.model, self.run, self.growth = model, run, growth
+
+    def forward(self, input_ids: Tensor, labels: Tensor, structure: Tensor | None = None, **batch: Any) -> Any:
+        """The model's output with that loss.
+
+        Args:
+            input_ids: [batch, N].
+            labels: [batch, N].
+            structure: texts without labels, for the losses of the stacks, [texts, M]; without them, `input_ids` are.
+            batch: other arguments of the model.
+        """
+        run = self.run
+        has_stack = run.model in STACKS and bool(run.balance or run.least_push)
+        if has_stack and structure is None:
+            batch["output_stack_attentions"] = True
+        output = self.model(input_ids=input_ids, **batch)
+        logits, asked = output.logits, ~_text(input_ids) & (input_ids != _SEP)  # where the answer stands or is said
+        if run.layout == "alm":
+            logits, labels, asked = logits[:, :-1], labels[:, 1:], asked[:, 1:]
+        answers = asked & (labels >= 0)
+        output.loss = cross_entropy(logits[answers], labels[answers])
+        if run.partial_results and bool((between := ~asked & (labels >= 0)).any()):
+            output.loss = output.loss + cross_entropy(logits[between], labels[between])
+        if has_stack:
+            output.loss = output.loss + self._of_stacks(output, input_ids, structure)
+        right = float((logits.argmax(-1) == labels)[answers].float().mean())
+        self.growth.see(right, run.max_train_length, run.grow_at)
+        return output
+
+    def _of_stacks(self, output: Any, input_ids: Tensor, structure: Tensor | None) -> Tensor:
+        run, ids = self.run, input_ids
+        if structure is not None:
+            ids, output = structure, self.model(input_ids=structure, output_stack_attentions=True)
+        loss = _PUSHES * push_loss(output.stack_actions, _text(ids), run.least_push)
+        if run.balance:
+            loss = loss + run.balance * balance_loss(output.stack_attentions, output.stack_actions, _text(ids))
+        return loss
+
+
+def _text(input_ids: Tensor) -> Tensor:
+    """Where the symbols of the task's input stand, [batch, N]."""
+    ends = (input_ids == _SEP) | (input_ids == _MASK)
+    return (ends.cumsum(1) == 0) & (input_ids != _BOS) & (input_ids != _PAD)
+
+
+def without_empty_mask(batch: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The batch without an attention mask that hides nothing: attention without one is faster."""
+    return {name: tensor for name, tensor in batch.items() if name != "attention_mask" or not bool(tensor.all())}

@@ -13,16 +13,14 @@ from hf_mech.languages import BRACKETED, formal_language_tokenizer
 
 from ..engine.card import Card, Checkpoint
 from ..engine.tables import Table, percent, steps_in_words
-from .docs_tables import results as results
-from .docs_tables import summary as summary
-from .figures import figures_of
-from .groups import LONGEST, NOT_THE_PAPERS, SCORE, Group, accuracy_by_length, grouped, paper_figure_beside
-from .groups import order as order
+from .figures import example_of, figures_of
 from .models import load_model
-from .nesting import accuracy_of_levels
-from .run import RunOutcome
+from .run import RunOutcome, accuracy_of_levels
 from .settings import PAPERS_TASKS, STACKS, TEST_LENGTHS, TRANSFORMERS, without_effect
-from .stack_picture import example_of
+from .tables import LONGEST, NOT_THE_PAPERS, SCORE, Group, accuracy_by_length, grouped, paper_figure_beside
+from .tables import order as order
+from .tables import results as results
+from .tables import summary as summary
 
 DATASET = "hf_mech/formal_languages"
 _SHOWN = (

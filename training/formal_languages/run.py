@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from statistics import fmean
 from typing import Any
 
+import numpy as np
 import torch
 from accelerate import Accelerator
 from accelerate.utils import set_seed
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from transformers import get_scheduler
 from transformers.utils.logging import disable_progress_bar
 
+from hf_mech.data.random_numbers import Dice
 from hf_mech.languages import BRACKETED, TASKS, formal_language_tokenizer, test_batch
 
 from ..engine import Job, SettingsError
 from ..engine.loop import Progress, Training
 from ..engine.run import TrainedOutcome
-from .lessons import FreshBatches, Growth, Taught, without_empty_mask
-from .models import make_model, save_model
-from .nesting import nesting
+from .models import FreshBatches, Growth, Taught, make_model, save_model, without_empty_mask
 from .settings import TEST_LENGTHS, Run
 
 _TEST_BATCH = 64
@@ -80,7 +83,7 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
     """Trains a run, or goes on where a killed one stopped.
 
     Raises:
-        DivergedError: the loss is no longer a number.
+        RunError: the loss is no longer a number.
         SettingsError: texts that grow with what has been learned cannot be made ahead.
     """
     if run.first_train_length and job.options.data_workers:
@@ -180,3 +183,52 @@ def rightness(model: nn.Module, run: Run, length: int) -> tuple[Tensor, Tensor, 
         counts.append((labels >= 0).cpu())
     model.train(was_training)
     return torch.cat(rights), torch.cat(counts), whole["input_ids"]
+
+
+# -------------------------------------------------------------------------------------------------------------- nesting
+#
+# How deep the bracketed expressions are nested, and how far evaluating a few levels of them can take a model. The stack
+# of a layer holds the layer's inputs, not its outputs. So one would expect a layer to evaluate one level of brackets;
+# that trained models are bounded by it is not shown here.
+
+
+_SAMPLES = 200
+_SEED = 0
+
+
+def nesting(symbols: Sequence[str]) -> int:
+    """The most operations that an operand of the expression passes through: 0 for `3` or `(-3)`, 2 for `((1+2)*3)`."""
+    open_brackets: list[list[int]] = [[]]
+    for symbol in symbols:
+        if symbol == "(":
+            open_brackets.append([])
+        elif symbol == ")":
+            operands = open_brackets.pop()
+            open_brackets[-1].append(max(operands) + (len(operands) > 1))
+        elif symbol == "x" or symbol.isdigit():
+            open_brackets[-1].append(0)
+        elif symbol == "=":
+            break
+    return open_brackets[0][0]
+
+
+def accuracy_of_levels(task: str, levels: int) -> float:
+    """What one scores on the test lengths who answers right up to so many levels, and else the most frequent answer.
+
+    Measured on 200 examples of each length.
+    """
+    depths, answers = _examples(task)
+    deep = depths > levels
+    guess = np.bincount(answers).argmax()
+    return float(np.where(deep, answers == guess, True).mean())
+
+
+@cache
+def _examples(task: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The nesting and the answer of examples of all test lengths, as many of each."""
+    known, depths, answers = TASKS[task], [], []
+    for length in known.lengths(*TEST_LENGTHS):
+        examples = known.sample(Dice(_SEED, (length,)), length, _SAMPLES)
+        depths += [nesting(text) for text in np.array(known.inputs)[examples.inputs].tolist()]
+        answers += examples.outputs[:, 0].tolist()
+    return np.array(depths), np.array(answers)

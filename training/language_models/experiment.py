@@ -7,7 +7,6 @@ import json
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from transformers import AutoTokenizer
 
@@ -15,7 +14,7 @@ from hf_mech.hub.files import held
 from hf_mech.languages.corpora import Corpus, file_corpus, hub_corpus, prepare, stdlib_corpus, train_tokenizer
 
 from ..engine import Experiment, Options, Request, SettingsError
-from ..engine.runner import RUN_FILE, processes
+from ..engine.runner import processes
 from ..engine.settings import check_names
 from . import report
 from .run import RunOutcome, data_folder, train_run
@@ -141,16 +140,6 @@ class LanguageModelsExperiment(Experiment[Run, RunOutcome]):
 
     def shares_card(self, settings: Run) -> Hashable:
         return settings.data, settings.preset
-
-    def upgrade(self, record: dict[str, Any], folder: Path) -> dict[str, Any] | None:
-        """Before, the folder's name had no preset, and so had the name of the pretraining run beside it."""
-        if "objective" not in record or "form" not in record:
-            return None
-        begun = folder.parent / (record["checkpoint"] or "") / RUN_FILE
-        if record["start"] == "pretrained" and begun.exists():
-            before = Run(**json.loads(begun.read_text("utf-8")))
-            record = record | {"checkpoint": Path(before.name).name}
-        return record
 
 
 def corpus_of(options: LanguageModelOptions, settings: Data) -> Corpus:

@@ -34,10 +34,6 @@ FORMS: dict[str, dict[str, bool]] = {
 """`vanilla`: the stock model; `stack`: the paper's; `gated`: its stack behind a learned gate that begins at zero."""
 
 
-class StartError(SettingsError):
-    """A checkpoint that does not go with the run: another vocabulary, or logits that the gate should have kept."""
-
-
 @dataclass(frozen=True)
 class Family:
     """The classes of an objective: ours, the stock one, and the one that loads either."""
@@ -91,13 +87,13 @@ def model_from_checkpoint(
     """A stock or stack checkpoint in the form asked for; only the stack's own weights can be new.
 
     Raises:
-        StartError: if the tokenizer has more tokens than the checkpoint's embedding, or another BOS.
+        SettingsError: if the tokenizer has more tokens than the checkpoint's embedding, or another BOS.
     """
     family = FAMILIES[objective]
     model = family.model.from_pretrained(checkpoint, **FORMS[form], multi_pop=multi_pop, stack_bottom="bos_token")
     config = model.config
     if len(tokenizer) > config.vocab_size or tokenizer.bos_token_id != config.bos_token_id:
-        raise StartError(
+        raise SettingsError(
             f"{checkpoint} has {config.vocab_size} tokens with BOS {config.bos_token_id}; the tokenizer has "
             f"{len(tokenizer)} with BOS {tokenizer.bos_token_id}. Take the checkpoint's own tokenizer."
         )

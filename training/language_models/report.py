@@ -7,13 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from matplotlib.figure import Figure
 from transformers import AutoTokenizer
 
 from hf_mech.hub import Measurement, PaperFigure, Results, measurement
+from hf_mech.languages.figures import perplexity_figure
 
 from ..engine.card import Card, Checkpoint
 from ..engine.tables import Table
-from .figures import CAPTION, curves_of
 from .models import FAMILIES
 from .run import RunOutcome
 from .settings import FORMS, OBJECTIVES, PAPER, STARTS, Run
@@ -192,3 +193,41 @@ def _corpus(outcome: RunOutcome) -> str:
     if data["corpus"] == "python_stdlib":
         return f"the sources of Python's standard library ({data['config']})"
     return f"`{data['corpus']}`" + (f", `{data['config']}`" if data["config"] else "")
+
+
+# -------------------------------------------------------------------------- the picture: validation perplexity by epoch
+
+
+CAPTION = (
+    "Perplexity on validation by epoch: mean over seeds, and one standard deviation as shade. Fine-tuned models begin "
+    "at epoch 0, before the first step"
+)
+_TITLES = {"scratch": "from scratch", "pretrained": "pretrained here", "checkpoint": "from a checkpoint"}
+
+
+def curves_of(outcomes: Sequence[RunOutcome]) -> Figure:
+    """A panel for every start, objective and departure from the preset; fine-tuned models from before their first step.
+
+    Departures that all runs share have no place in the titles.
+    """
+    shown = [outcome for outcome in outcomes if outcome.settings.start != "pretraining"]
+    shared = set.intersection(*(set(outcome.settings.departures.items()) for outcome in shown)) if shown else set()
+    panels: dict[tuple[str, str, str], dict[str, list[list[float]]]] = {}
+    for outcome in shown:
+        run = outcome.settings
+        before = [] if run.start == "scratch" else [outcome.perplexity_before]
+        departures = "".join(
+            f", {name} {value}" for name, value in run.departures.items() if (name, value) not in shared
+        )
+        forms = panels.setdefault((run.start, run.objective, departures), {})
+        forms.setdefault(run.form, []).append(before + outcome.validation_perplexity)
+    order = sorted(panels, key=lambda panel: (STARTS.index(panel[0]), OBJECTIVES.index(panel[1]), panel[2]))
+    return perplexity_figure(
+        {
+            f"{'MLM' if objective == 'mlm' else 'ALM'}, {_TITLES[start]}{departures}": (
+                1 if start == "scratch" else 0,
+                panels[start, objective, departures],
+            )
+            for start, objective, departures in order
+        }
+    )

@@ -32,10 +32,9 @@ from hf_mech.hub.checkpoint import save_checkpoint
 from hf_mech.hub.files import write_text_atomically
 from hf_mech.languages.corpora import Collator, Prepared, evaluation_rows
 
-from ..engine import Job, Outcome
-from ..engine.loop import DivergedError
-from ..engine.run import last_checkpoint
-from .models import StartError, logits_difference, model_from_checkpoint, new_model
+from ..engine import Job, Outcome, SettingsError
+from ..engine.run import RunError, last_checkpoint
+from .models import logits_difference, model_from_checkpoint, new_model
 from .settings import Run
 
 _DIVERGED = 700.0  # nats a token; the exponential of more is no number
@@ -77,7 +76,7 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
     """Trains a run by the Trainer, or goes on where a killed one stopped.
 
     Raises:
-        StartError: if a stock checkpoint's logits are not kept by a vanilla or gated model.
+        SettingsError: if a stock checkpoint's logits are not kept by a vanilla or gated model.
     """
     torch.set_flush_denormal(True)
     disable_progress_bar()  # of loading and saving
@@ -131,7 +130,7 @@ def _model(
     rows = splits["validation"][:_COMPARED]["input_ids"]
     difference = logits_difference(run.objective, model, checkpoint, rows)
     if run.start == "pretrained" and run.form != "stack" and difference != 0:
-        raise StartError(
+        raise SettingsError(
             f"{run.name}: the logits before the first step should be those of {checkpoint}, which knows no stack, but "
             f"differ by up to {difference:.3g}. The checkpoint was not loaded whole; train {run.checkpoint} again."
         )
@@ -270,10 +269,10 @@ def perplexity_of(nll: float) -> float:
     """The perplexity of a mean negative log-likelihood in nats.
 
     Raises:
-        DivergedError: it is no number, or too large for one.
+        RunError: it is no number, or too large for one.
     """
     if not nll < _DIVERGED:
-        raise DivergedError(f"The validation loss is {nll} nats a token. Lower --learning_rate.")
+        raise RunError(f"The validation loss is {nll} nats a token. Lower --learning_rate.")
     return math.exp(nll)
 
 

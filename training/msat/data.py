@@ -14,10 +14,9 @@ from torch.utils.data import Dataset
 
 import hf_mech  # noqa: F401  load_dataset learns our names
 from hf_mech.control import make_environment
-from hf_mech.control.decoded import DecodedWindows
 from hf_mech.control.policies import make_policy
 from hf_mech.control.recording import Recording, environment_features
-from hf_mech.control.windows import WindowCollator
+from hf_mech.control.windows import DecodedWindows, WindowCollator
 from hf_mech.data.local_datasets import code_hash
 
 from .settings import Run

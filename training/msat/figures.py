@@ -1,18 +1,69 @@
-"""The pictures of a card that compare runs: returns over the training, and all models side by side."""
+"""The pictures of a card: returns over the training, all models side by side, and an episode to look at."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any
 
 from matplotlib.figure import Figure
+from scipy import stats
 
-from hf_mech.control.figures import intervals_figure, return_curves
+from hf_mech.control.figures import attention_page, film, heads_figure, intervals_figure, key_states, return_curves
+from hf_mech.control.play import watch
+from hf_mech.models.msat.modeling_msat import MSATDecisionTransformer
 from hf_mech.programs.templatic.figures import losses_figure
 
 from ..engine.loop import POINTS
-from .intervals import interval
 from .run import RunOutcome, means
 from .settings import Run
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Means over few seeds, and their intervals.
+
+
+def interval(values: Sequence[float]) -> tuple[float, float] | None:
+    """The ends of the mean's 95 % interval by Student's t; None for a single value.
+
+    >>> low, high = interval([1.0, 2.0, 3.0])
+    >>> round(low, 2), round(high, 2)
+    (-0.48, 4.48)
+    >>> interval([2.0, 2.0])
+    (2.0, 2.0)
+    """
+    if len(values) < 2:
+        return None
+    mean = statistics.fmean(values)
+    half = stats.t.ppf(0.975, len(values) - 1) * stats.sem(values)
+    return float(mean - half), float(mean + half)
+
+
+def in_words(
+    values: Sequence[float], scale: float = 1.0, digits: int = 1, limits: tuple[float, float] = (-inf, inf)
+) -> str:
+    """The mean and its interval, such as `12.0 [10.5, 13.5]`.
+
+    Args:
+        values: one a seed.
+        scale: of what is written.
+        digits: behind the point.
+        limits: the least and the largest possible mean; the interval ends there.
+
+    >>> in_words([0.1, 0.2, 0.3], 100)
+    '20.0 [-4.8, 44.8]'
+    """
+    said, ends = f"{scale * statistics.fmean(values):.{digits}f}", interval(values)
+    if ends is None:
+        return said
+    possible = (scale * min(max(end, limits[0]), limits[1]) for end in ends)
+    return f"{said} [{', '.join(f'{end:.{digits}f}' for end in possible)}]"
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Returns over the training, and all models side by side.
+
 
 NAMES = {"baseline": "baseline", "mat": "MAT", "msat": "M-SAT"}
 """The models' names in the pictures: those of the paper."""
@@ -64,3 +115,62 @@ def _label(run: Run) -> str:
 
 def _mean(values: Sequence[float]) -> float:
     return sum(values) / len(values)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# An episode of a trained model: its film, and the attention of every head (Sections 5.3.1 and 7.6).
+
+
+EPISODE = 0
+"""The number of the held-out episode: the first one, whatever came of it."""
+_FILM_WIDTH = 192
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """What a card shows of an episode.
+
+    Attributes:
+        figures: file name to picture and caption.
+        files: file name to text.
+    """
+
+    figures: Mapping[str, tuple[Figure | bytes, str]] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+
+
+def pictures_of(run: Run, model: MSATDecisionTransformer) -> Pictures:
+    """The film of an episode, the attention in it as a figure, and as a page if circuitsvis is installed.
+
+    Args:
+        run: of the model.
+        model: with eager attention, in evaluation mode.
+    """
+    options: dict[str, Any] = run.environment_options
+    if run.place.frames:
+        options = options | {"render_mode": "rgb_array"}
+    watched = watch(model, run.place.environment, EPISODE, target_return=run.target_return, seed=run.seed, **options)
+    attentions, names, first = watched.attention(model)
+    states = key_states(attentions, names)
+    frames = {name: watched.pictures[int(name[1:])] for name in states} if len(watched.pictures) else {}
+    end = f"{'solved' if watched.score.success else 'not solved'}, return {watched.score.total_return:.2f}"
+    steps = f"steps {first} to {first + len(names) // model.config.tokens_per_step - 1}"
+    figures: dict[str, tuple[Figure | bytes, str]] = {
+        "attention.png": (
+            heads_figure(attentions, names, states, frames),
+            f"The attention of every head in {steps} of an episode, and the states that some head reads most (Figures "
+            "9 to 15 of the paper): a row is a token that reads, a column a token that is read, and s is a state",
+        ),
+    }
+    if len(watched.pictures):
+        caption = f"A held-out episode, played by argmax: {end}, {watched.score.length} decisions"
+        figures["episode.gif"] = film(watched.pictures, scale=max(1, _FILM_WIDTH // watched.pictures.shape[2])), caption
+    title = f"Attention of {NAMES[run.model]} in {run.place.title}: {steps} of a held-out episode"
+    action = "a its action" if model.config.action_tokens == 1 else "a1, a2, ... the components of its action"
+    try:
+        page = attention_page(
+            attentions, names, title, f"In the names of tokens, r is a step's return-to-go, s its state, and {action}."
+        )
+    except ImportError:
+        return Pictures(figures)
+    return Pictures(figures, {"attention.html": page})

@@ -28,6 +28,8 @@ def make_model(run: Run) -> MSATDecisionTransformer:
         max_timestep=LONGEST,
         component_prediction=run.component_prediction,
         return_scale=run.return_scale,
+        environment={"id": run.place.environment, "kwargs": run.environment_options},
+        target_return=run.target_return,
         n_layer=run.layers,
         n_head=run.heads,
         n_embd=run.hidden,

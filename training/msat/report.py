@@ -13,12 +13,9 @@ from hf_mech.models.msat.modeling_msat import MSATDecisionTransformer
 from ..engine.card import Card, Checkpoint
 from ..engine.run import by_setting
 from ..engine.tables import Table, number, percent, steps_in_words
-from .figures import figures_of
-from .intervals import in_words
+from .figures import figures_of, in_words, pictures_of
 from .run import RunOutcome, means
-from .scenarios import SCENARIOS
-from .settings import MODELS, POSITIONS, Run
-from .watching import pictures_of
+from .settings import MODELS, POSITIONS, SCENARIOS, Run
 
 METRICS = ("return", "success", "length")
 WAYS = ("argmax", "sampled")

@@ -54,7 +54,7 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
     model with the Trainer, too.
 
     Raises:
-        DivergedError: the loss is no longer a number.
+        RunError: the loss is no longer a number.
     """
     disable_progress_bar()  # of saving the model, which takes no time
     began = time.perf_counter()

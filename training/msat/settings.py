@@ -7,7 +7,34 @@ from typing import Any, Literal
 
 from ..engine import Settings, SettingsError, axis, fixed, option
 from ..engine.settings import SCHEDULERS, By
-from .scenarios import SCENARIOS, Scenario
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """An environment of the experiment.
+
+    Attributes:
+        environment: the id for `make_environment`.
+        title: the name in tables and figures.
+        builder: the name of its data set in `hf_mech/vizdoom_trajectories`; None: episodes are recorded.
+        frames: whether observations are frames, so that their size can be chosen.
+        expert_return: what the scripted expert gets, about, in the environment's units.
+    """
+
+    environment: str
+    title: str
+    builder: str | None
+    frames: bool
+    expert_return: float
+
+
+SCENARIOS = {
+    "my_way_home": Scenario("hf_mech/MyWayHome-v0", "My Way Home", "my_way_home", True, 0.975),
+    "deadly_corridor": Scenario("hf_mech/DeadlyCorridor-v0", "Deadly Corridor", "deadly_corridor", True, 22.7),
+    "rooms": Scenario("hf_mech/Rooms-v0", "Rooms", None, True, 0.97),
+    "doorway": Scenario("hf_mech/Doorway-v0", "Doorway", None, False, 1.0),
+}
+"""By the name on the command line. The last two need no engine."""
 
 Tokenization = Literal["single", "multi", "multi_state"]
 

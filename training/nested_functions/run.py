@@ -43,7 +43,7 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
     """Trains and measures a run, or goes on where a killed one stopped.
 
     Raises:
-        DivergedError: the loss is no longer a number.
+        RunError: the loss is no longer a number.
     """
     disable_progress_bar()  # of saving the model, which takes no time
     data: dict[str, Any] = {"seed": run.data_seed}

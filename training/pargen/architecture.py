@@ -13,7 +13,7 @@ from typing import Any
 
 from hf_mech.hub import Measurement, Results, measurement
 from hf_mech.models.dat.configuration_dat import DATConfig
-from hf_mech.models.dat.dat_vectors import MARGIN, narrowest, weakest_match
+from hf_mech.models.dat.dat_embedding import MARGIN, narrowest, weakest_match
 from hf_mech.programs.psl.compile import compile_program, lower_program, merge_heads
 from hf_mech.programs.psl.library import program_names, read_program
 from hf_mech.programs.psl.machine import Run, Step

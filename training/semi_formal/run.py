@@ -61,7 +61,7 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
     """Trains a run, or goes on where a killed one stopped.
 
     Raises:
-        DivergedError: the loss is no longer a number.
+        RunError: the loss is no longer a number.
     """
     splits = datasets.load_dataset(DATASET, CONFIG, seed=run.data_seed, num_train=run.num_train, num_eval=run.num_eval)
     accelerator = Accelerator()

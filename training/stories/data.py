@@ -12,8 +12,9 @@ from torch import Tensor
 from transformers import PreTrainedTokenizerFast
 
 import hf_mech  # noqa: F401  load_dataset learns our names
-from hf_mech.lookahead.stories.infilling import IGNORED, FillInTheMiddle
 from hf_mech.lookahead.stories.tokens import (
+    IGNORED,
+    FillInTheMiddle,
     held_out_snippets,
     load_tinystories,
     tokenize_stories,
@@ -45,7 +46,7 @@ def load_stories(run: Run) -> StoryData:
     """Loads, tokenizes and selects; all of it is cached by `datasets`, but for the tokenizer's training.
 
     Raises:
-        ShortStoryError: too few held-out stories for `eval_stories`.
+        LookaheadError: too few held-out stories for `eval_stories`.
     """
     if run.corpus == "grammar":
         counts = {"num_train": run.num_train, "num_test": run.num_test}

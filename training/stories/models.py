@@ -11,7 +11,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedModel, PreTraine
 from hf_mech.models.belief_state.configuration_belief_state import BeliefStateConfig
 from hf_mech.models.belief_state.modeling_belief_state import BeliefStateForCausalLM
 
-from ..engine.optimizers.muon import in_a_block, muon_and_adamw
+from ..engine.optimizers import in_a_block, muon_and_adamw
 from .settings import Run
 
 CLASSES: dict[str, type[PreTrainedModel]] = {"bst": BeliefStateForCausalLM, "fim": GPT2LMHeadModel}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +13,11 @@ from accelerate.utils import send_to_device, set_seed
 from transformers import PreTrainedModel, get_scheduler
 from transformers.utils.logging import disable_progress_bar
 
-from hf_mech.lookahead.stories.infilling import IGNORED
 from hf_mech.lookahead.stories.measures import exact_match, joins
+from hf_mech.lookahead.stories.tokens import IGNORED, FillInTheMiddle
 
 from ..engine import Job, Outcome
 from ..engine.loop import Training
-from .completions import complete
 from .data import StoryBatches, StoryData, batch_of, layout_of, load_stories
 from .models import make_model, make_optimizer
 from .settings import Run
@@ -53,7 +53,7 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
     function of the step.
 
     Raises:
-        DivergedError: the loss is no longer a number.
+        RunError: the loss is no longer a number.
     """
     disable_progress_bar()  # of saving the model, which takes no time
     data = load_stories(run)
@@ -130,3 +130,42 @@ def outcome_of(run: Run, data: StoryData, middles: list[list[int]], rests: list[
         "completions": completions,
         "continuations": [decode(ids) for ids in rests],
     }
+
+
+@torch.no_grad()
+def complete(
+    model: PreTrainedModel,
+    prefixes: Sequence[list[int]],
+    suffixes: Sequence[list[int]] | None,
+    *,
+    layout: FillInTheMiddle | None,
+    max_new_tokens: int,
+    batch_size: int,
+) -> list[list[int]]:
+    """The tokens that a model writes behind each prefix, up to EOS, which is left out.
+
+    Args:
+        prefixes: all of one length.
+        suffixes: all of one length; None for the empty suffix.
+        layout: the baseline's prompts; None for the Belief State Transformer.
+        max_new_tokens: the most tokens of a completion, EOS included.
+        batch_size: completions at a time.
+    """
+    goals = suffixes or [[]] * len(prefixes)
+    written: list[list[int]] = []
+    for first in range(0, len(prefixes), batch_size):
+        part = slice(first, first + batch_size)
+        prompts = prefixes[part]
+        goal = {} if suffixes is None else {"suffix_ids": torch.tensor(suffixes[part], device=model.device)}
+        if layout is not None:
+            prompts = [
+                layout.prompt(prefix, suffix) for prefix, suffix in zip(prefixes[part], goals[part], strict=True)
+            ]
+            goal = {}
+        ids = torch.tensor(prompts, device=model.device)
+        mask = torch.ones_like(ids)
+        rows = model.generate(ids, attention_mask=mask, max_new_tokens=max_new_tokens, do_sample=False, **goal)
+        for row in rows[:, ids.shape[1] :].tolist():
+            end = row.index(model.config.eos_token_id) if model.config.eos_token_id in row else len(row)
+            written.append(row[:end])
+    return written

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import MISSING, dataclass, field, fields
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass, field
 
 from ..engine import Experiment, Options, Request, SettingsError
 from ..engine.settings import seeds_as_text
@@ -13,7 +11,6 @@ from . import report
 from .run import CellOutcome, train_cell
 from .settings import PAPER, Cell
 
-_LATER = {entry.name: entry.default for entry in fields(Cell) if entry.default is not MISSING}
 _USUAL_SIZE = 500  # of a domain that Table 1 does not have
 
 
@@ -80,16 +77,6 @@ class StripsExperiment(Experiment[Cell, CellOutcome]):
 
     def shares_card(self, settings: Cell) -> Hashable:
         return settings.labels[0], settings.seeds
-
-    def upgrade(self, record: dict[str, Any], folder: Path) -> dict[str, Any] | None:
-        """Before, `seeds` was their number, `redraw_after` None where it is 0 today; no preset or learner was noted."""
-        if "num_train" not in record or "head_factor" not in record:
-            return None
-        record = {name: value for name, value in record.items() if name != "checkpoint_steps"}
-        if isinstance(record["seeds"], int):
-            record["seeds"] = seeds_as_text(range(record["seeds"]))
-        record["preset"] = record.get("preset") or ("redraw" if record["redraw_after"] else "paper")
-        return _LATER | record | {"redraw_after": record["redraw_after"] or 0}
 
 
 EXPERIMENT = StripsExperiment()

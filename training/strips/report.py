@@ -11,9 +11,8 @@ from datasets import load_dataset_builder
 
 from hf_mech.hub import Measurement, PaperFigure, Results, measurement
 from hf_mech.models.strips import StripsDomain, StripsTransformer, strips_tokenizer
-from hf_mech.planning.bundled import BUNDLED, load_bundled
 from hf_mech.planning.equivalence import Equivalence, find_distinguishing_trace
-from hf_mech.planning.pddl import write_pddl
+from hf_mech.planning.pddl import BUNDLED, load_bundled, write_pddl
 from hf_mech.planning.problem import StripsProblem, reachable_states
 
 from ..engine.card import Card, Checkpoint

@@ -15,7 +15,8 @@ from torch import Tensor
 import hf_mech  # noqa: F401  (registers the data set's name)
 from hf_mech.models.strips import StripsDomain, StripsTransformer, StripsTransformerConfig
 from hf_mech.planning.equivalence import find_distinguishing_trace
-from hf_mech.planning.reduce import SearchBoundError, reduce_propositions
+from hf_mech.planning.problem import SearchBoundError
+from hf_mech.planning.reduce import reduce_propositions
 
 from ..engine import Job, Outcome
 from ..engine.settings import parse_seeds

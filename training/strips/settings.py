@@ -6,8 +6,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from hf_mech.planning.bundled import BUNDLED
-from hf_mech.planning.walks import NEGATIVES
+from hf_mech.planning.pddl import BUNDLED
+from hf_mech.planning.traces import NEGATIVES
 
 from ..engine import Settings, axis, fixed, option
 from ..engine.paper import Paper

@@ -39,7 +39,7 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
     """Trains a run, or goes on where a killed one stopped.
 
     Raises:
-        DivergedError: the loss is no longer a number.
+        RunError: the loss is no longer a number.
     """
     disable_progress_bar()  # of saving the model, which takes no time
     splits = datasets.load_dataset(DATASET, run.task, **run.data)

@@ -15,7 +15,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_mech.control.errors import PolicyError
+from hf_mech.control.errors import ControlError
 from hf_mech.control.policies import component_sizes
 
 SERVER = Path(__file__).with_name("serve.py")
@@ -33,7 +33,7 @@ class SampleFactoryPolicy:
         greedy: take the most likely action, not a sampled one.
 
     Raises (by `reset`):
-        PolicyError: the process does not start, or the checkpoint expects other frames or actions.
+        ControlError: the process does not start, or the checkpoint expects other frames or actions.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class SampleFactoryPolicy:
             server = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log)
         except OSError as error:
             log.close()
-            raise PolicyError(f"{self._command[0]} does not run: {error}. {_ADVICE}") from error
+            raise ControlError(f"{self._command[0]} does not run: {error}. {_ADVICE}") from error
         self._server = server
         self._end = weakref.finalize(self, _end, server, log)
         assert server.stdout is not None
@@ -87,7 +87,7 @@ class SampleFactoryPolicy:
         space, components = environment.observation_space, len(component_sizes(environment))
         if space.shape != shape or components != self._components:
             self.close()
-            raise PolicyError(
+            raise ControlError(
                 f"The checkpoint expects frames {list(shape)} and actions of {self._components} components, the "
                 f"environment has {list(space.shape or ())} and {components}; take the scenario and the frame_size "
                 "that it was trained with."
@@ -95,7 +95,7 @@ class SampleFactoryPolicy:
 
     def _send(self, message: bytes) -> None:
         if self._server is None or self._server.stdin is None:
-            raise PolicyError("The policy is closed or was never reset; call reset() first.")
+            raise ControlError("The policy is closed or was never reset; call reset() first.")
         try:
             self._server.stdin.write(message)
             self._server.stdin.flush()
@@ -110,12 +110,12 @@ class SampleFactoryPolicy:
             raise self._failure()
         return reply
 
-    def _failure(self) -> PolicyError:
+    def _failure(self) -> ControlError:
         """The error that tells the process's own last words."""
         self._log.seek(0)
         lines = self._log.read().decode("utf-8", "replace").strip().splitlines()
         self.close()
-        return PolicyError(f"Sample Factory ended: {' / '.join(lines[-3:]) or 'without a word'}. {_ADVICE}")
+        return ControlError(f"Sample Factory ended: {' / '.join(lines[-3:]) or 'without a word'}. {_ADVICE}")
 
 
 _ADVICE = (

@@ -3,6 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import os
+import shlex
+import shutil
+import sys
+import tempfile
+import weakref
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -11,10 +18,78 @@ import vizdoom
 from gymnasium.spaces import Box, MultiDiscrete
 from numpy.typing import NDArray
 
-from hf_mech.control.errors import EngineError, EnvironmentOptionError, EpisodeError, check_frame_size, check_whole
+from hf_mech.control.errors import ControlError, check_frame_size, check_whole
 from hf_mech.control.policies import Policy
-from hf_mech.control.vizdoom.engine import FAILURES, start_engine
-from hf_mech.control.vizdoom.scenarios import RENDERED, SCENARIOS, Scenario
+from hf_mech.control.vizdoom import engine_guard
+from hf_mech.control.vizdoom.scenarios import RENDERED, SCENARIO_FOLDER, SCENARIOS, Scenario
+
+# ----------------------------------------------------------------------------------------------------------------------
+# A game engine that leaves nothing behind: no process, no file in the working folder, no shared memory.
+
+
+FAILURES = (
+    vizdoom.ViZDoomErrorException,
+    vizdoom.ViZDoomIsNotRunningException,
+    vizdoom.ViZDoomUnexpectedExitException,
+)
+"""What the engine's library raises when the engine is gone."""
+_ENGINE = Path(vizdoom.__file__).with_name("vizdoom")
+
+
+def start_engine(owner: object, name: str, settings: dict[str, Any]) -> vizdoom.DoomGame:
+    """Starts an engine that ends with its owner.
+
+    The engine is closed when the owner is collected, when Python ends, and, on POSIX, when the process is killed.
+
+    Args:
+        owner: keeps the engine alive.
+        name: of the scenario in the vizdoom package.
+        settings: what differs from the scenario's own settings; see `vizdoom.DoomGame.set_config`.
+
+    Returns:
+        The running engine. Close it with `close`.
+
+    Raises:
+        ControlError: it does not start.
+    """
+    game = vizdoom.DoomGame()
+    folder = tempfile.mkdtemp(prefix="hf-mech-engine-")
+    finalizer = weakref.finalize(owner, _close, game, folder)
+    try:
+        game.load_config(str(SCENARIO_FOLDER / f"{name}.cfg"))
+        game.set_config(settings)
+        game.set_window_visible(False)
+        game.set_doom_config_path(str(Path(folder, "engine.ini")))
+        if os.name == "posix":
+            game.set_vizdoom_path(_guarded(folder))
+        game.init()
+    except FAILURES as error:
+        finalizer()
+        raise ControlError(f"The engine of {name} does not start: {error}") from error
+    except BaseException:
+        finalizer()
+        raise
+    return game
+
+
+def _close(game: vizdoom.DoomGame, folder: str) -> None:
+    game.close()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _guarded(folder: str) -> str:
+    """A program that runs the engine under the guard; ViZDoom asks for one without arguments of ours."""
+    program = Path(folder, "engine")
+    command = shlex.join([sys.executable, "-ISE", engine_guard.__file__, folder, str(os.getpid()), str(_ENGINE)])
+    program.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+    program.chmod(0o700)
+    if not os.access(program, os.X_OK):
+        raise ControlError(
+            f"No program can run in {tempfile.gettempdir()}, the folder for temporary files. Set TMPDIR to one where "
+            "programs can."
+        )
+    return str(program)
+
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Frames made smaller by nearest neighbour, fast enough for every step of an engine.
@@ -61,7 +136,7 @@ class ViZDoomEnvironment(gymnasium.Env[NDArray[np.uint8], NDArray[np.int64]]):
         render_mode: "rgb_array" to have `render` return what the engine drew, or None.
 
     Raises:
-        EnvironmentOptionError: an option out of its range.
+        ControlError: an option out of its range.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 35 / 4}
@@ -92,10 +167,10 @@ class ViZDoomEnvironment(gymnasium.Env[NDArray[np.uint8], NDArray[np.int64]]):
         """The running engine.
 
         Raises:
-            EpisodeError: before the first `reset`, or after `close`.
+            ControlError: before the first `reset`, or after `close`.
         """
         if self._game is None:
-            raise EpisodeError("The engine is not running; call reset() first.")
+            raise ControlError("The engine is not running; call reset() first.")
         return self._game
 
     def reset(
@@ -116,7 +191,7 @@ class ViZDoomEnvironment(gymnasium.Env[NDArray[np.uint8], NDArray[np.int64]]):
     def step(self, action: NDArray[np.int64]) -> tuple[NDArray[np.uint8], float, bool, bool, dict[str, Any]]:
         """One decision, kept for `frame_skip` steps of the engine."""
         if self._over:
-            raise EpisodeError("The episode is over, or none has begun; call reset() first.")
+            raise ControlError("The episode is over, or none has begun; call reset() first.")
         self.last_action = tuple(int(choice) for choice in action)
         buttons = [press for row, choice in zip(self._presses, action, strict=True) for press in row[choice]]
         reward = self._engine_call(self.game.make_action, buttons, self.frame_skip)
@@ -156,7 +231,7 @@ class ViZDoomEnvironment(gymnasium.Env[NDArray[np.uint8], NDArray[np.int64]]):
             return call(*arguments)
         except FAILURES as error:
             self.close()
-            raise EngineError(
+            raise ControlError(
                 "The game engine ended by itself or was killed; the next reset() starts another one."
             ) from error
 
@@ -181,8 +256,8 @@ def _presses(scenario: Scenario) -> list[list[list[bool]]]:
 
 def _checked(scenario: str, frame_size: tuple[int, int], frame_skip: int, skill: int) -> Scenario:
     if scenario not in SCENARIOS:
-        raise EnvironmentOptionError(f"scenario must be one of {', '.join(SCENARIOS)}, got {scenario!r}.")
+        raise ControlError(f"scenario must be one of {', '.join(SCENARIOS)}, got {scenario!r}.")
     check_frame_size(frame_size, (1, 1), RENDERED)
-    check_whole("frame_skip", frame_skip, 1, None, EnvironmentOptionError)
-    check_whole("skill", skill, 1, 5, EnvironmentOptionError)
+    check_whole("frame_skip", frame_skip, 1)
+    check_whole("skill", skill, 1, 5)
     return SCENARIOS[scenario]

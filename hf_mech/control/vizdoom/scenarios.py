@@ -6,17 +6,19 @@ import re
 import struct
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 import numpy as np
+import vizdoom
 from numpy.typing import NDArray
 
-from hf_mech.control.errors import EngineError
-from hf_mech.control.vizdoom.engine import SCENARIO_FOLDER
+from hf_mech.control.errors import ControlError
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The walls of a scenario, read from its map: experts know them, observations do not show them.
 
 
+SCENARIO_FOLDER = Path(vizdoom.scenarios_path)
 _BLOCK = re.compile(r"(\w+)\s*(?://[^\n]*)?\s*\{([^}]*)\}")
 _FIELD = re.compile(r"(\w+)\s*=\s*([^;]+);")
 
@@ -33,7 +35,7 @@ def walls(scenario: str, opaque: bool = False) -> NDArray[np.float64]:
         [walls, 2, 2]: the two ends of each, (x, y) in map units.
 
     Raises:
-        EngineError: the scenario's file is not a map in the UDMF format.
+        ControlError: the scenario's file is not a map in the UDMF format.
     """
     text = _lump((SCENARIO_FOLDER / f"{scenario}.wad").read_bytes(), b"TEXTMAP", scenario).decode("latin-1")
     blocks = [(kind, dict(_FIELD.findall(body))) for kind, body in _BLOCK.findall(text)]
@@ -50,7 +52,9 @@ def _lump(wad: bytes, wanted: bytes, scenario: str) -> bytes:
         offset, size, name = struct.unpack_from("<ii8s", wad, directory + 16 * entry)
         if name.rstrip(b"\0") == wanted:
             return wad[offset : offset + size]
-    raise EngineError(f"The map of {scenario} in the vizdoom package is not in the UDMF format; install vizdoom again.")
+    raise ControlError(
+        f"The map of {scenario} in the vizdoom package is not in the UDMF format; install vizdoom again."
+    )
 
 
 # ----------------------------------------------------------------------------------------------------------------------

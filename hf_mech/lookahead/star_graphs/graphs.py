@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -12,30 +13,7 @@ from numpy.typing import NDArray
 
 from hf_mech.data.random_numbers import Dice
 from hf_mech.data.whole_numbers import check_whole
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Errors of the star graphs: `ValueError`s whose text says what to do.
-
-
-class StarGraphError(ValueError):
-    """Base of all errors of the star graphs; raised itself for numbers that make no star graph."""
-
-
-class GraphError(StarGraphError):
-    """Edges, a start or a goal that are not a star graph of the given degree, length and names."""
-
-
-class LayoutError(StarGraphError):
-    """A layout that does not exist or does not fit the graph, or rows that are not those of the graph."""
-
-
-class DatasetSettingsError(StarGraphError):
-    """An invalid setting of the dataset builder, or settings that contradict each other."""
-
-
-class SplitError(StarGraphError):
-    """A graph in a split that it does not belong to."""
-
+from hf_mech.lookahead import LookaheadError
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Random choices for many rows at once, from numpy's generator or from `Dice`, whose numbers never change.
@@ -69,7 +47,7 @@ def check_star(
     """The edges as a list, if they are those of G(degree, length) around `start` and have the goal.
 
     Raises:
-        GraphError: they are not.
+        LookaheadError: they are not.
     """
     pairs = [_pair(edge, num_nodes) for edge in edges]
     for node in (start, goal):
@@ -77,32 +55,32 @@ def check_star(
     shape = f"G({degree},{length})"
     nodes = {node for pair in pairs for node in pair}
     if len(nodes) > num_nodes or len(pairs) != degree * (length - 1):
-        raise GraphError(
+        raise LookaheadError(
             f"{shape} has {degree * (length - 1)} edges, got {len(pairs)} between {len(nodes)} nodes; give all edges "
             "of the graph, or make the StarGraph with its degree and length."
         )
     if start not in nodes:
-        raise GraphError(f"The start {start} is not in the graph; its nodes are {sorted(nodes)}.")
+        raise LookaheadError(f"The start {start} is not in the graph; its nodes are {sorted(nodes)}.")
     if goal not in nodes or goal == start:
         rest = sorted(nodes - {start})
-        raise GraphError(f"The goal must be a node of the graph other than the start, one of {rest}, got {goal}.")
+        raise LookaheadError(f"The goal must be a node of the graph other than the start, one of {rest}, got {goal}.")
     children: dict[int, list[int]] = {}
     for parent, child in pairs:
         children.setdefault(parent, []).append(child)
     first = children.get(start, [])
     if len(first) != degree:
-        raise GraphError(f"{shape} has {degree} edges from its start, got {len(first)} from {start}.")
+        raise LookaheadError(f"{shape} has {degree} edges from its start, got {len(first)} from {start}.")
     for node in first:
         arm = [start, node]
         while len(after := children.get(arm[-1], [])) == 1 and len(arm) <= length:
             arm.append(after[0])
         if len(arm) != length or after:
-            raise GraphError(
+            raise LookaheadError(
                 f"The arm {' -> '.join(map(str, arm))} of {shape} must have {length} nodes and no branches; edges go "
                 "from parent to child."
             )
     if len(nodes) != degree * (length - 1) + 1:
-        raise GraphError(f"The arms of {shape} share no node but the start, but {pairs} has {len(nodes)} nodes.")
+        raise LookaheadError(f"The arms of {shape} share no node but the start, but {pairs} has {len(nodes)} nodes.")
     return pairs
 
 
@@ -110,7 +88,7 @@ def _pair(edge: Any, num_nodes: int) -> tuple[int, int]:
     try:
         parent, child = edge
     except (TypeError, ValueError) as error:
-        raise GraphError(f"An edge is a pair (parent, child), got {edge!r}.") from error
+        raise LookaheadError(f"An edge is a pair (parent, child), got {edge!r}.") from error
     _check_node(parent, num_nodes)
     _check_node(child, num_nodes)
     return int(parent), int(child)
@@ -118,7 +96,7 @@ def _pair(edge: Any, num_nodes: int) -> tuple[int, int]:
 
 def _check_node(node: Any, num_nodes: int) -> None:
     if isinstance(node, bool) or not isinstance(node, int | np.integer) or not 0 <= node < num_nodes:
-        raise GraphError(
+        raise LookaheadError(
             f"Nodes are whole numbers from 0 to {num_nodes - 1} (num_nodes={num_nodes}), got {node!r}; rename the "
             "nodes, or use a larger num_nodes and a model that was trained with it."
         )
@@ -132,6 +110,12 @@ SEPARATORS = ("|", "=", "/", "$")
 END, PAD = "<eos>", "<pad>"
 MOST_NODES = 100_000
 """The most names: each graph takes a number for every name."""
+
+
+def sizes_of(name: str) -> tuple[int, int] | None:
+    """Degree and length of the graphs `g-D-L`; None for another name."""
+    match = re.fullmatch(r"g-(\d+)-(\d+)", name)
+    return (int(match[1]), int(match[2])) if match else None
 
 
 @dataclass(frozen=True)
@@ -148,7 +132,7 @@ class StarGraph:
         num_nodes: N, the number of names that nodes are drawn from.
 
     Raises:
-        StarGraphError: numbers below 1 (length: 2), more nodes than names, or more than `MOST_NODES` names.
+        LookaheadError: numbers below 1 (length: 2), more nodes than names, or more than `MOST_NODES` names.
 
     Example:
 
@@ -166,11 +150,11 @@ class StarGraph:
 
     def __post_init__(self) -> None:
         for name, least in (("degree", 1), ("length", 2), ("num_nodes", 1)):
-            check_whole(name, getattr(self, name), least, StarGraphError)
+            check_whole(name, getattr(self, name), least, LookaheadError)
         if self.num_nodes > MOST_NODES:
-            raise StarGraphError(f"num_nodes must be at most {MOST_NODES:,}, got {self.num_nodes}.")
+            raise LookaheadError(f"num_nodes must be at most {MOST_NODES:,}, got {self.num_nodes}.")
         if self.nodes > self.num_nodes:
-            raise StarGraphError(
+            raise LookaheadError(
                 f"G({self.degree},{self.length}) has {self.nodes} nodes, more than the {self.num_nodes} names; give "
                 "num_nodes of at least that."
             )
@@ -274,8 +258,8 @@ class StarGraph:
             [prompt_length].
 
         Raises:
-            GraphError: a node without a name, edges that are not those of G(d, l), another start than the common one,
-                or a goal that is not in the graph.
+            LookaheadError: a node without a name, edges that are not those of G(d, l), another start than the common
+                one, or a goal that is not in the graph.
         """
         pairs = check_star(edges, start, goal, self.degree, self.length, self.num_nodes)
         question = self._question(np.array([start]), np.array([goal]))[0]
@@ -322,11 +306,11 @@ def in_split(graph: StarGraph, rows: NDArray[np.int64], split: Split) -> NDArray
 
 
 def check_split(graph: StarGraph, rows: NDArray[np.int64], split: Split) -> None:
-    """Raises SplitError if the graph of a row [count, prompt_length or more] does not belong to the split."""
+    """Raises LookaheadError if the graph of a row [count, prompt_length or more] does not belong to the split."""
     wrong = np.flatnonzero(~in_split(graph, rows, split))
     if len(wrong):
         edges = graph.edges_of(rows[wrong[:1]])[0].tolist()
-        raise SplitError(
+        raise LookaheadError(
             f"{len(wrong)} of {len(rows)} graphs of the split {split!r} belong to the other split, first the one with "
             f"the edges {edges}. This is an error of the generator; please report it."
         )

@@ -1,4 +1,4 @@
-"""Graphs as token ids: edges, start and goal, path, and the columns of a row."""
+"""Star graphs as models read them: the columns of a row, the layouts of the baselines, and a tokenizer."""
 
 from __future__ import annotations
 
@@ -8,8 +8,13 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+from tokenizers import Regex, Tokenizer, decoders, pre_tokenizers
+from tokenizers.models import WordLevel
+from tokenizers.processors import TemplateProcessing
+from transformers.tokenization_utils_tokenizers import PreTrainedTokenizerFast
 
-from hf_mech.lookahead.star_graphs.graphs import LayoutError, Random, StarGraph, below
+from hf_mech.lookahead import LookaheadError
+from hf_mech.lookahead.star_graphs.graphs import END, PAD, Random, StarGraph, below
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Arrays of tokens as columns of fixed width.
@@ -44,12 +49,10 @@ def arrow_table(columns: Mapping[str, NDArray[np.int64]], vocabulary: int) -> pa
 # tested on. Inference: as `plain`, with the true goal.
 #
 # `fim`: fill in the middle (Bavarian et al., 2022), suffix first, in the form of App. C.1, which repeats the whole
-# path:
-# `edges / n1 nl $ nj ... nl = n1 ... nl <eos>`. `$` begins the suffix, and `=` begins the path as ever, so the
-# vocabulary
-# needs no further tokens. The length of the suffix is uniform in 1 to l - 1; rows are padded on the right to one width,
-# and have an `attention_mask`. Inference: the suffix is the goal alone (j = l), `edges / n1 nl $ nl =`, then greedy
-# generation of l nodes.
+# path: `edges / n1 nl $ nj ... nl = n1 ... nl <eos>`. `$` begins the suffix, and `=` begins the path as ever, so the
+# vocabulary needs no further tokens. The length of the suffix is uniform in 1 to l - 1; rows are padded on the
+# right to one width, and have an `attention_mask`. Inference: the suffix is the goal alone (j = l),
+# `edges / n1 nl $ nl =`, then greedy generation of l nodes.
 #
 # `teacherless`: `edges / n1 nl = $ ... $`, l + 1 times `$`, with the path and the end token as labels (Bachmann &
 # Nagarajan, 2024). The model never reads a node of the path. The logits at `=` predict n1, and the logits at the first
@@ -64,17 +67,17 @@ Array = Any
 
 
 def check_layout(graph: StarGraph, layout: str) -> None:
-    """Raises LayoutError: there is no such layout, or paths of two nodes have no subgoal."""
+    """Raises LookaheadError: there is no such layout, or paths of two nodes have no subgoal."""
     if layout not in get_args(Layout):
-        raise LayoutError(f"layout must be one of {', '.join(get_args(Layout))}, got {layout!r}.")
+        raise LookaheadError(f"layout must be one of {', '.join(get_args(Layout))}, got {layout!r}.")
     if layout == "augmented" and graph.length < 3:
-        raise LayoutError(
+        raise LookaheadError(
             f"The layout 'augmented' needs a node between start and goal: a length of 3 or more, got {graph.length}."
         )
 
 
 def width_of(graph: StarGraph, layout: Layout) -> int:
-    """The tokens of a row in the layout. Raises LayoutError, see [`check_layout`]."""
+    """The tokens of a row in the layout. Raises LookaheadError, see [`check_layout`]."""
     check_layout(graph, layout)
     return graph.row_length + (graph.length if layout == "fim" else 0)
 
@@ -95,7 +98,7 @@ def lay_out(
         `input_ids` and `labels` [count, width], and for `fim` also `attention_mask`.
 
     Raises:
-        LayoutError: see [`check_layout`], or rows of another width.
+        LookaheadError: see [`check_layout`], or rows of another width.
     """
     check_layout(graph, layout)
     _check_rows(graph, rows, graph.row_length)
@@ -126,7 +129,7 @@ def inference_prompts(graph: StarGraph, layout: Layout, prompts: NDArray[np.int6
         [count, width]. For `teacherless` it takes one forward pass; for the others, generation of l tokens.
 
     Raises:
-        LayoutError: see [`check_layout`], or prompts that are too short.
+        LookaheadError: see [`check_layout`], or prompts that are too short.
     """
     check_layout(graph, layout)
     _check_rows(graph, prompts, graph.prompt_length, longer=True)
@@ -152,7 +155,7 @@ def read_paths(graph: StarGraph, layout: Layout, tokens: Array) -> Array:
         [count, length]; fewer columns if the generation ended early.
 
     Raises:
-        LayoutError: see [`check_layout`], or tokens without a path.
+        LookaheadError: see [`check_layout`], or tokens without a path.
     """
     check_layout(graph, layout)
     shift = {"fim": 2, "teacherless": -1}.get(layout, 0)
@@ -191,7 +194,54 @@ def _pad(graph: StarGraph, count: int) -> NDArray[np.int64]:
 
 def _check_rows(graph: StarGraph, rows: Array, width: int, longer: bool = False) -> None:
     if rows.ndim != 2 or rows.shape[1] < width or (rows.shape[1] > width and not longer):
-        raise LayoutError(
+        raise LookaheadError(
             f"Expected tokens of G({graph.degree},{graph.length}), [count, {width}{' or more' if longer else ''}], "
             f"got {list(rows.shape)}; the StarGraph must be the one that made them."
         )
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The tokenizer of a kind of graphs.
+
+
+def star_graph_tokenizer(graph: StarGraph) -> PreTrainedTokenizerFast:
+    """A tokenizer of texts like `4,1|0,4/0,1=0,4,1`, with the ids of [`StarGraph.draw`]; commas are no tokens.
+
+    A pair of a prompt and its path gets the end token, as in a row of `draw`; a single text gets nothing, so that a
+    prompt can be continued. Padding has a token of its own and stands on the left, for generation. A collator masks the
+    labels of all padding: were it the end token, no model would learn to end. There is no token for unknown nodes: a
+    text with one is refused.
+
+    Args:
+        graph: its number of names decides the vocabulary; degree and length do not matter.
+
+    Example:
+
+    ```python
+    >>> tokenizer = star_graph_tokenizer(StarGraph(degree=1, length=3, num_nodes=5))
+    >>> tokenizer("4,1|0,4/0,1=", "0,4,1")["input_ids"]
+    [4, 1, 5, 0, 4, 7, 0, 1, 6, 0, 4, 1, 9]
+    >>> tokenizer.decode([4, 1, 5, 0, 4, 7, 0, 1, 6, 0, 4, 1, 9])
+    '4,1|0,4/0,1=0,4,1<eos>'
+
+    ```
+    """
+    tokenizer = Tokenizer(WordLevel({token: index for index, token in enumerate(graph.tokens)}))
+    split = pre_tokenizers.Split
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [split(Regex(r"[,\s]+"), "removed"), split(Regex(r"[|=/$]"), "isolated")]
+    )
+    tokenizer.post_processor = TemplateProcessing(
+        single="$A", pair=f"$A $B {END}", special_tokens=[(END, graph.end_token)]
+    )
+    tokenizer.decoder = decoders.Sequence(
+        [decoders.Replace(Regex(r"(?<=\d)$"), ","), decoders.Fuse(), decoders.Replace(Regex(r",(?!\d)"), "")]
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        eos_token=END,
+        pad_token=PAD,
+        padding_side="left",
+        model_input_names=["input_ids", "attention_mask"],
+        clean_up_tokenization_spaces=False,
+    )

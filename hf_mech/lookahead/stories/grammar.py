@@ -1,4 +1,4 @@
-"""The grammar of the stories: drawing them, their splits, and reading them back."""
+"""The grammar of the stories: drawing them, their splits, the rows of a data set, and reading stories back."""
 
 from __future__ import annotations
 
@@ -10,37 +10,13 @@ from math import prod
 from string import Formatter
 from typing import Literal, get_args
 
+import pyarrow as pa
+
 from hf_mech.data.random_numbers import Draws
+from hf_mech.data.shards import tables_of
 from hf_mech.data.whole_numbers import check_whole
+from hf_mech.lookahead import LookaheadError
 from hf_mech.lookahead.stories.plots import BEGINNING, END, PLOTS, WORDS, Plot, Slot, pronouns
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Errors of the stories: `ValueError`s whose text says how to fix the cause.
-
-
-class StoryError(ValueError):
-    """Base of all errors of `hf_mech.lookahead.stories`."""
-
-
-class StorySettingsError(StoryError):
-    """An invalid setting of the grammar, the data set, a layout, a measure or the judge."""
-
-
-class ShortStoryError(StoryError):
-    """A story with fewer tokens than a prefix, a middle and a suffix need, or too few stories with enough."""
-
-
-class StoryCorpusError(StoryError):
-    """A data set that is not shaped as stories: a split or the column of text is missing."""
-
-
-class StoryTokenizerError(StoryError):
-    """A tokenizer that lacks a token which the stories or a layout need, or a corpus too small to train one."""
-
-
-class JudgeError(StoryError):
-    """Stories that cannot be compared, or a file of answers that is not one of this comparison."""
-
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Short stories with a beginning, a conflict and an end; each a pure function of (seed, index, split).
@@ -81,12 +57,12 @@ def story_at(seed: int, index: int, split: Split = "train") -> Story:
         split: `train` or `test`. They share no combination of hero, thing and place, so no story, for any seeds.
 
     Raises:
-        StorySettingsError: a negative or fractional number, or another split.
+        LookaheadError: a negative or fractional number, or another split.
     """
     for name, value in (("seed", seed), ("index", index)):
-        check_whole(name, value, 0, StorySettingsError)
+        check_whole(name, value, 0, LookaheadError)
     if split not in SPLITS:
-        raise StorySettingsError(f"split must be one of {', '.join(SPLITS)}, got {split!r}.")
+        raise LookaheadError(f"split must be one of {', '.join(SPLITS)}, got {split!r}.")
     draws = Draws(f"stories/{split}/{seed}/{index}")
     facts = {name: words[draws.below(len(words))] for name, words in WORDS.items()}
     while split_of(facts) != split:
@@ -149,6 +125,43 @@ def _fields(sentence: str) -> frozenset[str]:
 _PLACE_OF = {name: {word: place for place, word in enumerate(WORDS[name])} for name in _MARKS}
 _PLOT_NAMES = tuple(PLOTS)
 _SLOTS = {name: (*BEGINNING, *plot.conflict, *plot.solution, *END, plot.lesson) for name, plot in PLOTS.items()}
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The data set: rows of stories.
+
+
+@dataclass(frozen=True)
+class StorySettings:
+    """The settings of a data set.
+
+    Args:
+        seed: of all stories; 0 or more.
+        num_train: the training stories.
+        num_test: the test stories; none of them has the hero, thing and place of a training story.
+
+    Raises:
+        LookaheadError: a number out of its range.
+    """
+
+    seed: int = 0
+    num_train: int = 100_000
+    num_test: int = 1_000
+
+    def __post_init__(self) -> None:
+        for name, least in (("seed", 0), ("num_train", 1), ("num_test", 1)):
+            check_whole(name, getattr(self, name), least, LookaheadError)
+
+    def rows(self, split: Split) -> int:
+        """The number of stories of a split."""
+        return self.num_train if split == "train" else self.num_test
+
+
+def generate_rows(settings: StorySettings, split: Split, shard: int) -> Iterator[pa.Table]:
+    """The rows of one shard, as tables with the column `text`; the same on every machine."""
+    for table in tables_of(settings.rows(split), shard):
+        texts = [story.text for story in stories(settings.seed, table.start, table.stop, split)]
+        yield pa.table({"text": pa.array(texts, pa.string())})
 
 
 # ----------------------------------------------------------------------------------------------------------------------

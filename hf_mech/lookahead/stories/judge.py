@@ -15,7 +15,7 @@ from statistics import NormalDist
 from typing import Any, Literal
 
 from hf_mech.hub.files import write_text_atomically
-from hf_mech.lookahead.stories.grammar import JudgeError, StorySettingsError
+from hf_mech.lookahead import LookaheadError
 from hf_mech.probing.language_models import LanguageModel, Question
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -90,10 +90,10 @@ class Comparison:
         from all of them would be too narrow.
 
         Raises:
-            StorySettingsError: there is no such criterion.
+            LookaheadError: there is no such criterion.
         """
         if criterion not in (*CRITERIA, OVERALL):
-            raise StorySettingsError(f"criterion must be one of {', '.join((*CRITERIA, OVERALL))}, got {criterion!r}.")
+            raise LookaheadError(f"criterion must be one of {', '.join((*CRITERIA, OVERALL))}, got {criterion!r}.")
         readable: dict[int, list[Choice]] = {verdict.story: [] for verdict in self.verdicts}
         for verdict in self.verdicts:
             if criterion in verdict.choices:
@@ -144,10 +144,10 @@ def wilson_interval(successes: int, trials: int, confidence: float = 0.95) -> tu
     """The interval of a binomial share (Wilson, 1927): its ends stay within 0 and 1, also for 0 of n and n of n.
 
     Raises:
-        StorySettingsError: fewer trials than 1 or than successes, or a confidence outside 0 to 1.
+        LookaheadError: fewer trials than 1 or than successes, or a confidence outside 0 to 1.
     """
     if not 0 <= successes <= trials or trials < 1 or not 0 < confidence < 1:
-        raise StorySettingsError(
+        raise LookaheadError(
             f"An interval needs 0 <= successes <= trials, a trial at least, and a confidence between 0 and 1, got "
             f"{successes}, {trials} and {confidence}."
         )
@@ -198,20 +198,20 @@ def compare(
         answers: a file of JSON lines; each answer is written as it comes, and a later call asks only for the others.
 
     Raises:
-        StorySettingsError: repeats below 1.
-        JudgeError: the numbers of stories differ, a story is blank, or `answers` holds another comparison.
+        LookaheadError: repeats below 1; the numbers of stories differ, a story is blank, or `answers` holds another
+            comparison.
         ProbingError: the judge cannot be reached, or refuses; the answers before that are kept in `answers`.
     """
     if type(repeats) is not int or repeats < 1:
-        raise StorySettingsError(f"repeats must be a whole number, 1 or more, got {repeats!r}.")
+        raise LookaheadError(f"repeats must be a whole number, 1 or more, got {repeats!r}.")
     if len(first) != len(second) or not first:
-        raise JudgeError(
+        raise LookaheadError(
             f"Each story needs one of the other model to the same prompt, got {len(first)} and {len(second)} stories."
         )
     if blank := [
         number for number, pair in enumerate(zip(first, second, strict=True)) if not all(map(str.strip, pair))
     ]:
-        raise JudgeError(f"Both stories need a text; the pairs {blank} have a blank one. Leave these pairs out.")
+        raise LookaheadError(f"Both stories need a text; the pairs {blank} have a blank one. Leave these pairs out.")
     # Anything but a pair's own order would let the judge's habit of liking the first one in.
     asked = [
         (story, repeat, swapped)
@@ -281,9 +281,11 @@ def _known(path: Path | None, keys: Sequence[str]) -> list[str]:
             if not isinstance(answer, str):
                 raise TypeError(f"an answer is a text, got {answer!r}")
         except (ValueError, LookupError, TypeError) as error:
-            raise JudgeError(f"Line {number + 1} of {path} is not an answer of a judge. Name another file.") from error
+            raise LookaheadError(
+                f"Line {number + 1} of {path} is not an answer of a judge. Name another file."
+            ) from error
         if number >= len(keys) or (place, key) != (number, keys[number]):
-            raise JudgeError(
+            raise LookaheadError(
                 f"{path} holds the answers of another comparison: other stories, repeats or settings of the judge, "
                 f"from line {number + 1} on. Name another file, or delete it to begin anew."
             )

@@ -12,7 +12,8 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from hf_mech.lookahead.stories.grammar import StorySettingsError, read
+from hf_mech.lookahead import LookaheadError
+from hf_mech.lookahead.stories.grammar import read
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ def joins(stories: Sequence[str]) -> Joins:
     """Measure whole stories of `hf_mech/stories`: prefix, completion and suffix as one text.
 
     Raises:
-        StorySettingsError: no story.
+        LookaheadError: no story.
     """
     _some(stories)
     texts = [" ".join(story.split()) for story in stories]
@@ -53,11 +54,11 @@ def exact_match(completions: Sequence[str], middles: Sequence[str]) -> float:
     """The share of completions with the words of the story's own middle; white space does not matter.
 
     Raises:
-        StorySettingsError: no completion, or another number of middles.
+        LookaheadError: no completion, or another number of middles.
     """
     _some(completions)
     if len(completions) != len(middles):
-        raise StorySettingsError(f"Each completion needs a middle, got {len(completions)} and {len(middles)}.")
+        raise LookaheadError(f"Each completion needs a middle, got {len(completions)} and {len(middles)}.")
     return fmean(ours.split() == theirs.split() for ours, theirs in zip(completions, middles, strict=True))
 
 
@@ -83,12 +84,12 @@ def log_likelihoods(
         batch_size: texts at a time; it changes nothing but speed and rounding.
 
     Raises:
-        StorySettingsError: a text does not begin with its beginning, has no token to score, or has more tokens than the
+        LookaheadError: a text does not begin with its beginning, has no token to score, or has more tokens than the
             model has positions; a slow tokenizer with `beginnings`; a batch_size below 1.
     """
     _some(texts)
     if batch_size < 1:
-        raise StorySettingsError(f"batch_size must be 1 or more, got {batch_size}.")
+        raise LookaheadError(f"batch_size must be 1 or more, got {batch_size}.")
     starts = _starts(texts, beginnings, tokenizer)
     rows = [_tokens(number, text, start, model, tokenizer) for number, (text, start) in enumerate(starts)]
     by_length = sorted(range(len(rows)), key=lambda number: len(rows[number][0]))
@@ -107,7 +108,7 @@ def log_likelihoods(
 
 def _some(texts: Sequence[str]) -> None:
     if not texts:
-        raise StorySettingsError("At least one story is needed, got none.")
+        raise LookaheadError("At least one story is needed, got none.")
 
 
 def _starts(
@@ -117,16 +118,16 @@ def _starts(
     if beginnings is None:
         return [(text, 0) for text in texts]
     if not tokenizer.is_fast:
-        raise StorySettingsError(
+        raise LookaheadError(
             f"{type(tokenizer).__name__} cannot tell which characters a token stands for, which `beginnings` needs. "
             "Take a fast tokenizer, or score whole texts."
         )
     if len(beginnings) != len(texts):
-        raise StorySettingsError(f"Each text needs a beginning, got {len(texts)} and {len(beginnings)}.")
+        raise LookaheadError(f"Each text needs a beginning, got {len(texts)} and {len(beginnings)}.")
     if wrong := [
         n for n, (text, begin) in enumerate(zip(texts, beginnings, strict=True)) if not text.startswith(begin)
     ]:
-        raise StorySettingsError(f"The texts {wrong} do not begin with their beginnings; give whole texts.")
+        raise LookaheadError(f"The texts {wrong} do not begin with their beginnings; give whole texts.")
     return [(text, len(begin)) for text, begin in zip(texts, beginnings, strict=True)]
 
 
@@ -143,10 +144,10 @@ def _tokens(
         for place, (token, end) in enumerate(zip(ids, ends, strict=True))
     ]
     if all(label == -100 for label in labels):
-        raise StorySettingsError(f"Text {number} has no token to score behind its first {start} characters.")
+        raise LookaheadError(f"Text {number} has no token to score behind its first {start} characters.")
     longest = getattr(model.config, "max_position_embeddings", None)
     if longest is not None and len(ids) > longest:
-        raise StorySettingsError(
+        raise LookaheadError(
             f"Text {number} has {len(ids)} tokens, and {type(model).__name__} has {longest} positions. Leave it out, "
             "or take another model."
         )

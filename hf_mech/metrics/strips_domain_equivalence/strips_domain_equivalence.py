@@ -28,7 +28,7 @@ Returns:
     distinguishing_traces: for each pair a shortest trace that only one of the two accepts; None unless told apart.
 Examples:
     >>> from hf_mech.metrics import load
-    >>> from hf_mech.planning.bundled import load_bundled
+    >>> from hf_mech.planning import load_bundled
     >>> domain = load_bundled("simple").domain
     >>> load("strips_domain_equivalence").compute(predictions=[domain], references=[domain])
     {'equivalent': 1.0, 'undecided': 0, 'verdicts': [True], 'distinguishing_traces': [None]}

@@ -1,16 +1,20 @@
-"""`generate()`: the suffix is read once a call, and a search can replace plain decoding (Sections 2.2 and 5)."""
+"""`generate()` reads the suffix once a call, and a search can replace plain decoding (Sections 2.2 and 5)."""
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor
+from transformers import DynamicCache
 from transformers.generation import GenerationMixin
+from transformers.utils import ModelOutput
 
-from .belief_state_errors import PrefixError, SearchError, SuffixError
-from .belief_state_generation_backwards import BeliefSamples, sample_from_belief
-from .belief_state_rows import suffixes_of
-from .belief_state_search import SearchOutput, search
+from .belief_state_inputs import check_suffix, suffixes_of
+from .belief_state_search import SearchOutput, read_backwards, search
+from .configuration_belief_state import BeliefStateError
 
 #: Ways of decoding that need another model, or layers with a head each, by the argument that asks for them.
 REFUSED = {
@@ -56,7 +60,7 @@ class BeliefStateGeneration(GenerationMixin):
             [batch, 1, hidden]; for the empty suffix [1, 1, hidden], and None without a backward encoder.
 
         Raises:
-            SuffixError: no token in a row, more tokens than the backward encoder reads, or no backward encoder.
+            BeliefStateError: no token in a row, more tokens than the backward encoder reads, or no backward encoder.
         """
         model: Any = self
         if suffix_ids is None:
@@ -105,28 +109,32 @@ class BeliefStateGeneration(GenerationMixin):
             `return_dict_in_generate=True` a [`SearchOutput`].
 
         Raises:
-            PrefixError, SuffixError, SearchError: see there.
+            BeliefStateError: prefixes, suffixes or a search that cannot be.
         """
         config = kwargs.get("generation_config") or self.generation_config
         for name, reason in REFUSED.items():
             if kwargs.get(name, getattr(config, name, None)) is not None:
-                raise SearchError(f"A Belief State Transformer cannot generate with {name}: {reason}. Leave it out.")
+                raise BeliefStateError(
+                    f"A Belief State Transformer cannot generate with {name}: {reason}. Leave it out."
+                )
         if num_rollouts is None:
             given = {"score_with": score_with, "score_tokens": score_tokens, "stop_at_end": stop_at_end}
             named = [name for name, value in given.items() if value is not None]
             if named or proposals != "queue":
-                raise SearchError(f"{named or 'proposals'} belong to a search; give num_rollouts, for example 120.")
+                raise BeliefStateError(
+                    f"{named or 'proposals'} belong to a search; give num_rollouts, for example 120."
+                )
             return super().generate(inputs, *args, **kwargs)
         if proposals not in PROPOSALS:
-            raise SearchError(f"proposals must be one of {list(PROPOSALS)}, got {proposals!r}.")
+            raise BeliefStateError(f"proposals must be one of {list(PROPOSALS)}, got {proposals!r}.")
         for name, plain in ALONE.items():
             if name in kwargs and kwargs[name] is not plain:
-                raise SearchError(
+                raise BeliefStateError(
                     f"num_rollouts cannot be combined with {name}; proposals chooses how continuations are proposed, "
                     "and return_dict_in_generate=True returns all of them with their scores."
                 )
         if proposals != "sample" and kwargs.get("do_sample"):
-            raise SearchError("do_sample=True needs proposals='sample'; the queue and the beams are greedy.")
+            raise BeliefStateError("do_sample=True needs proposals='sample'; the queue and the beams are greedy.")
         options = {
             "num_rollouts": num_rollouts,
             "proposals": proposals,
@@ -158,15 +166,19 @@ class BeliefStateGeneration(GenerationMixin):
         inputs, name, model_kwargs = super()._prepare_model_inputs(inputs, bos_token_id, model_kwargs)
         mask = model_kwargs.get("attention_mask")
         if inputs.shape[1] == 0 or (mask is not None and not bool(mask.bool().any(1).all())):
-            raise PrefixError("A prefix needs a token: without one there is no state to go on from; give bos_token_id.")
+            raise BeliefStateError(
+                "A prefix needs a token: without one there is no state to go on from; give bos_token_id."
+            )
         suffix_ids, state = model_kwargs.get("suffix_ids"), model_kwargs.get("suffix_state")
         if suffix_ids is not None and state is not None:
-            raise SuffixError("Give suffix_ids or suffix_state, not both.")
+            raise BeliefStateError("Give suffix_ids or suffix_state, not both.")
         if state is None:
             state = self.suffix_state(suffix_ids, model_kwargs.get("suffix_attention_mask"))
         if state is not None:
             if len(state) not in (1 if suffix_ids is None else len(inputs), len(inputs)):
-                raise SuffixError(f"Every prefix needs a suffix: got {len(inputs)} prefixes, {len(state)} suffixes.")
+                raise BeliefStateError(
+                    f"Every prefix needs a suffix: got {len(inputs)} prefixes, {len(state)} suffixes."
+                )
             # A row each, because transformers repeats rows for beams and samples.
             model_kwargs["suffix_state"] = state.expand(len(inputs), -1, -1)
         return inputs, name, model_kwargs
@@ -183,26 +195,142 @@ class BeliefStateGeneration(GenerationMixin):
         return super().prepare_inputs_for_generation(input_ids, *args, inputs_embeds=inputs_embeds, **kwargs)
 
 
-def check_suffix(config: Any, suffix_ids: Tensor, mask: Tensor | None, limit: int | None) -> None:
-    """Refuses suffixes that cannot be read.
+#: Texts that an enumeration may hold.
+ENUMERABLE = 1_000_000
+
+
+@dataclass
+class BeliefSamples(ModelOutput):
+    """Continuations sampled from belief states.
 
     Args:
-        limit: the number of positions that the backward encoder has learned; None without a limit.
+        sequences (`Tensor` of shape `[batch, length]`): the new tokens in reading order, padded on the right with the
+            end token.
+        lengths (`Tensor` of shape `[batch]`): how many they are.
+        joined (`Tensor` of shape `[batch]`): whether the text is whole. False if the model had not said that prefix
+            and suffix meet when there was no more room; the tokens are then the text's last ones.
+        log_probs (`Tensor` of shape `[batch]`): the logarithm of each sample's probability.
+    """
+
+    sequences: Tensor | None = None
+    lengths: Tensor | None = None
+    joined: Tensor | None = None
+    log_probs: Tensor | None = None
+
+
+@torch.no_grad()
+def sample_from_belief(
+    model: Any,
+    states: Tensor,  # [batch, hidden]
+    max_new_tokens: int,
+    *,
+    stop_at_end: bool | None = None,
+    generator: torch.Generator | None = None,
+) -> BeliefSamples:
+    """Samples x_T by T_p(. | f, B(empty suffix)), x_T-1 by T_p(. | f, B(x_T)), and so on (the proof of Theorem 2).
+
+    Args:
+        model: a `BeliefStateForCausalLM`.
+        states: belief states f, F of a prefix's last token; the prefix itself is not read.
+        max_new_tokens: T - t. With `stop_at_end` it is the most.
+        stop_at_end: whether the end token, said before a suffix, means that the text is whole. Defaults to whether the
+            model was trained on prefixes and suffixes that meet (`least_gap=1`); other models cannot say it.
+        generator: of random numbers.
 
     Raises:
-        SuffixError: see [`BeliefStateGeneration.suffix_state`].
+        BeliefStateError: a model without T_p or B, or no room for tokens.
     """
-    if not config.use_backward:
-        raise SuffixError(
-            "This model has no backward encoder (use_backward=False), so no suffix can condition it; leave suffix_ids "
-            "out, or load a model with one."
+    stop = _checked(model, max_new_tokens, stop_at_end)
+    end, batch = model.config.end_token, len(states)
+    cache = DynamicCache(config=model.model.backward_encoder.config)
+    token = torch.full((batch, 1), end, device=states.device)
+    lengths = torch.full((batch,), max_new_tokens, device=states.device)
+    total = torch.zeros(batch, device=states.device, dtype=torch.float64)
+    drawn: list[Tensor] = []
+    for step in range(max_new_tokens + stop):
+        said = _log_probabilities(model, states, read_backwards(model, token, cache)[:, -1])
+        token = torch.multinomial(said.exp(), 1, generator=generator)
+        going = lengths == max_new_tokens
+        total += said.gather(1, token)[:, 0].double() * going if step < max_new_tokens else 0
+        if stop:
+            lengths = torch.where(going & (token[:, 0] == end), step, lengths)
+        drawn.append(token)
+        if bool((lengths <= step).all()):
+            break
+    backwards = torch.cat(drawn, 1)
+    joined = lengths < max_new_tokens
+    if not stop:
+        joined = torch.ones_like(joined)
+    elif backwards.shape[1] > max_new_tokens:  # whether the text is whole when there is no more room
+        last = backwards[:, max_new_tokens] == end
+        total = torch.where(~joined & last, total + said.gather(1, token)[:, 0].double(), total)
+        joined = joined | last
+    places = lengths[:, None] - 1 - torch.arange(max_new_tokens, device=states.device)
+    inside = places >= 0
+    sequences = backwards.gather(1, places.clamp(0, backwards.shape[1] - 1)).where(inside, end)
+    return BeliefSamples(sequences=sequences, lengths=lengths, joined=joined, log_probs=total)
+
+
+@torch.no_grad()
+def belief_distribution(
+    model: Any,
+    state: Tensor,  # [hidden]
+    max_new_tokens: int,
+    *,
+    stop_at_end: bool | None = None,
+) -> dict[tuple[int, ...], float]:
+    """The exact distribution of [`sample_from_belief`], by enumeration of all texts.
+
+    Returns:
+        The probability of each whole text. With `stop_at_end` they sum to less than 1 if texts may be longer.
+
+    Raises:
+        BeliefStateError: as there, or more than a million texts.
+    """
+    stop = _checked(model, max_new_tokens, stop_at_end)
+    end, size = model.config.end_token, model.text_head.next.out_features
+    if size**max_new_tokens > ENUMERABLE:
+        raise BeliefStateError(
+            f"{size} tokens at {max_new_tokens} places make more than {ENUMERABLE} texts; sample them with "
+            "sample_from_belief, or ask for fewer max_new_tokens."
         )
-    if suffix_ids.dim() != 2:
-        raise SuffixError(f"suffix_ids must be [batch, suffix length], got {list(suffix_ids.shape)}.")
-    if mask is not None and mask.shape != suffix_ids.shape:
-        raise SuffixError(f"suffix_attention_mask must be {list(suffix_ids.shape)}, got {list(mask.shape)}.")
-    if suffix_ids.shape[1] == 0 or (mask is not None and not bool(mask.bool().any(1).all())):
-        raise SuffixError("A suffix has no token; for the empty suffix give none, or the end token alone.")
-    longest = suffix_ids.shape[1] if mask is None else int(mask.bool().sum(1).max())
-    if limit is not None and longest + 1 > limit:  # with its end token
-        raise SuffixError(f"The backward encoder reads {limit} tokens with the end token, got {longest}; shorten it.")
+    found: dict[tuple[int, ...], float] = {}
+    suffixes = torch.full((1, 0), 0, device=state.device)
+    total = torch.zeros(1, device=state.device, dtype=torch.float64)
+    for length in range(max_new_tokens + stop):
+        backwards = torch.nn.functional.pad(suffixes.flip(1), (1, 0), value=end)
+        said = _log_probabilities(
+            model, state.expand(len(suffixes), -1), read_backwards(model, backwards)[:, -1]
+        ).double()
+        if stop:
+            whole = (total + said[:, end]).tolist()
+            found |= {tuple(text): math.exp(p) for text, p in zip(suffixes.tolist(), whole, strict=True)}
+        if length == max_new_tokens:
+            break
+        tokens = torch.arange(size, device=state.device)
+        tokens = tokens[tokens != end] if stop else tokens
+        total = (total[:, None] + said[:, tokens]).flatten()
+        before = tokens.repeat(len(suffixes))[:, None]
+        suffixes = torch.cat([before, suffixes.repeat_interleave(len(tokens), 0)], 1)
+    if not stop:
+        found = {tuple(text): math.exp(p) for text, p in zip(suffixes.tolist(), total.tolist(), strict=True)}
+    return found
+
+
+def _checked(model: Any, max_new_tokens: int, stop_at_end: bool | None) -> bool:
+    if model.model.backward_encoder is None or model.text_head.prev is None:
+        raise BeliefStateError(
+            "Sampling from a belief state needs B and T_p; this model lacks one (use_backward=False or "
+            "predict_previous=False)."
+        )
+    limit = model.model.learned_positions[-1]
+    if max_new_tokens < 1 or (limit is not None and max_new_tokens >= limit):
+        most = "" if limit is None else f" to {limit - 1}"
+        raise BeliefStateError(f"max_new_tokens must be from 1{most}, got {max_new_tokens}.")
+    return model.config.least_gap == 1 if stop_at_end is None else stop_at_end
+
+
+def _log_probabilities(model: Any, prefixes: Tensor, suffixes: Tensor) -> Tensor:
+    r"""\log T_p(. | f, B), [batch, vocabulary]."""
+    _, before = model.text_head(prefixes, suffixes)
+    return (before.float() if before.element_size() < 4 else before).log_softmax(-1)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from transformers import Pipeline
 
-from .belief_state_errors import PrefixError, SuffixError
+from .configuration_belief_state import BeliefStateError
 
 
 class InfillingPipeline(Pipeline):
@@ -31,7 +31,7 @@ class InfillingPipeline(Pipeline):
         the logarithm of Eq. 7.
 
     Raises:
-        PrefixError, SuffixError: an input without a prefix or a suffix, or with an empty one.
+        BeliefStateError: an input without a prefix or a suffix, or with an empty one.
     """
 
     _load_tokenizer = True
@@ -43,10 +43,10 @@ class InfillingPipeline(Pipeline):
     def preprocess(self, input_: Any, **_: Any) -> dict[str, Any]:
         """The tokens of prefix and suffix, as lists: they are padded together in `_forward`, on different sides."""
         tokens = {}
-        for name, error in (("prefix", PrefixError), ("suffix", SuffixError)):
+        for name in ("prefix", "suffix"):
             text = input_.get(name) if isinstance(input_, dict) else None
             if not isinstance(text, str):
-                raise error(
+                raise BeliefStateError(
                     f'An input must be a dictionary with two texts, {{"prefix": ..., "suffix": ...}}; got {name} of '
                     f"type {type(text).__name__}."
                 )
@@ -54,7 +54,9 @@ class InfillingPipeline(Pipeline):
             while ids and ids[-1] == self.model.config.end_token:  # of tokenizers that end every text
                 ids = ids[:-1]
             if not ids:
-                raise error(f"The {name} has no token; got {text!r}. To write without one, use text-generation.")
+                raise BeliefStateError(
+                    f"The {name} has no token; got {text!r}. To write without one, use text-generation."
+                )
             tokens[name] = ids
         return {"tokens": (tokens["prefix"], tokens["suffix"])}
 

@@ -8,8 +8,12 @@ from typing import Any, Literal
 from transformers import CONFIG_MAPPING, AutoConfig
 from transformers.configuration_utils import PreTrainedConfig
 
-from .belief_state_errors import BeliefStateError
-from .configs import strict_config
+from .checkpoints import strict_config
+
+
+class BeliefStateError(ValueError):
+    """What the family refuses: a configuration, an encoder, a checkpoint, a batch, or a search that cannot be meant."""
+
 
 #: The plain arguments: their names in any encoder's configuration, and the paper's values (Appendix C).
 PLAIN: dict[str, tuple[str, Any]] = {
@@ -78,10 +82,11 @@ class BeliefStateConfig(PreTrainedConfig):
             token of the prefix. 2 is the paper's; with 1, prefix and suffix may meet, and both heads then say
             the end token.
         pair_weights (`str`, *optional*): how pairs weigh in the loss. `"sequence"`: the mean over the pairs of each
-            sequence, the paper's loss, whose sequences are of one length. `"gap"`: a weight that depends on nothing but
-            the prefix and the suffix, for texts of different lengths: with `"sequence"` the model would learn the
-            conditionals of a distribution with more short texts. Without it: `"gap"` if `least_gap` is 1, else
-            `"sequence"`. `None` is kept, so it follows a `least_gap` that is set later.
+            sequence, and then the mean over the sequences, in which each weighs as its trained tokens; for sequences
+            of one length it is the paper's loss. `"gap"`: a weight that depends on nothing but the prefix and the
+            suffix, for texts of different lengths: with `"sequence"` the model would learn the conditionals of a
+            distribution with more short texts. Without it: `"gap"` if `least_gap` is 1, else `"sequence"`. `None` is
+            kept, so it follows a `least_gap` that is set later. The family's README has both formulas.
         pairs_per_sequence (`int`, *optional*): in training, the loss of this many random pairs of each sequence stands
             for that of all; its expectation is the same. Evaluation takes all pairs. Without it: all pairs.
         block_size (`int`, *optional*, defaults to 16384): the most pairs whose logits are in memory at once.

@@ -12,12 +12,11 @@ from transformers.generation import GenerationMixin
 from transformers.modeling_utils import PreTrainedModel
 from transformers.utils import can_return_tuple
 
-from .belief_state_encoders import learned_positions, made_encoder
-from .belief_state_errors import BeliefStateError, CheckpointError, PairError, VocabularyError
-from .belief_state_from_encoders import LoadsEncoders
+from .belief_state_encoders import LoadsEncoders, learned_positions, made_encoder
 from .belief_state_generation import PIPELINES, BeliefStateGeneration
-from .belief_state_head import TextHead
 from .belief_state_inputs import (
+    BeliefStateCausalLMOutput,
+    BeliefStateModelOutput,
     check_ids,
     check_labels,
     check_length,
@@ -25,16 +24,19 @@ from .belief_state_inputs import (
     check_prefixes,
     check_suffix_state,
     check_suffixes,
+    encoder_mask,
     is_flat,
+    numbered,
+    real_tokens,
+    reversed_rows,
     seen,
+    sequences_of,
+    suffixes_of,
 )
-from .belief_state_lora import declare_targets
-from .belief_state_objective import belief_state_loss
-from .belief_state_outputs import BeliefStateCausalLMOutput, BeliefStateModelOutput
+from .belief_state_objective import TextHead, belief_state_loss
 from .belief_state_pairs import Sequences
-from .belief_state_rows import encoder_mask, numbered, real_tokens, reversed_rows, sequences_of, suffixes_of
-from .checkpoints import SafeCheckpoints
-from .configuration_belief_state import BeliefStateConfig
+from .checkpoints import SafeCheckpoints, declare_targets
+from .configuration_belief_state import BeliefStateConfig, BeliefStateError
 
 
 class BeliefStatePreTrainedModel(LoadsEncoders, SafeCheckpoints, PreTrainedModel):
@@ -50,7 +52,7 @@ class BeliefStatePreTrainedModel(LoadsEncoders, SafeCheckpoints, PreTrainedModel
     _supports_flex_attn = True
     _supports_attention_backend = True
     _skip_keys_device_placement = ["past_key_values"]
-    _checkpoint_error = CheckpointError
+    _checkpoint_error = BeliefStateError
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
@@ -70,10 +72,10 @@ class BeliefStatePreTrainedModel(LoadsEncoders, SafeCheckpoints, PreTrainedModel
         """As in transformers: the token embedding, both of the head's last layers, and all configurations.
 
         Raises:
-            VocabularyError: the end token would be cut off.
+            BeliefStateError: the end token would be cut off.
         """
         if new_num_tokens is not None and new_num_tokens <= self.config.end_token:
-            raise VocabularyError(
+            raise BeliefStateError(
                 f"A vocabulary of {new_num_tokens} tokens lacks the end token {self.config.end_token}, the empty "
                 "suffix; set config.eos_token_id, and generation_config.eos_token_id, to a token that stays."
             )
@@ -116,7 +118,7 @@ class BeliefStateModel(BeliefStatePreTrainedModel):
             encoder.set_input_embeddings(None)
         #: The number of positions that each encoder has learned, None without a limit; F's first, B's last.
         self.learned_positions = [learned_positions(encoder, encoder.config) for encoder in encoders]
-        declare_targets(*(encoder.config.model_type for encoder in encoders))
+        declare_targets(config.model_type, *(encoder.config.model_type for encoder in encoders))
         self.post_init()
 
     def get_input_embeddings(self) -> nn.Module:
@@ -194,11 +196,9 @@ class BeliefStateModel(BeliefStatePreTrainedModel):
                 padding alone, the empty suffix.
 
         Raises:
-            LengthError: positions that an encoder has not learned.
-            PackingError: positions that jump, or packed rows with a cache.
-            PrefixError: a row without any token, or a mask that does not fit.
-            SuffixError: suffixes of another number of rows, or that no encoder reads.
-            VocabularyError: tokens outside the vocabulary.
+            BeliefStateError: positions that an encoder has not learned, or that jump; packed rows with a cache; a row
+                without any token, or a mask that does not fit; suffixes of another number of rows, or that no encoder
+                reads; tokens outside the vocabulary.
         """
         past = seen(past_key_values)
         check_prefixes(input_ids, inputs_embeds, attention_mask, position_ids, past)
@@ -343,9 +343,8 @@ class BeliefStateForCausalLM(BeliefStatePreTrainedModel, BeliefStateGeneration, 
                 parameter that is called a label, so this is none.
 
         Raises:
-            PairError: labels without any pair of a prefix and a suffix, or that do not fit the inputs; or
-                `num_items_in_batch` without labels.
-            BeliefStateError: `output_prev_logits` without T_p.
+            BeliefStateError: labels without any pair of a prefix and a suffix, or that do not fit the inputs;
+                `num_items_in_batch` without labels; `output_prev_logits` without T_p.
             TypeError: another keyword.
             The errors of [`BeliefStateModel.forward`].
         """
@@ -379,7 +378,7 @@ class BeliefStateForCausalLM(BeliefStatePreTrainedModel, BeliefStateGeneration, 
         loss = None
         if labels is not None:
             if input_ids is None or suffix_ids is not None or seen(past_key_values) != 0:
-                raise PairError(
+                raise BeliefStateError(
                     "labels train on all pairs within input_ids: give whole sequences as input_ids, without "
                     "suffix_ids, inputs_embeds or a cache."
                 )

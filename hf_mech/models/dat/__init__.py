@@ -1,9 +1,6 @@
 """Discrete-Attention-only Transformer: programs of the Production System Language compiled into attention weights."""
 
-from typing import Any
-
 import lazy_loader
-import wrapt
 
 from hf_mech.models.registration import register
 
@@ -26,15 +23,7 @@ register(
             "hf_mech.models.dat.modeling_semi_formal:SemiFormalForSequenceClassification"
         ),
     },
+    lora_targets=["attend"],  # queries, keys and values of the unbiased heads
 )
-
-
-@wrapt.when_imported("peft.utils.constants")
-def _declare_targets(constants: Any) -> None:
-    """Default targets for `get_peft_model`, as soon as peft is imported."""
-    from .dat_lora import declare_targets
-
-    declare_targets(constants, SemiFormalConfig.model_type)
-
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

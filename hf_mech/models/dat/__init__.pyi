@@ -1,34 +1,22 @@
 from .configuration_dat import DATConfig as DATConfig
 from .configuration_semi_formal import SemiFormalConfig as SemiFormalConfig
-from .dat_cache import DATCache as DATCache
-from .dat_errors import (
-    DATBackendError as DATBackendError,
-)
-from .dat_errors import (
-    DATCheckpointError as DATCheckpointError,
-)
-from .dat_errors import (
-    DATConfigError as DATConfigError,
-)
-from .dat_errors import (
+from .dat_generation import DATCache as DATCache
+from .dat_program import (
     DATEmbeddingError as DATEmbeddingError,
 )
-from .dat_errors import (
+from .dat_program import (
     DATError as DATError,
 )
-from .dat_errors import (
-    DATInputError as DATInputError,
-)
-from .dat_errors import (
+from .dat_program import (
     DATLengthError as DATLengthError,
 )
-from .dat_errors import (
+from .dat_program import (
     DATRepeatError as DATRepeatError,
 )
-from .dat_errors import (
+from .dat_program import (
     DATVocabularyError as DATVocabularyError,
 )
-from .dat_trace import LayerState as LayerState
+from .dat_states import LayerState as LayerState
 from .modeling_dat import DATForCausalLM as DATForCausalLM
 from .modeling_dat import DATModel as DATModel
 from .modeling_dat import DATModelOutput as DATModelOutput

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import combinations
 from typing import Any, Literal
 
 from transformers.configuration_utils import PreTrainedConfig
 
-from .configs import strict_config
-from .dat_errors import DATConfigError
-from .dat_heads import check_heads
-from .dat_program import MALFORMED, DATProgram, constants_of, most_heads, read_program
-from .dat_values import END_OF_PROMPT, NIL, ValueSpace
-from .dat_vectors import MARGIN, coherence, narrowest, weakest_match
+from .checkpoints import strict_config
+from .dat_embedding import MARGIN, coherence, narrowest, weakest_match
+from .dat_program import (
+    END_OF_PROMPT,
+    MALFORMED,
+    NIL,
+    DATError,
+    DATProgram,
+    Layer,
+    ValueSpace,
+    constants_of,
+    most_heads,
+    read_program,
+)
 
 #: A function of the program is a table of all values, and so is a register of the vector backends.
 MOST_VALUES = 1_000_000
@@ -39,7 +49,7 @@ def _sorted(value: Any) -> Any:
 
 
 @strict_config(
-    DATConfigError,
+    DATError,
     max_position_embeddings=(1, MOST_VALUES),
     num_open_values=(0, MOST_VALUES),
     num_attention_heads=(1, MOST_VALUES),
@@ -77,7 +87,7 @@ class DATConfig(PreTrainedConfig):
         pad_token_id, eop_token_id (`int`, *optional*): nil, 0, and the end of the prompt, 1; nothing else is accepted.
 
     Raises:
-        DATConfigError: invalid QKVL, sizes or backend, or a value of a wrong type.
+        DATError: invalid QKVL, sizes or backend, or a value of a wrong type.
 
     Example:
 
@@ -120,7 +130,7 @@ class DATConfig(PreTrainedConfig):
             if self.num_attention_heads is None:
                 self.num_attention_heads = most_heads(self.qkvl["weights"])
         except MALFORMED as error:
-            raise DATConfigError(
+            raise DATError(
                 f"qkvl is no QKVL program ({type(error).__name__}: {error}); compile one with hf_mech.programs.psl."
             ) from error
         if self.eos_token_id is None:
@@ -130,19 +140,19 @@ class DATConfig(PreTrainedConfig):
     def validate_architecture(self):
         """Refuses invalid values before any work starts."""
         if self.relaxation_temperature < 0 or self.logit_scale <= 0:
-            raise DATConfigError(
+            raise DATError(
                 f"relaxation_temperature must be 0 or more and logit_scale positive, got {self.relaxation_temperature} "
                 f"and {self.logit_scale}."
             )
         if self.pad_token_id != NIL or self.eop_token_id != END_OF_PROMPT:
-            raise DATConfigError(
+            raise DATError(
                 f"pad_token_id is nil, {NIL}, and eop_token_id is {END_OF_PROMPT}, got {self.pad_token_id} and "
                 f"{self.eop_token_id}; leave them out."
             )
         program = self.program
         check_heads(program)
         if self.num_attention_heads != (most := max(len(layer.heads) for layer in program.layers)):
-            raise DATConfigError(
+            raise DATError(
                 f"The largest layer of the program has {most} heads, got num_attention_heads="
                 f"{self.num_attention_heads}; leave it out."
             )
@@ -152,25 +162,25 @@ class DATConfig(PreTrainedConfig):
         """Refuses vectors of values that a layer could confuse, and those that it would be too much to draw."""
         if self.embedding == "local":
             if self.filler_dim is not None:
-                raise DATConfigError(
+                raise DATError(
                     f"filler_dim is the dimension of dense vectors, got {self.filler_dim} with embedding='local'; set "
                     "embedding to 'semi_local' or 'distributed', or leave filler_dim out."
                 )
             return
         if self.backend == "relaxed":
-            raise DATConfigError(
+            raise DATError(
                 f"The backend 'relaxed' softens one-hot vectors, got embedding={self.embedding!r}; set embedding to "
                 "'local', or backend to 'dense' or 'gather'."
             )
         width, size = self.filler_width, self.vocab_size
         if width > MOST_DIMENSIONS or width * size > MOST_DIMENSIONS**2:
-            raise DATConfigError(
+            raise DATError(
                 f"Dense vectors may have {MOST_DIMENSIONS:,} dimensions and {MOST_DIMENSIONS**2:,} numbers, got "
                 f"{size:,} vectors of {width:,}; give a smaller filler_dim, max_position_embeddings or num_open_values."
             )
         found, most = coherence(size, width), MARGIN / weakest_match(program)
         if found >= most:
-            raise DATConfigError(
+            raise DATError(
                 f"{size:,} values in filler_dim={width} dimensions have vectors with products of "
                 f"up to {found:.3f}, and this program tells a match from a mismatch below {most:.3f}; the smallest "
                 f"filler_dim for it is {narrowest(size, most):,}."
@@ -210,3 +220,68 @@ class DATConfig(PreTrainedConfig):
     def num_hidden_layers(self) -> int:
         """One layer for each production, counted once where a block repeats it."""
         return len(self.program.layers)
+
+
+# ---------------------------------------------------------------------------------------------------------------- heads
+
+Test = tuple[int, frozenset[int], bool]
+"""A register of N, the constants it is compared with, and whether they are excluded."""
+
+
+def reads(production: Layer) -> set[int]:
+    """The registers that its query, key and values read, in any cell."""
+    operands = [side for match in production.matches for side in (match.query, match.key)]
+    operands += [source for _, source in production.writes]
+    return {operand.register for operand in operands if operand.register is not None}
+
+
+def writes(production: Layer) -> set[int]:
+    """The registers that it assigns."""
+    return {target for target, _ in production.writes}
+
+
+def conflicting(one: Layer, other: Layer) -> set[int]:
+    """The registers that two productions both write; none if they never update the same cell of the same input.
+
+    They do not if both compare a register of N with constants, and no value passes the tests of both.
+    """
+    shared = writes(one) & writes(other)
+    return set() if shared and _apart([*_tests_of_N(one), *_tests_of_N(other)]) else shared
+
+
+def _tests_of_N(production: Layer) -> list[Test]:
+    return [
+        (match.query.register, frozenset(match.key.values), match.query.negated or match.key.negated)
+        for match in production.matches
+        if match.query.register is not None and match.query.function is None and match.key.register is None
+    ]
+
+
+def _apart(tests: Iterable[Test]) -> bool:
+    """Whether no cell passes all of them."""
+    allowed: dict[int, list[frozenset[int]]] = {}
+    excluded: dict[int, frozenset[int]] = {}
+    for register, values, negated in tests:
+        if negated:
+            excluded[register] = excluded.get(register, frozenset()) | values
+        else:
+            allowed.setdefault(register, []).append(values)
+    return any(
+        not frozenset.intersection(*sets) - excluded.get(register, frozenset()) for register, sets in allowed.items()
+    )
+
+
+def check_heads(program: DATProgram) -> None:
+    """Refuses a layer whose heads conflict.
+
+    Raises:
+        DATError: two heads of a layer write the same register, and may do so in the same cell.
+    """
+    for layer in program.layers:
+        for one, other in combinations(layer.heads, 2):
+            if shared := conflicting(one, other):
+                names = ", ".join(program.registers[register] for register in sorted(shared))
+                raise DATError(
+                    f"Layer {layer.index} ({layer.comment!r}): the heads {one.comment!r} and {other.comment!r} both "
+                    f"write {names}, and no test of constants keeps them apart; put them into different layers."
+                )

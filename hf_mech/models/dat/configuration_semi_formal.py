@@ -7,17 +7,15 @@ from typing import Any
 
 from transformers.configuration_utils import PreTrainedConfig
 
-from .configs import strict_config
+from .checkpoints import strict_config
 from .configuration_dat import MOST_VALUES, DATConfig
-from .dat_errors import DATConfigError
-from .dat_program import DATProgram, Heads, read_program
-from .dat_values import NIL, ValueSpace
+from .dat_program import NIL, DATError, DATProgram, Heads, ValueSpace, read_program
 
 _MOST = 1_000_000
 
 
 @strict_config(
-    DATConfigError,
+    DATError,
     max_position_embeddings=(1, MOST_VALUES),
     num_open_values=(0, MOST_VALUES),
     hidden_size=(1, _MOST),
@@ -55,7 +53,7 @@ class SemiFormalConfig(PreTrainedConfig):
         pad_token_id (`int`, *optional*): nil, 0; nothing else is accepted.
 
     Raises:
-        DATConfigError: invalid QKVL or sizes, or a value of a wrong type.
+        DATError: invalid QKVL or sizes, or a value of a wrong type.
 
     Example:
 
@@ -108,19 +106,19 @@ class SemiFormalConfig(PreTrainedConfig):
     def validate_architecture(self):
         """Refuses invalid values before any work starts."""
         if self.hidden_size % self.num_attention_heads:
-            raise DATConfigError(
+            raise DATError(
                 f"hidden_size must be a multiple of num_attention_heads, got {self.hidden_size} and "
                 f"{self.num_attention_heads}."
             )
         for name in ("relaxation_temperature", "attention_entropy_weight", "initializer_range"):
             if getattr(self, name) < 0:
-                raise DATConfigError(f"{name} must be 0 or more, got {getattr(self, name)}.")
+                raise DATError(f"{name} must be 0 or more, got {getattr(self, name)}.")
         if self.layer_norm_eps <= 0:
-            raise DATConfigError(f"layer_norm_eps must be positive, got {self.layer_norm_eps}.")
+            raise DATError(f"layer_norm_eps must be positive, got {self.layer_norm_eps}.")
         if self.pad_token_id != NIL:
-            raise DATConfigError(f"pad_token_id is nil, {NIL}, got {self.pad_token_id}; leave it out.")
+            raise DATError(f"pad_token_id is nil, {NIL}, got {self.pad_token_id}; leave it out.")
         if any(isinstance(layer, Heads) for layer in self.program.layers):
-            raise DATConfigError("A biased head is one production, got layers of several; compile without heads.")
+            raise DATError("A biased head is one production, got layers of several; compile without heads.")
         _ = self.estimated, self.label_indices
 
     @property
@@ -159,7 +157,7 @@ class SemiFormalConfig(PreTrainedConfig):
     def _index(self, value: str, where: str) -> int:
         index = self.values.index(value)
         if index is None or index == NIL:
-            raise DATConfigError(
+            raise DATError(
                 f"{where} must name values of the program, of {list(self.constants or ())} or the numbers 0 to "
                 f"{self.max_position_embeddings}, got {value!r}."
             )

@@ -1,22 +1,71 @@
-"""The states of one row's cells as plain integers, and a batch of such rows.
+"""The states of one row's cells as plain integers, the index of cells that later cells look into, and batches of rows.
 
-The states of cells that were updated together form the tree of `dat_history`, with a list of values for each register.
+The states of cells that were updated together form the tree of `dat_machine`, with a list of values for each register.
 A register that a layer does not change is the same list before and after it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from operator import ne
 from sys import getsizeof
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from .dat_first_cells import FirstCells
-from .dat_history import Group, Registers
+from .dat_embedding import Registers
+from .dat_machine import Group
+
+Key = tuple[Hashable, ...]
+
+
+class FirstCells:
+    """The cells that may be read, by what is compared with the reading cell.
+
+    A cell is added with its `key`, equal to that of its readers, and with its `others`, each different from that of its
+    readers. Cells are added in their order. Of the cells with the same key and others only the first (or last) can be
+    read, and only that one is kept. So with one difference to hold, at most two cells are looked at; with more, at most
+    one for each combination of others.
+
+    Args:
+        last: find the last cell instead of the first.
+
+    Example:
+
+    ```python
+    >>> cells = FirstCells(last=False)
+    >>> cells.add(0, ("a",), ("x",))
+    >>> cells.add(1, ("a",), ("y",))
+    >>> cells.find(("a",), ("z",)), cells.find(("a",), ("x",)), cells.find(("b",), ("x",))
+    (0, 1, None)
+
+    ```
+    """
+
+    def __init__(self, last: bool):
+        self.last = last
+        self._cells: dict[Key, dict[Key, int]] = {}  # those of a key in their order
+
+    def add(self, cell: int, key: Key, others: Key) -> None:
+        """Adds the next cell."""
+        cells = self._cells.setdefault(key, {})
+        if self.last:
+            cells.pop(others, None)
+        cells.setdefault(others, cell)
+
+    def find(self, key: Key, others: Key) -> int | None:
+        """The first (or last) cell with this key that differs in all `others`."""
+        cells = self._cells.get(key)
+        if cells is None:
+            return None
+        for differing in reversed(cells) if self.last else cells:
+            if all(map(ne, differing, others)):
+                return cells[differing]
+        return None
+
 
 Columns = tuple[list[int], ...]  # a row's registers: one list for each, with a value for each cell
 Path = tuple[tuple[int, int], ...]  # of every enclosing repeat block: its place among the statements, the repetition
@@ -79,7 +128,7 @@ class RowCells:
 
 @dataclass
 class RowGroup:
-    """Cells that were updated together, of all rows of a batch; see `dat_history.Group`.
+    """Cells that were updated together, of all rows of a batch; see `dat_machine.Group`.
 
     Args:
         rows: of each row its cells, None if it has none now.

@@ -17,23 +17,28 @@ from transformers.utils import ModelOutput, can_return_tuple
 
 from .checkpoints import SafeCheckpoints
 from .configuration_dat import DATConfig
-from .dat_backend_gather import GatherBackend
-from .dat_backend_vectors import VectorBackend
-from .dat_cache import DATCache, as_dat_cache
 from .dat_embedding import Embedding, make_embedding
-from .dat_errors import DATBackendError, DATCheckpointError, DATEmbeddingError, DATInputError
-from .dat_greedy import GreedyWords
-from .dat_history import AnyGroup, History
-from .dat_inputs import Words, check_ids, check_length, collect, read_mask, read_registers, split
-from .dat_layer import DATHeads, DATLayer
-from .dat_machine import Backend, Machine, Recorder
-from .dat_program import END, Heads, read_program
-from .dat_projection import DATProjection, matrix_of
+from .dat_gather import GatherBackend
+from .dat_generation import DATCache, GreedyWords, as_dat_cache
+from .dat_layer import DATHeads, DATLayer, DATProjection, VectorBackend, matrix_of
+from .dat_machine import AnyGroup, Backend, History, Machine, Recorder
+from .dat_program import END, END_OF_PROMPT, NIL, DATEmbeddingError, DATError, Heads, read_program
 from .dat_row_machine import RowMachine, few_cells
 from .dat_rows import RowGroup
-from .dat_states import Record, States
-from .dat_trace import LayerState, Reads, trace_of
-from .dat_values import END_OF_PROMPT, NIL
+from .dat_states import (
+    LayerState,
+    Reads,
+    Record,
+    States,
+    Words,
+    check_ids,
+    check_length,
+    collect,
+    read_mask,
+    read_registers,
+    split,
+    trace_of,
+)
 
 
 @dataclass
@@ -70,7 +75,7 @@ class DATPreTrainedModel(SafeCheckpoints, PreTrainedModel):
     base_model_prefix = "dat"
     main_input_name = "input_ids"
     _no_split_modules = ["DATLayer"]
-    _checkpoint_error = DATCheckpointError
+    _checkpoint_error = DATError
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
@@ -161,8 +166,8 @@ class DATModel(DATPreTrainedModel):
                 fewer columns than `input_ids` has, the first ones. `DATTokenizer(..., registers=...)` makes them.
 
         Raises:
-            DATInputError: not a valid prompt, or ids out of range.
-            DATBackendError: the backend `gather` with changed weights, or with hooks on the layers.
+            DATError: not a valid prompt, or ids out of range.
+            DATError: the backend `gather` with changed weights, or with hooks on the layers.
             DATLengthError: more words than positions.
             DATRepeatError: a repeat block exceeds its bound.
         """
@@ -205,7 +210,7 @@ class DATModel(DATPreTrainedModel):
         machine: Machine | RowMachine
         if past_key_values is not None and as_dat_cache(past_key_values).is_initialized:
             if register_values is not None:
-                raise DATInputError(
+                raise DATError(
                     "register_values are of the prompt's cells, and the cache has read the prompt; leave them out."
                 )
             history: History[Any] = History(list(past_key_values.history.groups))
@@ -275,7 +280,7 @@ class DATModel(DATPreTrainedModel):
                 self._gather[device] = GatherBackend(self.program, self._functions(device), self._end())
             return self._gather[device]
         if self.config.backend == "relaxed" and self.config.embedding != "local":
-            raise DATBackendError(
+            raise DATError(
                 f"The backend 'relaxed' softens one-hot vectors, and the embedding is {self.config.embedding!r}; set "
                 "model.config.embedding to 'local', or model.config.backend to 'dense' or 'gather'."
             )
@@ -302,8 +307,7 @@ class DATModel(DATPreTrainedModel):
     def _functions(self, device: torch.device) -> dict[str, Tensor]:
         if device not in self._tables:
             registered = (self.config.qkvl or {}).get("functions", {})
-            names = {"pos_increment", "pos_decrement", *registered}
-            self._tables[device] = {name: self.config.values.table(name, registered).to(device) for name in names}
+            self._tables[device] = self.config.values.tables(registered, device)
         return self._tables[device]
 
     def _check_compiled(self) -> None:
@@ -326,7 +330,7 @@ class DATModel(DATPreTrainedModel):
             if isinstance(module, DATProjection) and not module.is_compiled()
         ]
         if changed:
-            raise DATBackendError(
+            raise DATError(
                 f"The backend 'gather' runs compiled weights, and those of {changed[:4]} are others now; set "
                 "model.config.backend to 'dense' or 'relaxed', or call model.recompile()."
             )
@@ -336,7 +340,7 @@ class DATModel(DATPreTrainedModel):
         hooked = [
             name for name, module in self.layers.named_modules() if module._forward_hooks or module._forward_pre_hooks
         ]
-        raise DATBackendError(
+        raise DATError(
             f"The layers {hooked[:4]} have forward hooks, and the backend 'gather' computes with integers and does not "
             "call the layers; set model.config.backend to 'dense' or 'relaxed', or remove the hooks. Every backend "
             "answers output_hidden_states=True and output_attentions=True."
@@ -359,13 +363,13 @@ class DATModel(DATPreTrainedModel):
             and is a cell's vector for values.
 
         Raises:
-            DATBackendError: the layer has a function, and there are fewer dimensions than values: then no matrix maps
+            DATError: the layer has a function, and there are fewer dimensions than values: then no matrix maps
                 the vector of each value to that of its image.
         """
         module, embedding = self._layers()[layer].heads[head], self.embedding(self.device)
         assert isinstance(module, DATLayer)
         if embedding.fillers.size > embedding.fillers.width and module.functions:
-            raise DATBackendError(
+            raise DATError(
                 f"Layer {layer} has the functions {sorted(module.functions)}, and no matrix maps the vectors of "
                 f"{embedding.fillers.size} values in {embedding.fillers.width} dimensions to those of their images; "
                 "leave filler_dim out of the configuration."
@@ -397,10 +401,10 @@ class DATModel(DATPreTrainedModel):
             For every group of cells, the states before the first layer and after each layer, see [`LayerState`].
 
         Raises:
-            DATInputError: `reads` for several rows: each ends its repeat blocks by itself.
+            DATError: `reads` for several rows: each ends its repeat blocks by itself.
         """
         if reads and len(input_ids) != 1:
-            raise DATInputError(f"reads are of a batch of one row, got {len(input_ids)}; trace each row by itself.")
+            raise DATError(f"reads are of a batch of one row, got {len(input_ids)}; trace each row by itself.")
         states = self.run(input_ids, attention_mask, None, Reads if reads else None, register_values)
         if not reads:
             return [trace_of(self.program, group, states.embedding) for group in states.history.groups]
@@ -477,7 +481,7 @@ class DATForCausalLM(DATPreTrainedModel, GreedyWords, GenerationMixin):
                 f"{type(self).__name__}.forward() got an unexpected keyword argument {next(iter(kwargs))!r}"
             )
         if self.dat._forward_hooks or self.dat._forward_pre_hooks:
-            raise DATBackendError(
+            raise DATError(
                 "model.dat has a forward hook, which would never run: DATForCausalLM reads the cells without calling "
                 "model.dat. Remove it and use output_hidden_states=True, or call model.dat yourself."
             )

@@ -15,16 +15,11 @@ from transformers.utils import ModelOutput, can_return_tuple
 
 from .checkpoints import SafeCheckpoints
 from .configuration_semi_formal import SemiFormalConfig
-from .dat_backend_vectors import VectorBackend, allowed_pairs
-from .dat_embedding import Embedding
-from .dat_errors import DATCheckpointError, DATInputError, DATRepeatError
-from .dat_fillers import LocalFillers
-from .dat_history import Registers
-from .dat_inputs import check_ids, check_length, collect, read_mask, read_registers
+from .dat_embedding import Embedding, LocalFillers, Registers
+from .dat_layer import DATProjection, VectorBackend, allowed_pairs
 from .dat_machine import Cells, Readable, at_columns
-from .dat_program import Block, Layer, Statement, read_program
-from .dat_projection import DATProjection
-from .dat_values import NIL
+from .dat_program import NIL, Block, DATError, DATRepeatError, Layer, Statement, read_program
+from .dat_states import check_ids, check_length, collect, read_mask, read_registers
 from .semi_formal_heads import BiasedHead, UnbiasedLayer, attention_entropy
 
 LEAST_SHARE = 1e-4  # of a class in the output register: its logarithm is a logit
@@ -56,7 +51,7 @@ class SemiFormalPreTrainedModel(SafeCheckpoints, PreTrainedModel):
     base_model_prefix = "semi_formal"
     main_input_name = "input_ids"
     _no_split_modules = ["BiasedHead", "UnbiasedLayer"]
-    _checkpoint_error = DATCheckpointError
+    _checkpoint_error = DATError
 
     @torch.no_grad()
     def _init_weights(self, module: nn.Module) -> None:
@@ -134,7 +129,7 @@ class _Run:
             if not bool(rows.any()):
                 return registers
             before = after
-        raise DATRepeatError.of_block(block.comment, block.bound)
+        raise DATRepeatError(block.comment, block.bound)
 
     @torch.no_grad()
     def _values(self, registers: Registers) -> Tensor:
@@ -223,7 +218,7 @@ class SemiFormalModel(SemiFormalPreTrainedModel):
             register_values: first values of the program's `prompt` registers, see [`DATModel.forward`].
 
         Raises:
-            DATInputError: ids out of range, or a row without a word.
+            DATError: ids out of range, or a row without a word.
             DATLengthError: more words than positions.
             DATRepeatError: a repeat block exceeds its bound.
         """
@@ -231,7 +226,7 @@ class SemiFormalModel(SemiFormalPreTrainedModel):
         words = collect(input_ids, read_mask(attention_mask, input_ids) & (input_ids != NIL))
         empty = (~words.exists.any(1)).nonzero().flatten().tolist() if words.exists.numel() else [0]
         if empty:
-            raise DATInputError(f"A prompt needs a word; rows {empty[:8]} have none.")
+            raise DATError(f"A prompt needs a word; rows {empty[:8]} have none.")
         check_length(words.symbols.shape[1], self.config.max_position_embeddings)
         program, size = self.program, self.config.vocab_size
         given = read_registers(register_values, input_ids, words, program.registers, program.prompt, size)
@@ -258,8 +253,7 @@ class SemiFormalModel(SemiFormalPreTrainedModel):
     def _functions(self, device: torch.device) -> dict[str, Tensor]:
         if device not in self._tables:
             registered = (self.config.qkvl or {}).get("functions", {})
-            names = {"pos_increment", "pos_decrement", *registered}
-            self._tables[device] = {name: self.config.values.table(name, registered).to(device) for name in names}
+            self._tables[device] = self.config.values.tables(registered, device)
         return self._tables[device]
 
 

@@ -19,13 +19,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softmax
 
-from .dat_attention import dat_max, dat_norm, soft_dat_norm, soft_first_match
-from .dat_embedding import Embedding
-from .dat_errors import DATConfigError
-from .dat_fillers import Fillers
-from .dat_history import Registers
-from .dat_program import Layer, Operand
-from .dat_projection import DATProjection
+from .dat_embedding import Embedding, Fillers, Registers, dat_norm, soft_dat_norm
+from .dat_layer import DATProjection, dat_max, soft_first_match
+from .dat_program import DATError, Layer, Operand
 
 CERTAIN = 1e-13  # the logit of a probability is that of one at least this far from 0 and 1: some 30 nats
 _FAR = -1e4  # a score at which no weight is left
@@ -182,7 +178,7 @@ def _with_constant(
         constant, other: of the constant.
     """
     if operand.register is None:
-        raise DATConfigError("A production compares two constants, which tells nothing of the cells; leave it out.")
+        raise DATError("A production compares two constants, which tells nothing of the cells; leave it out.")
     vector = other[0] * fillers.of(constant.values).to(registers[0]) + other[1]
     scale, shift = block
     products = scale * (fillers.image(operand.function, registers[operand.register]) @ vector)

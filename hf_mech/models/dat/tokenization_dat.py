@@ -3,27 +3,155 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from transformers.tokenization_python import PreTrainedTokenizer
 from transformers.tokenization_utils_base import AddedToken, BatchEncoding
 
+from .checkpoints import CarriesCode
 from .configuration_dat import DATConfig
-from .dat_errors import DATVocabularyError
-from .dat_open_words import OpenWords
-from .dat_values import END_OF_PROMPT, NIL, UNSET, ValueSpace
+from .dat_program import END_OF_PROMPT, NIL, UNSET, DATError, DATVocabularyError, ValueSpace
 
 # The no-break spaces (U+00A0) are white space, so no word is equal to a mark and no text is encoded as one.
 NIL_TOKEN, END_TOKEN = "<\u00a0nil\u00a0>", "<\u00a0eop\u00a0>"
 MARKS = {NIL_TOKEN: NIL, END_TOKEN: END_OF_PROMPT}
-EARLIER_MARKS = ("<nil>", "<eop>")  # in tokenizer_config.json of earlier versions
 VOCAB_FILE = "vocab.json"
 Registers = Mapping[str, Sequence[str | None]]
 
 
-class DATTokenizer(PreTrainedTokenizer):
+# ----------------------------------------------------------------------------------------------------------- open words
+
+
+@dataclass
+class _Call:
+    """One encoding call: its open words, and the new words with those that they replaced."""
+
+    words: set[str] = field(default_factory=set)
+    placed: list[tuple[str, str | None]] = field(default_factory=list)
+
+
+class OpenWords:
+    """A bounded two-way map of words and ids, safe for threads.
+
+    A word keeps its id until `size` other words have been encoded since its last encoding; then a new word may take
+    the place. Decoding counts for nothing: a decoded output is done, and the words of others still wait for theirs.
+    Words of one call never replace each other. A call that fails leaves all words in their places.
+
+    Args:
+        first: the id of the first place.
+        size: the number of places.
+        words: the words in the first places, in order.
+
+    Raises:
+        DATError: more words than places, or a word twice.
+    """
+
+    def __init__(self, first: int, size: int, words: Iterable[str] = ()):
+        self.first, self.size = first, size
+        self._words = list(words)  # by place
+        self._ids = OrderedDict((word, first + place) for place, word in enumerate(self._words))  # oldest use first
+        self._call: _Call | None = None
+        self._lock = threading.RLock()
+        if len(self._words) > size or len(self._ids) < len(self._words):
+            raise DATError(
+                f"The vocabulary must have at most {size} different words, num_open_values, got {len(self._words)}, "
+                f"{len(self._ids)} of them different; save the tokenizer again."
+            )
+
+    @property
+    def words(self) -> list[str]:
+        """The words in the order of their places."""
+        with self._lock:
+            return list(self._words)
+
+    @contextmanager
+    def call(self) -> Iterator[None]:
+        """Makes all lookups inside one call; other threads wait. An inner call belongs to the outer one."""
+        with self._lock:
+            if self._call is not None:
+                yield
+                return
+            self._call = _Call()
+            try:
+                yield
+            except BaseException:
+                self._undo(self._call)
+                raise
+            finally:
+                self._call = None
+
+    def index(self, word: str) -> int:
+        """The id of a word; a new word gets a place.
+
+        Raises:
+            DATVocabularyError: the call has more different words than there are places.
+        """
+        with self.call():
+            assert self._call is not None
+            if word not in self._ids:
+                self._place(word, self._call)
+            self._ids.move_to_end(word)
+            self._call.words.add(word)
+            return self._ids[word]
+
+    def word(self, index: int) -> str | None:
+        """The word with this id; None if the place is free, or the id is that of no place."""
+        with self._lock:
+            place = index - self.first
+            return self._words[place] if 0 <= place < len(self._words) else None
+
+    def clear(self) -> None:
+        """Frees all places."""
+        with self._lock:
+            self._words.clear()
+            self._ids.clear()
+
+    def _place(self, word: str, call: _Call) -> None:
+        if len(call.words) >= self.size:
+            raise DATVocabularyError(
+                f"One call may have {self.size} different words that the program does not name, its open places; "
+                f"{word!r} is one more. Encode fewer texts at once, or compile the program with more num_open_values."
+            )
+        if len(self._words) < self.size:
+            call.placed.append((word, None))
+            self._ids[word] = self.first + len(self._words)
+            self._words.append(word)
+            return
+        oldest, index = self._ids.popitem(last=False)  # no word of this call: those are newer, and fewer than places
+        call.placed.append((word, oldest))
+        self._ids[word] = index
+        self._words[index - self.first] = word
+
+    def _undo(self, call: _Call) -> None:
+        for word, replaced in reversed(call.placed):
+            index = self._ids.pop(word)
+            if replaced is None:
+                self._words.pop()
+            else:
+                self._words[index - self.first] = replaced
+                self._ids[replaced] = index
+                self._ids.move_to_end(replaced, last=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the lock: a copy has its own."""
+        with self._lock:
+            return {"first": self.first, "size": self.size, "words": list(self._words), "ids": self._ids.copy()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["first"], state["size"], state["words"])  # type: ignore[misc]
+        self._ids = state["ids"]
+
+
+# ------------------------------------------------------------------------------------------------------------ tokenizer
+
+
+class DATTokenizer(CarriesCode, PreTrainedTokenizer):
     r"""The tokenizer of a DAT. A new word gets an open place; no word is unknown.
 
     A pair of texts is a prompt and its completion. Padding is on the left. All text is data: the two marks, nil (it
@@ -43,7 +171,8 @@ class DATTokenizer(PreTrainedTokenizer):
         registers: the names of the program's registers, in the model's order; for prompts that set some.
 
     Raises:
-        DATVocabularyError: from any call with more different new words than open places, and from `add_tokens`.
+        DATVocabularyError: from any call with more different new words than open places.
+        DATError: from `add_tokens`.
 
     Example:
 
@@ -111,7 +240,7 @@ class DATTokenizer(PreTrainedTokenizer):
                 prompt, None where the program decides.
 
         Raises:
-            DATVocabularyError: an unknown register, or another number of values than of words.
+            DATError: an unknown register, or another number of values than of words.
         """
         if registers is None:
             return super().__call__(*args, **kwargs)
@@ -122,7 +251,7 @@ class DATTokenizer(PreTrainedTokenizer):
             rows = [encoded["input_ids"]] if alone else encoded["input_ids"]
             given = [registers] if isinstance(registers, Mapping) else list(registers)
             if len(given) != len(rows):
-                raise DATVocabularyError(f"registers must be those of {len(rows)} texts, got {len(given)}.")
+                raise DATError(f"registers must be those of {len(rows)} texts, got {len(given)}.")
             values = [self._register_values(row, own or {}) for row, own in zip(rows, given, strict=True)]
         made = {**encoded, "register_values": values[0] if alone else values}
         return BatchEncoding(made, tensor_type=kind, prepend_batch_axis=alone and kind is not None)
@@ -134,9 +263,9 @@ class DATTokenizer(PreTrainedTokenizer):
         values = [[UNSET] * len(self.registers) for _ in ids]
         for name, own in registers.items():
             if name not in self.registers:
-                raise DATVocabularyError(f"The program's registers are {', '.join(self.registers)}, got {name!r}.")
+                raise DATError(f"The program's registers are {', '.join(self.registers)}, got {name!r}.")
             if isinstance(own, str) or len(own) != len(places):
-                raise DATVocabularyError(
+                raise DATError(
                     f"{name!r} needs a list with a value or None for each of {len(places)} words, got {own!r}."
                 )
             for place, value in zip(places, own, strict=True):
@@ -193,11 +322,11 @@ class DATTokenizer(PreTrainedTokenizer):
         """Registers the marks.
 
         Raises:
-            DATVocabularyError: any other token: a word needs none, and the model has no value for one.
+            DATError: any other token: a word needs none, and the model has no value for one.
         """
         for token in new_tokens:
             if str(token) not in MARKS:
-                raise DATVocabularyError(
+                raise DATError(
                     f"No token can be added, got {str(token)!r}: every word is a token already, and the ids are the "
                     "values of the program. Declare a constant in the program instead."
                 )
@@ -233,18 +362,14 @@ def _read_words(path: Path) -> list[str]:
     """The words that `save_vocabulary` wrote.
 
     Raises:
-        DATVocabularyError: the file is not a JSON list of strings.
+        DATError: the file is not a JSON list of strings.
     """
     try:
         words = json.loads(path.read_text("utf-8"))
     except ValueError as error:
-        raise DATVocabularyError(
-            f"{path} must be a JSON list of words, got {error}; save the tokenizer again."
-        ) from error
+        raise DATError(f"{path} must be a JSON list of words, got {error}; save the tokenizer again.") from error
     if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise DATVocabularyError(
-            f"{path} must be a JSON list of words, got {str(words)[:80]}; save the tokenizer again."
-        )
+        raise DATError(f"{path} must be a JSON list of words, got {str(words)[:80]}; save the tokenizer again.")
     return words
 
 
@@ -252,7 +377,7 @@ def _take_marks(options: dict[str, Any]) -> None:
     """Removes the marks from the options: a checkpoint has them, and they are always the same.
 
     Raises:
-        DATVocabularyError: another text for a mark, or further special tokens.
+        DATError: another text for a mark, or further special tokens.
     """
     given = [options.pop(name, None) for name in ("pad_token", "eos_token", "eop_token")]
     for name in ("extra_special_tokens", "additional_special_tokens", "model_specific_special_tokens"):
@@ -260,7 +385,7 @@ def _take_marks(options: dict[str, Any]) -> None:
         given += more.values() if isinstance(more, dict) else more
     given += options.pop("added_tokens_decoder", {}).values()
     texts = {str(token) for token in given if token is not None}
-    if wrong := sorted(texts - {*MARKS, *EARLIER_MARKS}):
-        raise DATVocabularyError(
+    if wrong := sorted(texts - MARKS.keys()):
+        raise DATError(
             f"A DAT has two special tokens, {NIL_TOKEN} (padding and end) and {END_TOKEN}, got {wrong}; leave them out."
         )

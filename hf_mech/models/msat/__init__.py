@@ -12,6 +12,7 @@ from .configuration_msat import MSATDecisionTransformerConfig
 register(
     MSATDecisionTransformerConfig,
     {"AutoModel": "hf_mech.models.msat.modeling_msat:MSATDecisionTransformer"},
+    adapters_as="gpt2",
 )
 
 
@@ -20,14 +21,6 @@ def _register_processor(auto: Any) -> None:
     """The image processor, as soon as transformers' Auto class of image processors is imported."""
     processor = wrapt.lazy_import("hf_mech.models.msat.image_processing_msat", "MSATImageProcessor", interface=type)
     auto.IMAGE_PROCESSOR_MAPPING.register(MSATDecisionTransformerConfig, {"pil": processor}, exist_ok=True)
-
-
-@wrapt.when_imported("peft.utils.constants")
-def _declare_targets(constants: Any) -> None:
-    """Default targets for `get_peft_model`, as soon as peft is imported."""
-    from .msat_lora import declare_targets
-
-    declare_targets(constants, MSATDecisionTransformerConfig.model_type)
 
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

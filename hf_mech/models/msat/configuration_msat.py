@@ -7,10 +7,7 @@ from typing import Any, Literal
 
 from transformers.configuration_utils import PreTrainedConfig
 
-from .configs import strict_config
-from .msat_errors import ConfigurationError, SpaceError
-
-Activation = Literal["tanh", "relu", "gelu", "silu", "linear"]
+from .checkpoints import strict_config
 
 #: The published base's convolutions: channels, width of the kernel, stride.
 CONVOLUTIONS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
@@ -20,22 +17,23 @@ LARGEST_COMPONENT, MOST_COMPONENTS = 100_000, 1_000
 LARGEST_STATE = 10**8
 
 
+class MSATError(ValueError):
+    """What the family refuses: a configuration, a checkpoint, an environment or an input."""
+
+
 @strict_config(
-    ConfigurationError,
+    MSATError,
     context_length=(1, 1_000_000),
     max_timestep=(0, 100_000_000),
     n_layer=(1, 1_000),
     n_head=(1, 100_000),
     n_embd=(1, 1_000_000),
     n_inner=(1, 10_000_000),
-    state_layers=(1, 100),
-    action_layers=(1, 100),
     embd_pdrop=(0, 1),
     resid_pdrop=(0, 1),
     attn_pdrop=(0, 1),
     layer_norm_epsilon=(0, 1),
     initializer_range=(0, 1000),
-    state_scale=(1e-30, 1e30),
     return_scale=(1e-30, 1e30),
 )
 class MSATDecisionTransformerConfig(PreTrainedConfig):
@@ -66,23 +64,13 @@ class MSATDecisionTransformerConfig(PreTrainedConfig):
             own, so a shared MLP knows which component it reads. `"overlapping"`: as wide as the largest component,
             all begin at column 0; an MLP that is shared cannot tell components apart then. `"single"` always
             concatenates the components' vectors.
-        action_mlp (`str`, *optional*, defaults to `"shared"`): one MLP for all components, as Appendix 7.1 speaks of
-            "the State-Action embedding MLP", or `"per_component"`.
-        action_layers (`int`, *optional*, defaults to 2): the linear layers of that MLP; the inner ones are `n_embd`
-            wide. The paper says MLP and no more. With one layer, state and action only add up before the activation.
-        action_activation (`str`, *optional*, defaults to `"tanh"`): follows each of these layers, the last too, as
-            Tanh follows every embedding of the base.
-        return_activation (`str`, *optional*, defaults to `"tanh"`): follows the linear embedding of the return-to-go,
-            as in the base; `"linear"` for none.
-        state_layers (`int`, *optional*, defaults to 2): the linear layers of the MLP that reads vectors, with ReLU
-            between them and Tanh at the end, as at the end of the base's CNN. Not read for frames.
-        state_scale (`float`, *optional*): states are multiplied by it. Defaults to 1/255 for frames, which must then
-            be integers from 0 to 255, and to 1 for vectors.
         return_scale (`float`, *optional*, defaults to 1.0): returns-to-go are multiplied by it. Give the model the
             environment's returns in training and in play, and scale here.
-        component_loss (`str`, *optional*, defaults to `"mean"`): the cross-entropies of a step's components are
-            averaged, so that the loss of any action space is about as large, or, with `"sum"`, added: the negative
-            log-likelihood of the step's action.
+        environment (`dict`, *optional*): the environment that the model was made for, `{"id": ..., "kwargs": {...}}`:
+            arguments of `hf_mech.control.make_environment`, and of `gymnasium.make`. `hf_mech.control.play.play` takes
+            it as its default.
+        target_return (`float`, *optional*): the return to ask for at play, in the environment's units, as far as a
+            user names no other.
         n_layer (`int`, *optional*, defaults to 8), n_head (`int`, *optional*, defaults to 8), n_embd (`int`,
             *optional*, defaults to 128), n_inner (`int`, *optional*), activation_function (`str`, *optional*,
             defaults to `"gelu"`), layer_norm_epsilon (`float`, *optional*, defaults to 1e-5), initializer_range
@@ -93,7 +81,7 @@ class MSATDecisionTransformerConfig(PreTrainedConfig):
             My Way Home and 0.1, 0.1, 0.3 for Deadly Corridor.
 
     Raises:
-        ConfigurationError: a value of a wrong type or outside its range, or values that contradict each other.
+        MSATError: a value of a wrong type or outside its range, or values that contradict each other.
 
     Example:
 
@@ -125,14 +113,9 @@ class MSATDecisionTransformerConfig(PreTrainedConfig):
     max_timestep: int = 1023
     component_prediction: Literal["independent", "autoregressive"] = "independent"
     one_hot: Literal["disjoint", "overlapping"] = "disjoint"
-    action_mlp: Literal["shared", "per_component"] = "shared"
-    action_layers: int = 2
-    action_activation: Activation = "tanh"
-    return_activation: Activation = "tanh"
-    state_layers: int = 2
-    state_scale: float | int | None = None
     return_scale: float | int = 1.0
-    component_loss: Literal["mean", "sum"] = "mean"
+    environment: dict[str, Any] | None = None
+    target_return: float | int | None = None
     n_layer: int = 8
     n_head: int = 8
     n_embd: int = 128
@@ -152,12 +135,12 @@ class MSATDecisionTransformerConfig(PreTrainedConfig):
         """Refuses invalid values before any work starts."""
         sizes, shape = self.action_sizes, self.state_shape
         if not 1 <= len(sizes) <= MOST_COMPONENTS or not all(1 <= size <= LARGEST_COMPONENT for size in sizes):
-            raise ConfigurationError(
+            raise MSATError(
                 f"action_sizes must be 1 to {MOST_COMPONENTS} numbers from 1 to {LARGEST_COMPONENT}, one a component, "
                 f"got {_shortened(sizes)}."
             )
         if len(shape) not in (1, 3) or not all(number >= 1 for number in shape):
-            raise ConfigurationError(
+            raise MSATError(
                 "state_shape must be (channels, height, width) of frames or (features,) of vectors, all at least 1, "
                 f"got {_shortened(shape)}."
             )
@@ -165,23 +148,28 @@ class MSATDecisionTransformerConfig(PreTrainedConfig):
         for number in shape:
             numbers *= number
         if numbers > LARGEST_STATE:
-            raise ConfigurationError(f"state_shape {_shortened(shape)} has more than {LARGEST_STATE:,} numbers.")
+            raise MSATError(f"state_shape {_shortened(shape)} has more than {LARGEST_STATE:,} numbers.")
         if self.reads_frames and shape[2] in (1, 3, 4) and shape[0] > 4:
-            raise ConfigurationError(
+            raise MSATError(
                 f"state_shape {list(shape)} seems to be [height, width, channels], as environments have it; the "
                 f"model's channels come first: [{shape[2]}, {shape[0]}, {shape[1]}]."
             )
         if self.reads_frames and min(convolved(size) for size in shape[1:]) < 1:
-            raise ConfigurationError(
+            raise MSATError(
                 f"state_shape {list(shape)}: frames must be at least 36 x 36 for the three convolutions; resize them, "
                 "or give them as vectors."
             )
         if self.n_embd % self.n_head:
-            raise ConfigurationError(f"n_embd must be a multiple of n_head, got {self.n_embd} and {self.n_head}.")
+            raise MSATError(f"n_embd must be a multiple of n_head, got {self.n_embd} and {self.n_head}.")
         if self.component_prediction == "autoregressive" and self.action_tokenization == "single":
-            raise ConfigurationError(
+            raise MSATError(
                 "component_prediction='autoregressive' needs a token for each component; set action_tokenization to "
                 "'multi' or 'multi_state', got 'single'."
+            )
+        if self.environment is not None and not isinstance(self.environment.get("id"), str):
+            raise MSATError(
+                'environment must be {"id": ..., "kwargs": {...}}, as make_environment takes them, got '
+                f"{self.environment}."
             )
 
     # ---------------------------------------------------------------------------------------------- what follows
@@ -208,10 +196,8 @@ class MSATDecisionTransformerConfig(PreTrainedConfig):
 
     @property
     def scale_of_states(self) -> float:
-        """`state_scale`, or its default."""
-        if self.state_scale is None:
-            return 1 / 255 if self.reads_frames else 1.0
-        return float(self.state_scale)
+        """States are multiplied by it: 1/255 for frames, 1 for vectors."""
+        return 1 / 255 if self.reads_frames else 1.0
 
     def token_names(self, timesteps: Sequence[int]) -> list[str]:
         """The names of the tokens of steps, in order, as in Appendix 7.6: r17, s17, a1_17, a2_17, ...
@@ -225,16 +211,16 @@ class MSATDecisionTransformerConfig(PreTrainedConfig):
     # ------------------------------------------------------------------------------------------- the environment
 
     def check_action_sizes(self, sizes: Sequence[int]) -> None:
-        """Raises SpaceError unless an environment's actions have these components and sizes."""
+        """Raises MSATError unless an environment's actions have these components and sizes."""
         found = [int(size) for size in sizes]
         if found != list(self.action_sizes):
-            raise SpaceError(
+            raise MSATError(
                 f"The environment's actions have the component sizes {found}, the model's {list(self.action_sizes)}: "
                 "the model was made for another scenario. Take the checkpoint of this scenario, or train one."
             )
 
     def check_state_shape(self, shape: Sequence[int]) -> None:
-        """Raises SpaceError unless an environment's observations fit `state_shape`.
+        """Raises MSATError unless an environment's observations fit `state_shape`.
 
         Args:
             shape: `[height, width, channels]` of frames, as environments give them, or `[features]`.
@@ -244,14 +230,14 @@ class MSATDecisionTransformerConfig(PreTrainedConfig):
         if self.reads_frames:
             expected = [*expected[1:], expected[0]]
         if found != expected:
-            raise SpaceError(
+            raise MSATError(
                 f"The environment's observations have the shape {found}, the model's {expected} (height, width, "
-                "channels of frames). Take the checkpoint of this scenario, or make the environment with the frame "
-                "size that the model was trained on."
+                "channels of frames). Take the checkpoint of this scenario, or make the environment as "
+                f"the model's was: {self.environment or 'with the frame size that it was trained on'}."
             )
 
     def check_spaces(self, observation_space: Any, action_space: Any) -> None:
-        """Raises SpaceError unless an environment's gymnasium spaces fit the model.
+        """Raises MSATError unless an environment's gymnasium spaces fit the model.
 
         Args:
             observation_space: a `Box` of frames [height, width, channels] or of vectors.
@@ -261,7 +247,7 @@ class MSATDecisionTransformerConfig(PreTrainedConfig):
         if sizes is None and hasattr(action_space, "n"):
             sizes = [action_space.n]
         if sizes is None or getattr(observation_space, "shape", None) is None:
-            raise SpaceError(
+            raise MSATError(
                 "The model acts in environments with a Box of observations and MultiDiscrete or Discrete actions, got "
                 f"{observation_space} and {action_space}."
             )

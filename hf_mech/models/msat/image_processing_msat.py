@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from transformers.image_processing_utils import BaseImageProcessor, BatchFeature
 
-from .configuration_msat import MSATDecisionTransformerConfig
-from .msat_errors import FrameError
+from .checkpoints import CarriesCode
+from .configuration_msat import MSATDecisionTransformerConfig, MSATError
 
 CHANNELS = 3
 WIDER_MODES = ("I", "F")
 """How Pillow's modes of larger numbers begin; to convert them cuts off all above 255."""
 
 
-class MSATImageProcessor(BaseImageProcessor):
+class MSATImageProcessor(CarriesCode, BaseImageProcessor):
     r"""Makes `states` of frames; numbers stay integers from 0 to 255, because the model scales them.
 
     Args:
@@ -26,7 +26,7 @@ class MSATImageProcessor(BaseImageProcessor):
             refused. Pillow takes other pixels: the one that each new pixel's centre falls into.
 
     Raises:
-        FrameError: a size that is none.
+        MSATError: a size that is none.
 
     Example:
 
@@ -54,10 +54,10 @@ class MSATImageProcessor(BaseImageProcessor):
         """The processor that makes a model's frames.
 
         Raises:
-            FrameError: a model of vectors, or of frames that are not RGB.
+            MSATError: a model of vectors, or of frames that are not RGB.
         """
         if not config.reads_frames or config.state_shape[0] != CHANNELS:
-            raise FrameError(f"The model reads states {list(config.state_shape)}; the processor makes RGB frames.")
+            raise MSATError(f"The model reads states {list(config.state_shape)}; the processor makes RGB frames.")
         _, height, width = config.state_shape
         return cls(size={"height": height, "width": width})
 
@@ -77,7 +77,7 @@ class MSATImageProcessor(BaseImageProcessor):
             return_tensors: `"pt"` or `"np"`; without it, a list of arrays.
 
         Raises:
-            FrameError: no frames, a frame that is no image, numbers that are not integers from 0 to 255, or a frame of
+            MSATError: no frames, a frame that is no image, numbers that are not integers from 0 to 255, or a frame of
                 another size if resizing is off.
         """
         resize = self.do_resize if do_resize is None else do_resize
@@ -88,14 +88,14 @@ class MSATImageProcessor(BaseImageProcessor):
             frame = _rgb(image, number)
             if frame.shape[:2] != (height, width):
                 if not resize:
-                    raise FrameError(
+                    raise MSATError(
                         f"Frame {number} is {frame.shape[0]} x {frame.shape[1]} (height x width), the model reads "
                         f"{height} x {width}, and do_resize is off. Resize it, or set do_resize=True."
                     )
                 frame = nearest(frame, height, width)
             states.append(np.ascontiguousarray(np.moveaxis(frame, -1, 0)))
         if not states:
-            raise FrameError("There are no frames; give at least one.")
+            raise MSATError("There are no frames; give at least one.")
         return BatchFeature({"states": states}, tensor_type=return_tensors)
 
 
@@ -107,10 +107,10 @@ def nearest(frame: np.ndarray, height: int, width: int) -> np.ndarray:
 
 def _size(size: Any) -> dict[str, int]:
     if not isinstance(size, Mapping) or not {"height", "width"} <= set(size):
-        raise FrameError(f'size must be {{"height": ..., "width": ...}}, got {size!r}.')
+        raise MSATError(f'size must be {{"height": ..., "width": ...}}, got {size!r}.')
     found = {name: size[name] for name in ("height", "width")}
     if not all(type(value) is int and value >= 1 for value in found.values()):
-        raise FrameError(f"size must have a height and a width of at least 1, got {found}.")
+        raise MSATError(f"size must have a height and a width of at least 1, got {found}.")
     return found
 
 
@@ -131,23 +131,23 @@ def _rgb(image: Any, number: int) -> np.ndarray:
     try:
         frame = np.asarray(image)
     except (TypeError, ValueError) as wrong:
-        raise FrameError(f"Frame {number} is a {type(image).__name__}, expected an image or an array.") from wrong
+        raise MSATError(f"Frame {number} is a {type(image).__name__}, expected an image or an array.") from wrong
     if frame.ndim == 2:
         frame = frame[..., None]
     if frame.ndim == 3 and frame.shape[-1] not in (1, 3, 4) and frame.shape[0] in (1, 3, 4):
         frame = np.moveaxis(frame, 0, -1)
     if frame.ndim != 3 or frame.shape[-1] not in (1, 3, 4) or 0 in frame.shape:
-        raise FrameError(
+        raise MSATError(
             f"Frame {number} has the shape {list(frame.shape)}; expected [height, width], [height, width, channels] or "
             "[channels, height, width] with 1, 3 or 4 channels."
         )
     if not np.issubdtype(frame.dtype, np.integer):
-        raise FrameError(
+        raise MSATError(
             f"Frame {number} holds {frame.dtype}; expected integers from 0 to 255. Do not scale frames: the model does."
         )
     if frame.dtype != np.uint8:
         if frame.min() < 0 or frame.max() > 255:
-            raise FrameError(
+            raise MSATError(
                 f"Frame {number} holds numbers from {frame.min()} to {frame.max()}; expected integers from 0 to 255."
             )
         frame = frame.astype(np.uint8)

@@ -10,16 +10,16 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from transformers import initialization as init
 from transformers.modeling_utils import PreTrainedModel
 from transformers.models.gpt2.modeling_gpt2 import GPT2Block, GPT2Model
 from transformers.utils import IMAGE_PROCESSOR_NAME, ModelOutput, can_return_tuple, logging
 
 from .checkpoints import SafeCheckpoints
-from .configuration_msat import MSATDecisionTransformerConfig
+from .configuration_msat import CONVOLUTIONS, MSATDecisionTransformerConfig, MSATError, convolved
 from .image_processing_msat import CHANNELS, MSATImageProcessor
-from .msat_acting import Acts
-from .msat_errors import CheckpointError
+from .msat_acting import Acts, padded_logits
 from .msat_inputs import (
     check_mask,
     check_states,
@@ -29,10 +29,203 @@ from .msat_inputs import (
     real_states,
     real_timesteps,
 )
-from .msat_loss import component_loss, padded_logits
-from .msat_tokens import StepTokenizer
 
 logger = logging.get_logger(__name__)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# States: frames by the published base's CNN, vectors by an MLP (step 1 of Appendix 7.1).
+
+
+class FrameEncoder(nn.Module):
+    """The published base's CNN: 32 x 8/4, 64 x 4/2, 64 x 3/1 with ReLU, then a linear layer with Tanh."""
+
+    def __init__(self, config: MSATDecisionTransformerConfig) -> None:
+        super().__init__()
+        channels, height, width = config.state_shape
+        layers: list[nn.Module] = []
+        for filters, kernel, stride in CONVOLUTIONS:
+            layers += [nn.Conv2d(channels, filters, kernel, stride), nn.ReLU()]
+            channels = filters
+        self.convolutions = nn.Sequential(*layers)
+        self.project = nn.Linear(channels * convolved(height) * convolved(width), config.n_embd)
+        self.activation = nn.Tanh()
+
+    def forward(self, states: Tensor) -> Tensor:
+        """[rows, channels, height, width], scaled -> [rows, hidden]."""
+        return self.activation(self.project(self.convolutions(states).flatten(1)))
+
+
+class VectorEncoder(nn.Module):
+    """An MLP of two layers, with ReLU between them and Tanh at the end, as at the end of the CNN."""
+
+    def __init__(self, config: MSATDecisionTransformerConfig) -> None:
+        super().__init__()
+        (features,) = config.state_shape
+        self.layers = nn.Sequential(
+            nn.Linear(features, config.n_embd), nn.ReLU(), nn.Linear(config.n_embd, config.n_embd), nn.Tanh()
+        )
+
+    def forward(self, states: Tensor) -> Tensor:
+        """[rows, features], scaled -> [rows, hidden]."""
+        return self.layers(states)
+
+
+class StateEncoder(nn.Module):
+    """The embedding of states in the environment's own units (step 1 of Appendix 7.1)."""
+
+    def __init__(self, config: MSATDecisionTransformerConfig) -> None:
+        super().__init__()
+        self.scale = config.scale_of_states
+        self.state_dims = len(config.state_shape)
+        self.network: nn.Module = (FrameEncoder if config.reads_frames else VectorEncoder)(config)
+
+    def forward(self, states: Tensor) -> Tensor:
+        """[..., *state_shape], of any numeric type -> [..., hidden]."""
+        dtype = next(self.network.parameters()).dtype
+        rows = states.flatten(0, -self.state_dims - 1)
+        return self.network(rows.to(dtype) * self.scale).unflatten(0, states.shape[: -self.state_dims])
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Actions: one token for all components, one a component, or one a component with the state (Section 4.1).
+
+
+def component_vectors(actions: Tensor, sizes: list[int], one_hot: str) -> Tensor:
+    """One-hot vectors of components (step 2 of Appendix 7.1), [..., components, width], float32.
+
+    Args:
+        actions: the value of each component, [..., components].
+        sizes: the number of values of each component.
+        one_hot: `"disjoint"`: `sum(sizes)` wide, each component has columns of its own; `"overlapping"`: `max(sizes)`
+            wide, all components begin at column 0.
+    """
+    if one_hot == "overlapping":
+        return functional.one_hot(actions, max(sizes)).float()
+    starts = torch.tensor([sum(sizes[:i]) for i in range(len(sizes))], device=actions.device)
+    return functional.one_hot(actions + starts, sum(sizes)).float()
+
+
+class ActionTokenizer(nn.Module):
+    """Turns actions into tokens, before timesteps are added.
+
+    `action_tokenization` says from what: `"single"`, one token from the components' one-hot vectors side by side
+    (Section 5.1.1); `"multi"`, one token from each component's vector (Section 5.2.2); `"multi_state"`, one token from
+    the state's embedding and each component's vector (Appendix 7.1). An MLP of two layers, each followed by Tanh, makes
+    the token of the vector: the paper says MLP and no more, and Tanh follows every embedding of the base.
+    """
+
+    def __init__(self, config: MSATDecisionTransformerConfig) -> None:
+        super().__init__()
+        self.kind, self.one_hot = config.action_tokenization, config.one_hot
+        self.sizes = list(config.action_sizes)
+        width = max(self.sizes) if self.one_hot == "overlapping" else sum(self.sizes)
+        if self.kind == "single":
+            width = sum(self.sizes)
+        elif self.kind == "multi_state":
+            width += config.n_embd
+        # One MLP for all components: Appendix 7.1 speaks of "the State-Action embedding MLP".
+        mlp = nn.Sequential(
+            nn.Linear(width, config.n_embd), nn.Tanh(), nn.Linear(config.n_embd, config.n_embd), nn.Tanh()
+        )
+        self.mlps = nn.ModuleList([mlp])
+
+    def forward(self, actions: Tensor, states: Tensor, first: int = 0) -> Tensor:
+        """The tokens of actions, or of some of their components.
+
+        Args:
+            actions: [..., components], or [..., some] of the components from `first` on, which `"single"` cannot take.
+            states: the embeddings of the steps' states, without timesteps, [..., hidden].
+            first: the number of the first component that is given.
+
+        Returns:
+            [..., tokens, hidden].
+        """
+        return self.mlps[0](self.vectors(actions, states, first))
+
+    def vectors(self, actions: Tensor, states: Tensor, first: int = 0) -> Tensor:
+        """What the MLP reads, [..., tokens, width]; arguments as in `forward`."""
+        if self.kind == "single":
+            disjoint = component_vectors(actions, self.sizes, "disjoint")
+            return disjoint.sum(-2, keepdim=True).to(states.dtype)
+        missing = len(self.sizes) - first - actions.shape[-1]
+        whole = functional.pad(actions, (first, missing))
+        vectors = component_vectors(whole, self.sizes, self.one_hot)[..., first : first + actions.shape[-1], :]
+        vectors = vectors.to(states.dtype)
+        if self.kind == "multi":
+            return vectors
+        repeated = states.unsqueeze(-2).expand(*vectors.shape[:-1], -1)
+        return torch.cat([repeated, vectors], -1)  # the state first: "states are pre-pended", Section 5.3
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Steps: return-to-go, state, action components, with the episode's timestep (Sections 3.2 and 4.1).
+
+
+class StepTokenizer(nn.Module):
+    """Embeds steps as tokens; every part is also used alone, one decision at a time, by `act`."""
+
+    def __init__(self, config: MSATDecisionTransformerConfig) -> None:
+        super().__init__()
+        self.return_scale = float(config.return_scale)
+        self.state_encoder = StateEncoder(config)
+        self.embed_return = nn.Linear(1, config.n_embd)
+        self.action_tokenizer = ActionTokenizer(config)
+        self.embed_timestep = (
+            nn.Embedding(config.max_timestep + 1, config.n_embd) if config.positional_encoding else None
+        )
+
+    def forward(self, states: Tensor, actions: Tensor, returns_to_go: Tensor, timesteps: Tensor | None) -> Tensor:
+        """The tokens of steps, in order.
+
+        Args:
+            states: [batch, steps, *state_shape].
+            actions: [batch, steps, components].
+            returns_to_go: in the environment's units, [batch, steps].
+            timesteps: of the episode, [batch, steps]; not read without positional encoding.
+
+        Returns:
+            [batch, steps x tokens_per_step, hidden].
+        """
+        embedded = self.state_encoder(states)
+        tokens = [self.of_return(returns_to_go), embedded.unsqueeze(-2), self.action_tokenizer(actions, embedded)]
+        # Under autocast, the decoder adds its layers to the tokens in their type, with timesteps and without.
+        return self.timed(torch.cat(tokens, -2).to(self.embed_return.weight.dtype), timesteps).flatten(1, 2)
+
+    def of_return(self, returns_to_go: Tensor) -> Tensor:
+        """The token of a return-to-go, without its timestep: [...] -> [..., 1, hidden].
+
+        Linear and Tanh, as in the base. Outside autocast, where bfloat16 would round returns from 128 on to integers.
+        """
+        dtype = self.embed_return.weight.dtype
+        scaled = (returns_to_go if dtype == torch.float64 else returns_to_go.float()) * self.return_scale
+        with torch.autocast(returns_to_go.device.type, enabled=False):
+            return self.embed_return(scaled.to(dtype)[..., None, None]).tanh()
+
+    def timed(self, tokens: Tensor, timesteps: Tensor | None) -> Tensor:
+        """Adds each step's timestep to all its tokens: [..., tokens, hidden] and [...]."""
+        if self.embed_timestep is None or timesteps is None:
+            return tokens
+        return tokens + self.embed_timestep(timesteps).unsqueeze(-2)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The model.
+
+
+def component_loss(logits: Tensor, labels: Tensor, num_items: int | Tensor | None = None) -> Tensor:
+    """The mean cross-entropy of components and steps; those labelled -100 do not count.
+
+    Args:
+        logits: [batch, steps, components, values], as `padded_logits` makes them.
+        labels: [batch, steps, components].
+        num_items: the number of labelled components in all batches of an accumulated step. The parts' losses then sum
+            exactly to that step's loss.
+    """
+    exact = logits if logits.dtype == torch.float64 else logits.float()
+    total = functional.cross_entropy(exact.flatten(0, 2), labels.flatten(), ignore_index=-100, reduction="sum")
+    items = (labels != -100).sum() if num_items is None else num_items
+    return total / items
 
 
 @dataclass
@@ -41,8 +234,8 @@ class MSATOutput(ModelOutput):
 
     Args:
         loss (`Tensor` of shape `()`, when `labels` are given): cross-entropy over components and real steps.
-        logits (`Tensor` of shape `[batch, steps, components, values]`): of each component's values, -inf at values
-            that a component does not have; `logits.argmax(-1)` are actions.
+        logits (`Tensor` of shape `[batch, steps, components, values]`): of each component's values, with
+            the type's least number at values that a component does not have; `logits.argmax(-1)` are actions.
         hidden_states (`tuple` of `Tensor` of shape `[batch, tokens, hidden]`, with `output_hidden_states=True`): the
             tokens, and the output of every layer, the last one after the final layer norm.
         attentions (`tuple` of `Tensor` of shape `[batch, heads, tokens, tokens]`, with `output_attentions=True` and
@@ -77,6 +270,10 @@ class MSATDecoder(GPT2Model):
         self.gradient_checkpointing = False
         self.post_init()
 
+    def get_input_embeddings(self) -> nn.Module:
+        """Raises NotImplementedError, by which transformers knows a part without embeddings of its own."""
+        raise NotImplementedError("The decoder reads inputs_embeds; the embeddings of steps are the model's tokenizer.")
+
 
 class MSATDecisionTransformer(Acts, SafeCheckpoints, PreTrainedModel):
     r"""Predicts the action of every step from the returns-to-go, states and actions so far (Sections 3.2 and 4.1).
@@ -104,13 +301,14 @@ class MSATDecisionTransformer(Acts, SafeCheckpoints, PreTrainedModel):
     config: MSATDecisionTransformerConfig
     base_model_prefix = "msat"
     main_input_name = "states"
+    _input_embed_layer = "tokenizer"  # `get_input_embeddings`; adapters under gradient checkpointing begin behind it
     _auto_class = "AutoModel"  # a saved checkpoint carries this code and loads without the package
     supports_gradient_checkpointing = True
     accepts_loss_kwargs = True  # `Trainer` passes num_items_in_batch
     _supports_sdpa = True
     _supports_attention_backend = True
     _no_split_modules = ["GPT2Block"]
-    _checkpoint_error = CheckpointError
+    _checkpoint_error = MSATError
 
     def __init__(self, config: MSATDecisionTransformerConfig) -> None:
         super().__init__(config)
@@ -134,10 +332,6 @@ class MSATDecisionTransformer(Acts, SafeCheckpoints, PreTrainedModel):
                 init.zeros_(module.bias)
         elif isinstance(module, nn.Embedding):
             init.normal_(module.weight, std=self.config.initializer_range)
-
-    def get_input_embeddings(self) -> nn.Module:
-        """The state encoder: adapters under gradient checkpointing let gradients begin there."""
-        return self.tokenizer.state_encoder
 
     @can_return_tuple
     def forward(
@@ -170,8 +364,8 @@ class MSATDecisionTransformer(Acts, SafeCheckpoints, PreTrainedModel):
             return_dict: as in transformers; `can_return_tuple` reads it.
 
         Raises:
-            StateError, ActionError, ReturnError, TimestepError: inputs of another shape, type or range.
-            LengthError: more steps than `context_length`, or a mask that does not fit.
+            MSATError: inputs of another shape, type or range; more steps than `context_length`, or a mask that does not
+                fit.
         """
         check_states(states, self.config, "batch, steps")
         shape = (states.shape[0], states.shape[1])
@@ -207,7 +401,7 @@ class MSATDecisionTransformer(Acts, SafeCheckpoints, PreTrainedModel):
         loss = None
         if labels is not None:
             labels = real_labels(labels, shape, real, sizes, num_items_in_batch is not None)
-            loss = component_loss(logits, labels, self.config.component_loss, num_items_in_batch)
+            loss = component_loss(logits, labels, num_items_in_batch)
         return MSATOutput(loss=loss, logits=logits, hidden_states=decoded.hidden_states, attentions=decoded.attentions)
 
     def save_pretrained(

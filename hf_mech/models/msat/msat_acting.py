@@ -7,14 +7,258 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
+from transformers.cache_utils import Cache, CacheLayerMixin
 
-from .msat_context import ActingContext, sizes_of
-from .msat_errors import ContextError, ReturnError
+from .configuration_msat import MSATDecisionTransformerConfig, MSATError
 from .msat_inputs import check_states, real_actions, real_returns, real_states, real_timesteps
-from .msat_loss import padded_logits
 
 #: Logits divided by it are still finite.
 LEAST_TEMPERATURE = 1e-30
+
+
+def padded_logits(logits: Sequence[Tensor]) -> Tensor:
+    """The components' logits in one tensor, with the type's least number where a component has fewer values.
+
+    Args:
+        logits: for each component [..., values].
+
+    Returns:
+        [..., components, most values]. `argmax(-1)` and `softmax(-1)` are those of each component: a value that it
+        does not have gets exactly 0.
+    """
+    most = max(part.shape[-1] for part in logits)
+    least = torch.finfo(logits[0].dtype).min
+    return torch.stack([functional.pad(part, (0, most - part.shape[-1]), value=least) for part in logits], -2)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What a model remembers of running episodes: the last steps of each, as tokens.
+
+
+class ActingContext:
+    """The contexts of a batch of environments, one row each; made by `model.start_context`, filled by `model.act`.
+
+    The context of a decision is the last steps of the row's own episode. When it holds `context_length` steps, the
+    oldest `stride` steps leave at once before the next one enters, and the row's keys and values are computed afresh
+    from the embeddings of the steps that stay. With a stride of 1 it is the plain sliding window; a larger stride
+    computes afresh only every `stride` decisions, and sees from `context_length - stride + 1` to `context_length`
+    steps. A row depends on its own episode alone.
+
+    Args:
+        config: the model's.
+        batch_size: the number of environments.
+        stride: the steps that leave a full context at once, 1 to `context_length`.
+        use_cache: keep keys and values between decisions; without it, each decision reads its whole context anew.
+        device, dtype: the model's.
+
+    Attributes:
+        logits: of the last decision, [rows, components, values], as `padded_logits` makes them; None before the first
+            one.
+
+    Raises:
+        MSATError: a batch size or a stride that is out of range.
+    """
+
+    def __init__(
+        self,
+        config: MSATDecisionTransformerConfig,
+        batch_size: int,
+        stride: int,
+        use_cache: bool,
+        device: torch.device,
+        dtype: torch.dtype,
+    ) -> None:
+        if not _is_whole(batch_size) or batch_size < 1:
+            raise MSATError(f"batch_size must be the number of environments, at least 1, got {batch_size!r}.")
+        if not _is_whole(stride) or not 1 <= stride <= config.context_length:
+            raise MSATError(
+                f"stride must be from 1 to context_length = {config.context_length}, got {stride!r}; it is the number "
+                "of steps that leave a full context at once."
+            )
+        self.batch_size, self.stride = int(batch_size), int(stride)
+        self.sizes = sizes_of(config)
+        self.capacity, self.per_step = config.context_length, config.tokens_per_step
+        tokens = self.capacity * self.per_step
+        self.tokens = torch.zeros(self.batch_size, tokens, config.n_embd, device=device, dtype=dtype)
+        self.cache = RowsCache(self.batch_size, tokens, config.n_layer, device) if use_cache else None
+        self.logits: Tensor | None = None
+        self._steps = [0] * self.batch_size  # in each row's context
+        self._read = [0] * self.batch_size  # tokens whose keys and values are in the cache
+        self._timesteps = [0] * self.batch_size  # of each row's next decision
+
+    @property
+    def device(self) -> torch.device:
+        """Where the tokens are."""
+        return self.tokens.device
+
+    @property
+    def last_step(self) -> int:
+        """The number of the first token of a full context's last step."""
+        return (self.capacity - 1) * self.per_step
+
+    @property
+    def steps(self) -> Tensor:
+        """The steps in each row's context, [batch], on the CPU."""
+        return torch.tensor(self._steps)
+
+    @property
+    def timesteps(self) -> Tensor:
+        """The episode's timestep of each row's next decision, [batch], on the CPU."""
+        return torch.tensor(self._timesteps)
+
+    def begin(self, rows: Sequence[int]) -> None:
+        """New episodes in these rows: nothing of the old ones remains."""
+        for row in rows:
+            self._steps[row] = self._read[row] = self._timesteps[row] = 0
+
+    def make_room(self, rows: Sequence[int]) -> None:
+        """Lets the oldest steps of full rows leave."""
+        full = [row for row in rows if self._steps[row] == self.capacity]
+        if not full:
+            return
+        kept = (self.capacity - self.stride) * self.per_step
+        where = torch.tensor(full, device=self.device)
+        self.tokens[where, :kept] = self.tokens[where, self.stride * self.per_step :]
+        for row in full:
+            self._steps[row] -= self.stride
+            self._read[row] = 0
+
+    def write(self, rows: Sequence[int], tokens: Tensor, first: int) -> None:
+        """Puts tokens [rows, some, hidden] into the rows' newest step, the first of them at number `first` of it."""
+        starts = [self._steps[row] * self.per_step + first for row in rows]
+        columns = torch.tensor(starts, device=self.device)[:, None] + torch.arange(tokens.shape[1], device=self.device)
+        self.tokens[torch.tensor(rows, device=self.device)[:, None], columns] = tokens.to(self.tokens.dtype)
+
+    def to_read(self, rows: Sequence[int], until: int) -> list[tuple[list[int], list[int], int]]:
+        """The rows' unread tokens up to number `until` of their newest step, in groups of equally many.
+
+        Returns:
+            for each group: the places in `rows`, the rows' first unread tokens, the number of unread tokens.
+        """
+        groups: dict[int, tuple[list[int], list[int]]] = {}
+        for place, row in enumerate(rows):
+            start = 0 if self.cache is None else self._read[row]
+            places, starts = groups.setdefault(self._steps[row] * self.per_step + until - start, ([], []))
+            places.append(place)
+            starts.append(start)
+        return [(places, starts, new) for new, (places, starts) in groups.items()]
+
+    def was_read(self, rows: Sequence[int], until: int) -> None:
+        """Notes that the rows' tokens up to number `until` of their newest step have been read."""
+        for row in rows:
+            self._read[row] = self._steps[row] * self.per_step + until
+
+    def advance(self, rows: Sequence[int], timesteps: Sequence[int]) -> None:
+        """Ends a decision, made at these timesteps of the episodes."""
+        for row, timestep in zip(rows, timesteps, strict=True):
+            self._steps[row] += 1
+            self._timesteps[row] = timestep + 1
+
+
+def sizes_of(config: MSATDecisionTransformerConfig) -> tuple[int, ...]:
+    """The sizes of a model's contexts."""
+    return config.context_length, config.tokens_per_step, config.n_embd, config.n_layer, config.n_head
+
+
+def _is_whole(number: object) -> bool:
+    return hasattr(number, "__index__") and not isinstance(number, bool)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The cache of keys and values. Its rows are at different places, because episodes do not keep step.
+
+
+class RowsLayer(CacheLayerMixin):
+    """One layer: [batch, capacity, heads, head dimension], every row filled up to a place of its own."""
+
+    is_sliding = False
+    is_compileable = False
+
+    def __init__(self, places: Places) -> None:
+        super().__init__()
+        self.places = places
+
+    def lazy_initialization(self, key_states: Tensor, value_states: Tensor) -> None:
+        """Makes room for all rows; `key_states` are [rows, heads, new, head dimension]."""
+        _, heads, _, size = key_states.shape
+        shape = self.places.batch, self.places.capacity, heads, size
+        self.keys, self.values = key_states.new_zeros(shape), value_states.new_zeros(shape)
+        self.is_initialized = True
+
+    def update(
+        self, key_states: Tensor, value_states: Tensor, *args: object, **kwargs: object
+    ) -> tuple[Tensor, Tensor]:
+        """Writes the new keys and values of the chosen rows; returns theirs, [rows, heads, longest, dimension].
+
+        They keep the precision of the first ones, and come in that of the new ones: autocast may begin and end between
+        two decisions.
+        """
+        if not self.is_initialized:
+            self.lazy_initialization(key_states, value_states)
+        assert self.keys is not None
+        assert self.values is not None
+        rows, columns, length = self.places.rows, self.places.columns, self.places.length
+        dtype = key_states.dtype
+        self.keys[rows[:, None], columns] = key_states.transpose(1, 2).to(self.keys.dtype)
+        self.values[rows[:, None], columns] = value_states.transpose(1, 2).to(self.values.dtype)
+        keys, values = (
+            (kept[:, :length] if self.places.whole else kept[rows, :length]) for kept in (self.keys, self.values)
+        )
+        return keys.transpose(1, 2).to(dtype), values.transpose(1, 2).to(dtype)
+
+    def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+        """The keys that the next queries see, and where they begin."""
+        return self.places.length, 0
+
+    def get_seq_length(self) -> int:
+        """0: rows are of different lengths, which `Places` knows."""
+        return 0
+
+    def get_max_length(self) -> int:
+        """The tokens of a whole context."""
+        return self.places.capacity
+
+    def get_max_cache_shape(self) -> int:
+        """The name of `get_max_length` before transformers 5.23."""
+        return self.get_max_length()
+
+
+class Places:
+    """Which rows of a batch write next, and where; the same for all layers."""
+
+    def __init__(self, batch: int, capacity: int, device: torch.device) -> None:
+        self.batch, self.capacity, self.device = batch, capacity, device
+        self.rows = self.columns = torch.empty(0, dtype=torch.long, device=device)
+        self.length = 0
+        self.whole = False  # whether these are all rows, in order
+
+    def choose(self, rows: list[int], starts: list[int], new: int) -> None:
+        """`new` tokens in each of these rows, from these places on."""
+        self.rows = torch.tensor(rows, device=self.device)
+        self.whole = rows == list(range(self.batch))
+        self.columns = torch.tensor(starts, device=self.device)[:, None] + torch.arange(new, device=self.device)
+        self.length = max(starts) + new
+
+    def mask(self, dtype: torch.dtype) -> Tensor:
+        """0 where a query sees a key and the least number elsewhere, [rows, 1, new, length]."""
+        seen = torch.arange(self.length, device=self.device) <= self.columns[:, :, None]
+        mask = torch.zeros(seen.shape, dtype=dtype, device=self.device)
+        return mask.masked_fill(~seen, torch.finfo(dtype).min)[:, None]
+
+
+class RowsCache(Cache):
+    """The cache of a whole decoder."""
+
+    is_compileable = False
+
+    def __init__(self, batch: int, capacity: int, layers: int, device: torch.device) -> None:
+        self.places = Places(batch, capacity, device)
+        super().__init__(layers=[RowsLayer(self.places) for _ in range(layers)])
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The decision.
 
 
 class Acts:
@@ -35,7 +279,7 @@ class Acts:
             use_cache: keep keys and values between decisions. Without it decisions are the same, and slower.
 
         Raises:
-            ContextError: a batch size or a stride that is out of range.
+            MSATError: a batch size or a stride that is out of range.
         """
         weight = self.heads[0].weight
         return ActingContext(self.config, batch_size, stride, use_cache, weight.device, weight.dtype)
@@ -76,31 +320,31 @@ class Acts:
             the actions, [rows, components], int64.
 
         Raises:
-            ContextError: a model in training mode, rows that the context does not have, or a bad temperature.
-            StateError, ReturnError, TimestepError, ActionError: as in `forward`.
+            MSATError: a model in training mode, rows that the context does not have, or a bad temperature; as in
+                `forward`.
         """
         chosen = self._rows(context, rows)
         shape = (len(chosen),)
         if self.training:
-            raise ContextError("The model is in training mode, where dropout changes decisions; call model.eval().")
+            raise MSATError("The model is in training mode, where dropout changes decisions; call model.eval().")
         if not temperature >= LEAST_TEMPERATURE:
-            raise ContextError(
+            raise MSATError(
                 f"temperature must be above 0, {LEAST_TEMPERATURE} or more, got {temperature}; leave do_sample out for "
                 "argmax."
             )
         if temperature != 1 and not do_sample:
-            raise ContextError(
+            raise MSATError(
                 f"temperature={temperature} needs do_sample=True: without it, components take their likeliest values."
             )
         states = torch.as_tensor(states, device=context.device)
         check_states(states, self.config, "rows")
         states = real_states(states, None)
         if len(states) != len(chosen):
-            raise ContextError(f"states must be one for each of the {len(chosen)} rows that decide, got {len(states)}.")
+            raise MSATError(f"states must be one for each of the {len(chosen)} rows that decide, got {len(states)}.")
         try:
             returns = torch.as_tensor(returns_to_go, device=context.device)
         except (RuntimeError, TypeError, ValueError) as error:
-            raise ReturnError(
+            raise MSATError(
                 "returns_to_go must be a real number, or one for each row that decides: the return still wanted; got "
                 f"{returns_to_go!r}."
             ) from error
@@ -108,7 +352,7 @@ class Acts:
         new = begins if isinstance(begins, bool) else False if begins is None else _numbers("begins", begins)
         begin = [new] * len(chosen) if isinstance(new, bool) else [bool(one) for one in new]
         if len(begin) != len(chosen):
-            raise ContextError(f"begins must be one for each of the {len(chosen)} rows that decide, got {len(begin)}.")
+            raise MSATError(f"begins must be one for each of the {len(chosen)} rows that decide, got {len(begin)}.")
         if actions is not None:
             actions = torch.as_tensor(actions, device=context.device)
             actions = real_actions(actions, shape, None, self.config.action_sizes)
@@ -153,27 +397,25 @@ class Acts:
 
     def _rows(self, context: ActingContext, rows: Tensor | Sequence[int] | None) -> list[int]:
         if not hasattr(context, "tokens"):  # not isinstance: a checkpoint's own code has a class of its own
-            raise ContextError(
+            raise MSATError(
                 f"context must be what model.start_context(batch_size) returns, got {type(context).__name__}. Make it "
                 "once, and give it to every decision."
             )
         weight = self.heads[0].weight
         if (context.device, context.tokens.dtype) != (weight.device, weight.dtype):
-            raise ContextError(
+            raise MSATError(
                 f"The context is {context.tokens.dtype} on {context.device}, the model {weight.dtype} on "
                 f"{weight.device}; start a new context."
             )
         if context.sizes != sizes_of(self.config):
-            raise ContextError("The context is that of another model; start one with this model's start_context.")
+            raise MSATError("The context is that of another model; start one with this model's start_context.")
         if rows is None:
             return list(range(context.batch_size))
         found = _numbers("rows", rows)
         if any(type(row) is not int for row in found):
-            raise ContextError(
-                f"rows must be the numbers of the rows that decide, got {found}; of a mask, its nonzero()."
-            )
+            raise MSATError(f"rows must be the numbers of the rows that decide, got {found}; of a mask, its nonzero().")
         if len(set(found)) != len(found) or not found or not all(0 <= row < context.batch_size for row in found):
-            raise ContextError(
+            raise MSATError(
                 f"rows must be different numbers from 0 to {context.batch_size - 1}, at least one, got {found}."
             )
         return found
@@ -203,13 +445,13 @@ class Acts:
 
 
 def _numbers(name: str, values: Tensor | Sequence[Any]) -> list[Any]:
-    """One number for each row. Raises ContextError for anything but a row of numbers."""
+    """One number for each row. Raises MSATError for anything but a row of numbers."""
     try:
         found = torch.as_tensor(values)
     except (RuntimeError, TypeError, ValueError) as error:
-        raise ContextError(f"{name} must be a list or a tensor of numbers, got {values!r}.") from error
+        raise MSATError(f"{name} must be a list or a tensor of numbers, got {values!r}.") from error
     if found.dim() != 1:
-        raise ContextError(f"{name} must be a list of numbers, [rows], got the shape {list(found.shape)}.")
+        raise MSATError(f"{name} must be a list of numbers, [rows], got the shape {list(found.shape)}.")
     return found.tolist()
 
 

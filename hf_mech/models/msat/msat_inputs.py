@@ -5,12 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .configuration_msat import MSATDecisionTransformerConfig
-from .msat_errors import ActionError, LengthError, ReturnError, StateError, TimestepError
+from .configuration_msat import MSATDecisionTransformerConfig, MSATError
 
 
 def check_states(states: Tensor, config: MSATDecisionTransformerConfig, leading: str) -> None:
-    """Raises StateError unless states are `leading` dimensions and the configuration's shape, type and range.
+    """Raises MSATError unless states are `leading` dimensions and the configuration's shape, type and range.
 
     Args:
         leading: the names of the dimensions before those of a state, as "batch, steps".
@@ -28,18 +27,18 @@ def check_states(states: Tensor, config: MSATDecisionTransformerConfig, leading:
             hint = " The model was made for other observations; state_shape in its configuration says which."
         elif states.dim() == len(shape):
             hint = f" One state alone is a batch of one: [1, {', '.join(map(str, shape))}]." if dims == 1 else ""
-        raise StateError(f"states must be [{leading}, {', '.join(map(str, shape))}], got {list(states.shape)}.{hint}")
+        raise MSATError(f"states must be [{leading}, {', '.join(map(str, shape))}], got {list(states.shape)}.{hint}")
     if states.dtype == torch.bool or states.is_complex():
-        raise StateError(f"states must be numbers, got {states.dtype}.")
-    if not config.reads_frames or config.state_scale is not None or states.dtype == torch.uint8:
+        raise MSATError(f"states must be numbers, got {states.dtype}.")
+    if not config.reads_frames or states.dtype == torch.uint8:
         return
     if states.is_floating_point():
-        raise StateError(
+        raise MSATError(
             f"Frames must be integers from 0 to 255, got {states.dtype}: the model scales them itself. Give them as "
-            "uint8, or set state_scale in the configuration if they are numbers of another kind."
+            "uint8."
         )
     if not torch.compiler.is_compiling() and states.numel() and (states.amin() < 0 or states.amax() > 255):
-        raise StateError(
+        raise MSATError(
             f"Frames must be integers from 0 to 255, got values from {int(states.amin())} to {int(states.amax())}."
         )
 
@@ -52,7 +51,7 @@ def real_states(states: Tensor, real: Tensor | None) -> Tensor:
         real: which steps are no padding, [*shape]; None if all are.
 
     Raises:
-        StateError: a state that is not finite. In a context it would outlast its episode.
+        MSATError: a state that is not finite. In a context it would outlast its episode.
     """
     if not states.is_floating_point():
         return states
@@ -60,21 +59,21 @@ def real_states(states: Tensor, real: Tensor | None) -> Tensor:
         states = states.masked_fill(~real.view(*real.shape, *[1] * (states.dim() - real.dim())), 0)
     if not torch.compiler.is_compiling() and not bool(states.isfinite().all()):
         where = ", ".join(map(str, (~states.isfinite()).nonzero()[0].tolist()))
-        raise StateError(f"states must be finite, got {states[~states.isfinite()][0]} at [{where}].")
+        raise MSATError(f"states must be finite, got {states[~states.isfinite()][0]} at [{where}].")
     return states
 
 
 def check_mask(attention_mask: Tensor | None, batch: int, steps: int, context_length: int) -> None:
-    """Raises LengthError for more steps than a context holds, for none, or for a mask of another shape."""
+    """Raises MSATError for more steps than a context holds, for none, or for a mask of another shape."""
     if batch < 1:
-        raise LengthError("The batch is empty; give at least one row of steps.")
+        raise MSATError("The batch is empty; give at least one row of steps.")
     if not 1 <= steps <= context_length:
-        raise LengthError(
+        raise MSATError(
             f"{steps} steps were given, the model reads from 1 to context_length = {context_length}. Cut windows, or "
             "train a model with a longer context."
         )
     if attention_mask is not None and list(attention_mask.shape) != [batch, steps]:
-        raise LengthError(
+        raise MSATError(
             f"attention_mask must be one number a step, [batch, steps] = [{batch}, {steps}], got "
             f"{list(attention_mask.shape)}."
         )
@@ -93,15 +92,15 @@ def real_actions(
         name: `"labels"` may hold -100.
 
     Raises:
-        ActionError: wrong shape or type, or a value that its component does not have.
+        MSATError: wrong shape or type, or a value that its component does not have.
     """
     if list(actions.shape) != [*shape, len(sizes)]:
-        raise ActionError(
+        raise MSATError(
             f"{name} must have {len(sizes)} components for each step, {[*shape, len(sizes)]}, got "
             f"{list(actions.shape)}. The model's components have the sizes {sizes}."
         )
     if actions.is_floating_point() or actions.is_complex() or actions.dtype == torch.bool:
-        raise ActionError(f"{name} must be integers, the number of each component's value, got {actions.dtype}.")
+        raise MSATError(f"{name} must be integers, the number of each component's value, got {actions.dtype}.")
     actions = actions.long()
     counted = torch.ones_like(actions, dtype=torch.bool) if real is None else real[..., None].expand_as(actions)
     if name == "labels":
@@ -112,7 +111,7 @@ def real_actions(
         if bool(wrong.any()):
             *where, component = wrong.nonzero()[0].tolist()
             value, last = int(actions[(*where, component)]), sizes[component] - 1
-            raise ActionError(
+            raise MSATError(
                 f"{name} hold {value} for component {component} at row {', step '.join(map(str, where))}; expected 0 "
                 f"to {last}{', or -100 where nothing is trained' if name == 'labels' else ''}."
             )
@@ -129,14 +128,14 @@ def real_labels(
         any_items: whether labels without any component to train are allowed, as in a part of a larger batch.
 
     Raises:
-        ActionError: labels that do not fit, or nothing to train.
+        MSATError: labels that do not fit, or nothing to train.
     """
     real_actions(labels, shape, real, sizes, "labels")
     labels = labels.long()
     if real is not None:
         labels = labels.masked_fill(~real[..., None], -100)
     if not any_items and not torch.compiler.is_compiling() and not bool((labels != -100).any()):
-        raise ActionError("labels are -100 everywhere: there is nothing to train. Give the actions as labels.")
+        raise MSATError("labels are -100 everywhere: there is nothing to train. Give the actions as labels.")
     return labels
 
 
@@ -144,22 +143,20 @@ def real_returns(returns_to_go: Tensor, shape: tuple[int, ...], real: Tensor | N
     """Returns-to-go as real numbers, 0 at padding. They are never rounded to integers.
 
     Raises:
-        ReturnError: wrong shape or type, or a return that is not finite.
+        MSATError: wrong shape or type, or a return that is not finite.
     """
     if list(returns_to_go.shape) != list(shape):
-        raise ReturnError(
+        raise MSATError(
             f"returns_to_go must be one number for each step, {list(shape)}, got {list(returns_to_go.shape)}."
         )
     if returns_to_go.is_complex() or returns_to_go.dtype == torch.bool:
-        raise ReturnError(f"returns_to_go must be real numbers, got {returns_to_go.dtype}.")
+        raise MSATError(f"returns_to_go must be real numbers, got {returns_to_go.dtype}.")
     if not returns_to_go.is_floating_point():
         returns_to_go = returns_to_go.float()
     if real is not None:
         returns_to_go = returns_to_go.masked_fill(~real, 0)
     if not torch.compiler.is_compiling() and not bool(returns_to_go.isfinite().all()):
-        raise ReturnError(
-            "returns_to_go hold numbers that are not finite; give a finite target, such as a good return."
-        )
+        raise MSATError("returns_to_go hold numbers that are not finite; give a finite target, such as a good return.")
     return returns_to_go
 
 
@@ -169,14 +166,14 @@ def real_timesteps(
     """The episode's timesteps, 0 at padding; None if the model has no positional encoding.
 
     Raises:
-        TimestepError: none given where they are needed, wrong shape or type, negative, or beyond `max_timestep`.
+        MSATError: none given where they are needed, wrong shape or type, negative, or beyond `max_timestep`.
     """
     if timesteps is None and not config.positional_encoding:
         return None
     if timesteps is None:
-        raise TimestepError("The model has positional encoding: give timesteps, each step's number in its episode.")
+        raise MSATError("The model has positional encoding: give timesteps, each step's number in its episode.")
     if list(timesteps.shape) != list(shape) or timesteps.is_floating_point() or timesteps.dtype == torch.bool:
-        raise TimestepError(
+        raise MSATError(
             f"timesteps must be integers, one for each step, {list(shape)}, got {timesteps.dtype} "
             f"{list(timesteps.shape)}."
         )
@@ -188,7 +185,7 @@ def real_timesteps(
     if not torch.compiler.is_compiling() and timesteps.numel():
         least, most = int(timesteps.amin()), int(timesteps.amax())
         if least < 0 or most > config.max_timestep:
-            raise TimestepError(
+            raise MSATError(
                 f"timesteps are from {least} to {most}; the model has embeddings for 0 to max_timestep = "
                 f"{config.max_timestep}. Train with a larger max_timestep, or with positional_encoding=False, which "
                 "has no last timestep."

@@ -1,12 +1,10 @@
 """Stack attention: GPT-2 and RoBERTa with a differentiable stack as the third sub-layer of every layer."""
 
 import lazy_loader
-import wrapt
 
 from hf_mech.models.registration import register
 
-from .configuration_stack_gpt2 import StackGPT2Config
-from .configuration_stack_roberta import StackRobertaConfig
+from .configuration_stack import StackGPT2Config, StackRobertaConfig
 
 register(
     StackGPT2Config,
@@ -19,6 +17,7 @@ register(
         "AutoModelForTokenClassification": "hf_mech.models.stack.modeling_stack_gpt2:StackGPT2ForTokenClassification",
         "AutoModelForQuestionAnswering": "hf_mech.models.stack.modeling_stack_gpt2:StackGPT2ForQuestionAnswering",
     },
+    adapters_as="gpt2",
 )
 register(
     StackRobertaConfig,
@@ -35,16 +34,7 @@ register(
         "AutoModelForQuestionAnswering": "hf_mech.models.stack.modeling_stack_roberta:StackRobertaForQuestionAnswering",
         "AutoModelForMultipleChoice": "hf_mech.models.stack.modeling_stack_roberta:StackRobertaForMultipleChoice",
     },
+    adapters_as="roberta",
 )
-
-
-@wrapt.when_imported("peft.utils.constants")
-def _declare_targets(constants: object) -> None:
-    """Default targets for `get_peft_model`, as soon as peft is imported."""
-    from .stack_lora import declare_targets
-
-    declare_targets("stack_gpt2", "gpt2")
-    declare_targets("stack_roberta", "roberta")
-
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

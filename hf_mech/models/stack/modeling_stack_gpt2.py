@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from transformers.cache_utils import Cache, EncoderDecoderCache
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
@@ -20,14 +19,10 @@ from transformers.models.gpt2.modeling_gpt2 import (
     eager_attention_forward,
 )
 
-from .configuration_stack_gpt2 import StackGPT2Config
-from .position_encodings import ENCODINGS, encode, init_encoding, position_embedding
-from .stack_checkpoint import LoadsStockCheckpoints
-from .stack_checkpointing import checkpointing_waits
-from .stack_errors import StackError
-from .stack_inputs import PadsMasksForStaticCaches, check_length, past_length, stack_inputs
-from .stack_layer import StackContext, StackSubLayer, init_stack
-from .stack_lora import SavesStacksWithAdapters
+from .configuration_stack import StackError, StackGPT2Config
+from .position_encodings import ENCODINGS, encode, position_embedding
+from .stack_inputs import check_length, model_inputs, past_length
+from .stack_layer import StackContext, StackSubLayer
 from .stack_outputs import (
     StackCausalLMOutput,
     StackModelOutput,
@@ -38,7 +33,7 @@ from .stack_outputs import (
     ignores_padding,
     returns_stacks,
 )
-from .stack_vanilla import vanilla_inputs
+from .stack_pretrained import StackPreTrained, checkpointing_waits
 
 
 class StackGPT2Attention(GPT2Attention):
@@ -94,20 +89,12 @@ class StackGPT2Block(GPT2Block):
         return self.stack(hidden_states, layer_input, past_key_values, stack_context)
 
 
-class StackGPT2PreTrainedModel(
-    LoadsStockCheckpoints, SavesStacksWithAdapters, PadsMasksForStaticCaches, GPT2PreTrainedModel
-):
+class StackGPT2PreTrainedModel(StackPreTrained, GPT2PreTrainedModel):
     """The base of all StackGPT2 models: configuration, initialisation, loading."""
 
     config_class = StackGPT2Config
     config: StackGPT2Config
     _no_split_modules = ["StackGPT2Block"]
-
-    @torch.no_grad()
-    def _init_weights(self, module: nn.Module) -> None:
-        super()._init_weights(module)
-        init_stack(module)
-        init_encoding(module)
 
 
 class StackGPT2Model(StackGPT2PreTrainedModel, GPT2Model):
@@ -146,8 +133,6 @@ class StackGPT2Model(StackGPT2PreTrainedModel, GPT2Model):
         token_type_ids: Tensor | None = None,
         position_ids: Tensor | None = None,  # [batch, new]
         inputs_embeds: Tensor | None = None,  # [batch, new, hidden]
-        stack_operations: Tensor | None = None,  # [batch, new]
-        stack_record: list[tuple[Tensor, Tensor]] | None = None,
         **kwargs: Any,
     ) -> StackModelOutput:
         """GPT-2's forward pass, with additional arguments:
@@ -161,29 +146,25 @@ class StackGPT2Model(StackGPT2PreTrainedModel, GPT2Model):
         count all tokens, as in GPT-2. Several sequences in a row are told apart by [`stack_inputs`].
 
         Raises:
-            ActionError: operations that do not fit.
-            BosError: `stack_bottom="bos_token"`, and a sequence begins with another token (Section 3.2).
-            LengthError: more positions than the model's learned embeddings.
-            PackingError: it is unknown where the sequences of a row begin, or a cache is to hold several.
-            StackCacheError: a cache that cannot hold a stack.
+            StackError: operations that do not fit; `stack_bottom="bos_token"`, and a sequence begins with another token
+                (Section 3.2); more positions than the model's learned embeddings; it is unknown where the sequences of
+                a row begin, or a cache is to hold several; a cache that cannot hold a stack.
         """
         given = input_ids if input_ids is not None else inputs_embeds
         if given is None:
             raise StackError("Give input_ids or inputs_embeds, got neither.")
-        new, past = given.shape[1], past_length(past_key_values)
         told = position_ids is not None
-        dtype = self.wte.weight.dtype if inputs_embeds is None else inputs_embeds.dtype
-        options: dict[str, Any] = {"causal": getattr(self.config, "is_causal", True), "dtype": dtype}
-        if self.config.use_stack:
-            kwargs.update(stack_operations=stack_operations, stack_record=stack_record)
-            kwargs["stack_context"], attention_mask, position_ids = stack_inputs(
-                self.config, given, attention_mask, position_ids, past_key_values, kwargs, **options
-            )
-        else:
-            attention_mask, position_ids = vanilla_inputs(
-                self.config, given, attention_mask, position_ids, past_key_values, kwargs, **options
-            )
-        check_length(self.config, position_ids, told, new, past)
+        attention_mask, position_ids = model_inputs(
+            self.config,
+            given,
+            attention_mask,
+            position_ids,
+            past_key_values,
+            kwargs,
+            causal=getattr(self.config, "is_causal", True),
+            dtype=self.wte.weight.dtype if inputs_embeds is None else inputs_embeds.dtype,
+        )
+        check_length(self.config, position_ids, told, given.shape[1], past_length(past_key_values))
         return super().forward(
             input_ids,
             past_key_values,

@@ -26,14 +26,10 @@ from transformers.models.roberta.modeling_roberta import (
     eager_attention_forward,
 )
 
-from .configuration_stack_roberta import StackRobertaConfig
-from .position_encodings import ENCODINGS, encode, init_encoding, position_embedding
-from .stack_checkpoint import LoadsStockCheckpoints
-from .stack_checkpointing import checkpointing_waits
-from .stack_errors import StackError
-from .stack_inputs import PadsMasksForStaticCaches, check_length, past_length, stack_inputs
-from .stack_layer import StackContext, StackSubLayer, init_stack
-from .stack_lora import SavesStacksWithAdapters
+from .configuration_stack import StackError, StackRobertaConfig
+from .position_encodings import ENCODINGS, encode, position_embedding
+from .stack_inputs import check_length, model_inputs, past_length
+from .stack_layer import StackContext, StackSubLayer
 from .stack_outputs import (
     StackCausalLMOutput,
     StackMaskedLMOutput,
@@ -46,7 +42,7 @@ from .stack_outputs import (
     ignores_padding,
     returns_stacks,
 )
-from .stack_vanilla import vanilla_inputs
+from .stack_pretrained import StackPreTrained, checkpointing_waits
 
 
 def first_token(hidden: Tensor, start: Tensor) -> Tensor:
@@ -112,20 +108,12 @@ class StackRobertaLayer(RobertaLayer):
         return self.stack(hidden_states, layer_input, past_key_values, stack_context)
 
 
-class StackRobertaPreTrainedModel(
-    LoadsStockCheckpoints, SavesStacksWithAdapters, PadsMasksForStaticCaches, RobertaPreTrainedModel
-):
+class StackRobertaPreTrainedModel(StackPreTrained, RobertaPreTrainedModel):
     """The base of all StackRoberta models: configuration, initialisation, loading."""
 
     config_class = StackRobertaConfig
     config: StackRobertaConfig
     _no_split_modules = ["RobertaEmbeddings", "StackRobertaLayer"]
-
-    @torch.no_grad()
-    def _init_weights(self, module: nn.Module) -> None:
-        super()._init_weights(module)
-        init_stack(module)
-        init_encoding(module)
 
 
 class StackRobertaModel(StackRobertaPreTrainedModel, RobertaModel):
@@ -167,8 +155,6 @@ class StackRobertaModel(StackRobertaPreTrainedModel, RobertaModel):
         position_ids: Tensor | None = None,  # [batch, new], from `pad_token_id` + 1; without a cache also from 0
         inputs_embeds: Tensor | None = None,  # [batch, new, hidden]
         past_key_values: Cache | None = None,
-        stack_operations: Tensor | None = None,  # [batch, new]
-        stack_record: list[tuple[Tensor, Tensor]] | None = None,
         **kwargs: Any,
     ) -> StackModelOutputWithPooling:
         """RoBERTa's forward pass, with additional arguments:
@@ -183,11 +169,9 @@ class StackRobertaModel(StackRobertaPreTrainedModel, RobertaModel):
         [`stack_inputs`]; the pooled output is then that of the first one.
 
         Raises:
-            ActionError: operations that do not fit.
-            BosError: `stack_bottom="bos_token"`, and a sequence begins with another token (Section 3.2).
-            LengthError: more positions than the model's learned embeddings.
-            PackingError: it is unknown where the sequences of a row begin, or a cache is to hold several.
-            StackCacheError: a cache that cannot hold a stack.
+            StackError: operations that do not fit; `stack_bottom="bos_token"`, and a sequence begins with another token
+                (Section 3.2); more positions than the model's learned embeddings; it is unknown where the sequences of
+                a row begin, or a cache is to hold several; a cache that cannot hold a stack.
         """
         given = input_ids if input_ids is not None else inputs_embeds
         if given is None:
@@ -197,23 +181,23 @@ class StackRobertaModel(StackRobertaPreTrainedModel, RobertaModel):
         told = position_ids is not None
         if token_type_ids is None:  # RoBERTa's own default is a buffer that ends with the learned positions
             token_type_ids = torch.zeros(given.shape[:2], dtype=torch.long, device=given.device)
-        dtype = self.embeddings.word_embeddings.weight.dtype if inputs_embeds is None else inputs_embeds.dtype
-        options: dict[str, Any] = {"causal": self.config.is_decoder, "dtype": dtype, "first": first}
-        if self.config.use_stack:
-            kwargs.update(stack_operations=stack_operations, stack_record=stack_record)
-            kwargs["stack_context"], attention_mask, position_ids = stack_inputs(
-                self.config, given, attention_mask, position_ids, past_key_values, kwargs, **options
+        attention_mask, position_ids = model_inputs(
+            self.config,
+            given,
+            attention_mask,
+            position_ids,
+            past_key_values,
+            kwargs,
+            causal=self.config.is_decoder,
+            dtype=self.embeddings.word_embeddings.weight.dtype if inputs_embeds is None else inputs_embeds.dtype,
+            first=first,
+        )
+        if position_ids is None and self.config.use_stack:
+            position_ids = (torch.arange(new, device=given.device) + past + first).expand(given.shape[:2])
+        elif position_ids is None and input_ids is not None:
+            position_ids = self.embeddings.create_position_ids_from_input_ids(
+                input_ids, self.embeddings.padding_idx, past
             )
-            if position_ids is None:
-                position_ids = (torch.arange(new, device=given.device) + past + first).expand(given.shape[:2])
-        else:
-            attention_mask, position_ids = vanilla_inputs(
-                self.config, given, attention_mask, position_ids, past_key_values, kwargs, **options
-            )
-            if position_ids is None and input_ids is not None:
-                position_ids = self.embeddings.create_position_ids_from_input_ids(
-                    input_ids, self.embeddings.padding_idx, past
-                )
         check_length(self.config, position_ids, told, new, past, first)
         outputs = super().forward(
             input_ids,

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from transformers import initialization as init
 from transformers.models.llama.modeling_llama import rotate_half
 
-from .stack_errors import EncodingError
+from .configuration_stack import StackError
 
 
 def sinusoids(positions: Tensor, size: int, dtype: torch.dtype) -> Tensor:
@@ -139,7 +139,7 @@ def encode(attention: Any, query: Tensor, key: Tensor, mask: Tensor | None, cach
         cache_length: the number of all positions, including the queries'.
 
     Raises:
-        EncodingError: an attention implementation that takes no additive mask.
+        StackError: an attention implementation that takes no additive mask.
     """
     offset = cache_length - query.shape[2]
     query, key, bias = attention.encoding(query, key, offset, attention.scaling)
@@ -147,7 +147,7 @@ def encode(attention: Any, query: Tensor, key: Tensor, mask: Tensor | None, cach
         return query, key, mask
     implementation = attention.config._attn_implementation
     if implementation not in ("eager", "sdpa"):
-        raise EncodingError(
+        raise StackError(
             f"position_embedding_type={attention.config.position_embedding_type!r} adds to the attention scores, which "
             f"attn_implementation={implementation!r} cannot; use 'sdpa' or 'eager'."
         )

@@ -15,9 +15,9 @@ import zlib
 from collections.abc import Callable
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from .stack_errors import ActionError, BosError
+from .configuration_stack import StackError
 
 _NAMESPACE = f"hf_mech_{zlib.crc32(__name__.encode()):08x}"  # a checkpoint's copy of this file has its own operators
 
@@ -81,8 +81,8 @@ def stack_attention(
         before it are zero, the others sum to one. No position has a part of another sequence's on its stack.
 
     Raises:
-        ActionError: actions are not distributions, shapes and types do not fit, or `start` divides a sequence.
-        BosError: `start` is negative.
+        StackError: actions are not distributions, shapes and types do not fit, or `start` is negative or divides a
+            sequence.
         RuntimeError: on differentiating twice.
     """
     _check_shapes(actions, start, past)
@@ -95,7 +95,7 @@ def stack_attention(
         past = past.to(exact.dtype)
         if actions.shape[1] == 1 and not (torch.is_grad_enabled() and actions.requires_grad):
             row = stack_attention_step(exact[:, 0], past, start=start if start is None else start.view(-1))
-            return torch.cat([torch.nn.functional.pad(past, (0, 1)), row[:, None]], dim=1).to(actions.dtype)
+            return torch.cat([nn.functional.pad(past, (0, 1)), row[:, None]], dim=1).to(actions.dtype)
     return _forward(exact, start, past).to(actions.dtype)
 
 
@@ -158,12 +158,12 @@ def read_stack(alpha: Tensor, hidden: Tensor) -> Tensor:
 
 def _check_shapes(actions: Tensor, start: Tensor | None, past: Tensor | None) -> None:
     if not actions.is_floating_point():
-        raise ActionError(
+        raise StackError(
             f"actions must be floating point probabilities, not {actions.dtype}; for given operations use "
             "stack_attention_from_operations."
         )
     if actions.dim() != 3 or actions.shape[-1] < 3 or actions.shape[1] == 0:
-        raise ActionError(
+        raise StackError(
             f"actions must be [batch, length, 2 + K], length and K at least 1 (push, pop 1 ... pop K, no-op); they are "
             f"{list(actions.shape)}."
         )
@@ -171,19 +171,19 @@ def _check_shapes(actions: Tensor, start: Tensor | None, past: Tensor | None) ->
     if start is not None and (
         start.shape not in ((batch,), actions.shape[:2]) or start.is_floating_point() or start.dtype == torch.bool
     ):
-        raise ActionError(
+        raise StackError(
             f"start must hold an integer for each of the {batch} rows of actions, or for each of the "
             f"{list(actions.shape[:2])} positions; it is {list(start.shape)}, {start.dtype}."
         )
     if past is None:
         return
     if past.dim() != 3 or past.shape[0] != batch or past.shape[1] != past.shape[2] or past.shape[1] == 0:
-        raise ActionError(
+        raise StackError(
             f"past must be the alpha [{batch}, past_length, past_length] of the positions before; it is "
             f"{list(past.shape)}. Without any, leave it out."
         )
     if past.requires_grad and torch.is_grad_enabled():
-        raise ActionError("past requires a gradient, which does not flow through it: pass past.detach().")
+        raise StackError("past requires a gradient, which does not flow through it: pass past.detach().")
 
 
 def _check_values(actions: Tensor) -> None:
@@ -193,7 +193,7 @@ def _check_values(actions: Tensor) -> None:
     wrong = ~((sums - 1).abs() <= tolerance) | (values < 0).any(-1)  # so that NaN is wrong too
     if wrong.any():
         b, i = wrong.nonzero()[0].tolist()
-        raise ActionError(
+        raise StackError(
             f"actions must be probabilities that sum to one; row {b}, position {i} holds {values[b, i].tolist()}. "
             "Apply softmax over the last dimension."
         )
@@ -201,14 +201,14 @@ def _check_values(actions: Tensor) -> None:
 
 def _check_start(start: Tensor, past: int) -> None:
     if (start < 0).any():
-        raise BosError(f"start must not be negative; it is {start.tolist()}.")
+        raise StackError(f"start must not be negative; it is {start.tolist()}.")
     if start.dim() == 1:
         return
     places = torch.arange(past + 1, past + start.shape[1], device=start.device)
     wrong = (start[:, 1:] < places) & (start[:, 1:] != start[:, :-1])
     if wrong.any():
         b, i = wrong.nonzero()[0].tolist()
-        raise ActionError(
+        raise StackError(
             f"start must be the same for all positions of a sequence; in row {b}, position {past + i + 1} has "
             f"{int(start[b, i + 1])} and the position before it {int(start[b, i])}. Where a sequence begins, start is "
             "that position itself."
@@ -227,9 +227,7 @@ def _kernel(actions: Tensor, length: int) -> tuple[Callable[..., Tensor], Callab
 
         if available and length <= LONGEST:
             return forward, backward
-    from .stack_kernel_torch import backward, forward
-
-    return forward, backward
+    return forward_torch, backward_torch
 
 
 @torch.library.custom_op(
@@ -280,3 +278,93 @@ def _refuse(ctx, grad):
 
 _forward.register_autograd(_differentiate, setup_context=_save)
 _backward.register_autograd(_refuse)
+
+
+# ------------------------------------------------------------ the recursion in PyTorch, for devices without a kernel
+#
+# Each position needs a few batched matrix products on slices of alpha; no growing tensor is copied.
+
+
+def forward_torch(actions: Tensor, start: Tensor | None, past: Tensor | None) -> Tensor:
+    """alpha [batch, N, N] from actions [batch, length, 2 + K]; the arguments are those of `stack_attention`."""
+    batch, length, kinds = actions.shape
+    done = 0 if past is None else past.shape[1]
+    alpha = actions.new_zeros(batch, done + length, done + length)
+    if past is not None:
+        alpha[:, :done, :done] = past
+    bottoms, actions = _split(actions, start, alpha)
+    for i in range(done, done + length):
+        action, bottom = actions[:, i - done], bottoms[:, i - done]
+        alpha[:, i, i] = action[:, 0] + bottom[:, i]
+        if i == 0:
+            continue
+        state = alpha[:, i - 1, :i]
+        row = alpha[:, i, :i]
+        torch.mul(state, action[:, -1:], out=row)
+        for k in range(1, kinds - 1):
+            state = _pop(state, alpha, bottom)
+            row += action[:, k, None] * state
+    return alpha
+
+
+def backward_torch(grad_alpha: Tensor, actions: Tensor, alpha: Tensor, start: Tensor | None) -> Tensor:
+    """The gradient of the actions, in their shape. Besides alpha it needs one buffer [batch, N, N]."""
+    size, kinds = alpha.shape[1], actions.shape[2]
+    done = size - actions.shape[1]
+    grad = grad_alpha.clone(memory_format=torch.contiguous_format)
+    grad_actions = torch.zeros_like(actions, memory_format=torch.contiguous_format)
+    bottoms, actions = _split(actions, start, alpha)
+    for i in range(size - 1, max(done, 1) - 1, -1):
+        action, result, bottom = actions[:, i - done], grad_actions[:, i - done], bottoms[:, i - done]
+        own = grad[:, i, :i]
+        states = [alpha[:, i - 1, :i]]  # v_k = alpha_{i-1} T^k
+        for _ in range(2, kinds - 1):
+            states.append(_pop(states[-1], alpha, bottom))
+        result[:, 0] = grad[:, i, i]
+        result[:, -1] = (own * states[0]).sum(-1)
+        back = _unpop(own, alpha, bottom)
+        for k, state in enumerate(states):  # <G_i, v_{k-1} T> = <T G_i, v_{k-1}>
+            result[:, k + 1] = (back * state).sum(-1)
+        back = torch.zeros_like(back)
+        for k in range(len(states), 0, -1):
+            sent = action[:, k, None] * own + back  # u_k, the gradient of v_k
+            if i > 1:  # row j of T is alpha_{j-1}
+                grad[:, : i - 1, :i].baddbmm_(_above(states[k - 1], bottom)[:, 1:, None], sent[:, None])
+            back = _unpop(sent, alpha, bottom)
+        grad[:, i - 1, :i] += action[:, -1:] * own + back
+    places = torch.arange(done, size, device=alpha.device)
+    return torch.where((_starts(start, actions) < places)[..., None], grad_actions, 0)
+
+
+def _starts(start: Tensor | None, actions: Tensor) -> Tensor:
+    """The column of position 0 for every new position, [batch, length]."""
+    if start is None:
+        return torch.zeros(actions.shape[:2], dtype=torch.long, device=actions.device)
+    start = start.to(actions.device)
+    return start if start.dim() == 2 else start[:, None].expand(actions.shape[:2])
+
+
+def _split(actions: Tensor, start: Tensor | None, alpha: Tensor) -> tuple[Tensor, Tensor]:
+    """For every new position, the columns of its position 0 [batch, length, N]; and the actions, zero at position 0."""
+    starts, places = _starts(start, actions), torch.arange(alpha.shape[1], device=alpha.device)
+    here = places[alpha.shape[1] - actions.shape[1] :]
+    return starts[..., None] == places, torch.where((starts < here)[..., None], actions, 0)
+
+
+def _above(state: Tensor, bottom: Tensor) -> Tensor:
+    """The state without its weight on position 0, whose row of T is no row of alpha."""
+    return torch.where(bottom[:, : state.shape[1]], 0, state)
+
+
+def _pop(state: Tensor, alpha: Tensor, bottom: Tensor) -> Tensor:
+    """state T (Eq. 22): [batch, i] for position i."""
+    i = state.shape[1]
+    popped = torch.where(bottom[:, :i], state, 0)
+    return popped + torch.bmm(_above(state, bottom)[:, None, 1:], alpha[:, : i - 1, :i])[:, 0]
+
+
+def _unpop(grad: Tensor, alpha: Tensor, bottom: Tensor) -> Tensor:
+    """T grad, the transpose of `_pop`."""
+    i = grad.shape[1]
+    back = nn.functional.pad(torch.bmm(alpha[:, : i - 1, :i], grad[:, :, None])[:, :, 0], (1, 0))
+    return torch.where(bottom[:, :i], grad, back)

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import Cache, CacheLayerMixin, DynamicLayer, EncoderDecoderCache, StaticLayer
 
+from .configuration_stack import StackError
 from .stack_attention import read_stack, stack_attention, stack_attention_step
-from .stack_errors import StackCacheError
 from .stack_sparse import SparseRows
 
 Held = Callable[[Tensor, Tensor, Tensor], Tensor]
@@ -83,7 +83,7 @@ class StackState:
             keep their gradient.
 
         Raises:
-            StackCacheError: the stored rows hold several sequences.
+            StackError: the stored rows hold several sequences.
         """
         self._check_one_sequence()
         what = held or (lambda *_: hidden)
@@ -101,7 +101,7 @@ class StackState:
 
     def _check_one_sequence(self) -> None:
         if self.several:
-            raise StackCacheError(
+            raise StackError(
                 "The cache holds rows of several sequences, and new tokens would continue the last one alone. To "
                 "generate, give every sequence a row of its own, with an attention_mask where they are padded."
             )
@@ -298,7 +298,7 @@ def stack_layer(cache: Cache, index: int, new: int, drop: float = 0.0) -> Any:
     With a `drop`, the most mass that a row of alpha may lose, a new stack keeps only the large entries.
 
     Raises:
-        StackCacheError: a kind of cache that cannot hold a stack, or a cache filled by a model without a stack.
+        StackError: a kind of cache that cannot hold a stack, or a cache filled by a model without a stack.
     """
     if isinstance(cache, EncoderDecoderCache):
         cache = cache.self_attention_cache
@@ -307,18 +307,18 @@ def stack_layer(cache: Cache, index: int, new: int, drop: float = 0.0) -> Any:
         return layer
     holder = _HOLDERS.get(type(layer))
     if holder is None or cache.offloading:
-        raise StackCacheError(
+        raise StackError(
             f"A stack is kept in a DynamicCache or a StaticCache that is not offloaded, got {type(cache).__name__} "
             f"with layers of type {type(layer).__name__}{' and offloading' if cache.offloading else ''}; leave "
             "cache_implementation out, or set it to 'static'."
         )
     if int(layer.get_seq_length()) != new:
-        raise StackCacheError(
+        raise StackError(
             f"The cache holds keys of {int(layer.get_seq_length())} positions and no stack: {new} of them are new, the "
             "rest came from a model without a stack. Begin with an empty cache."
         )
     if drop and holder is StackStaticLayer:
-        raise StackCacheError(
+        raise StackError(
             "A static cache holds whole rows of stack attention, so that stack_tolerance has no use there; set it to "
             "0, or leave cache_implementation out."
         )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from transformers.cache_utils import Cache
 
-from .stack_errors import ActionError, BosError, LengthError, PackingError
+from .configuration_stack import StackError
 from .stack_layer import StackContext
 from .stack_operations import check_operations
 from .stack_packing import (
@@ -45,22 +45,10 @@ def new_columns(of_all: Tensor, new: int, past: int | Tensor) -> Tensor:
     return of_all.index_select(1, torch.arange(new, device=of_all.device) + past)
 
 
-class PadsMasksForStaticCaches:
-    """For `generate()` with a static cache: the stacks need the two-dimensional mask, always of the same shape."""
-
-    def create_masks_for_generate(
-        self, *, attention_mask: Tensor | None = None, past_key_values: Cache | None = None, **kwargs: Any
-    ) -> Tensor | None:
-        """The mask [batch, past + new], with zeros up to the length of the cache."""
-        if attention_mask is None or past_key_values is None or attention_mask.dim() != 2:
-            return attention_mask
-        return nn.functional.pad(attention_mask, (0, past_key_values.get_max_length() - attention_mask.shape[1]))
-
-
 def check_length(
     config: Any, position_ids: Tensor | None, given: bool, new: int, past: int | Tensor, first: int = 0
 ) -> None:
-    """Raises LengthError beyond the learned positions; nothing is checked under `torch.compile`.
+    """Raises StackError beyond the learned positions; nothing is checked under `torch.compile`.
 
     Args:
         position_ids: [batch, new], from `first`; None if they count the columns.
@@ -77,16 +65,40 @@ def check_length(
         if low >= 0 and high < table:
             return
         if given:
-            raise LengthError(
+            raise StackError(
                 f"position_ids go from {low} to {high}, but this model has learned the positions {first} to "
                 f"{table - 1}; count them from {first}, and cut longer sequences."
             )
         count = high + 1 - first
-    raise LengthError(
+    raise StackError(
         f"A sequence of {count} tokens is longer than the {table - first} positions that this model has learned; "
         "cut it, or configure another position_embedding_type: 'none', 'sinusoidal', 'relative', 'rotary' and 'alibi' "
         "have no longest length."
     )
+
+
+def model_inputs(
+    config: Any,
+    given: Tensor,
+    attention_mask: Tensor | None,
+    position_ids: Tensor | None,
+    cache: Cache | None,
+    kwargs: dict[str, Any],
+    **options: Any,
+) -> tuple[Tensor | None, Tensor | None]:
+    """The mask and the position ids of a forward pass; `kwargs` gets the context of the stacks, if the model has any.
+
+    The arguments are those of [`stack_inputs`].
+    """
+    if not config.use_stack:
+        for name in ("stack_operations", "stack_record"):
+            kwargs.pop(name, None)
+        return vanilla_inputs(config, given, attention_mask, position_ids, cache, kwargs, **options)
+    context, attention_mask, position_ids = stack_inputs(
+        config, given, attention_mask, position_ids, cache, kwargs, **options
+    )
+    kwargs["stack_context"] = context
+    return attention_mask, position_ids
 
 
 def stack_inputs(
@@ -122,10 +134,9 @@ def stack_inputs(
         The context; the mask; the position ids, None if they count the columns.
 
     Raises:
-        BosError: with `stack_bottom="bos_token"`, the first token of a sequence, after its padding, is not
-            `bos_token_id`. Embeddings are not checked: the caller is responsible.
-        PackingError: it is unknown where the sequences of a row begin, or a cache or a head cannot have several.
-        ActionError: operations that do not fit.
+        StackError: with `stack_bottom="bos_token"`, the first token of a sequence, after its padding, is not
+            `bos_token_id` (embeddings are not checked: the caller is responsible); it is unknown where the sequences of
+            a row begin, or a cache or a head cannot have several; operations that do not fit.
         Under `torch.compile` nothing is checked.
     """
     (batch, new), past = given.shape[:2], past_length(cache)
@@ -172,7 +183,7 @@ def told_begins(
     if boundaries is None:
         return anew
     if not torch.compiler.is_compiling() and (anew & ~boundaries).any():
-        raise PackingError(
+        raise StackError(
             "position_ids begin anew within a sequence of cu_seq_lens_q, of seq_idx or of the mask's blocks. Give "
             "position_ids that begin anew only where a sequence begins."
         )
@@ -188,12 +199,12 @@ def holds_several(config: Any, begins: Tensor, real: Tensor | None, cache: Cache
     if not further.any():
         return False
     if of_rows:
-        raise PackingError(
+        raise StackError(
             "The head gives one answer for every row, but a row holds several sequences. Give every sequence a row of "
             "its own, with an attention_mask where they are padded."
         )
     if cache is not None:
-        raise PackingError(
+        raise StackError(
             "Several sequences in a row cannot be computed with a cache: new tokens would continue the last one alone. "
             "Give no past_key_values; to generate, give every sequence a row of its own, with an attention_mask where "
             "they are padded."
@@ -216,9 +227,9 @@ def _read_mask(
         first = real & (real.long().cumsum(1) == 1)
         told_begins(begins | first, position_ids, real)
         if boundaries is not None and ((boundaries | first) != (begins | first))[real].any():
-            raise PackingError("cu_seq_lens_q or seq_idx and the blocks of attention_mask divide the row differently.")
+            raise StackError("cu_seq_lens_q or seq_idx and the blocks of attention_mask divide the row differently.")
     elif told is None:
-        raise PackingError(
+        raise StackError(
             "The 4-D attention_mask does not tell the sequences of a row: a token must see exactly the tokens of its "
             "own sequence (in a causal model: those up to itself). Masks are boolean, or additive with 0 for visible. "
             "For any other mask give position_ids that begin anew with every sequence."
@@ -226,7 +237,7 @@ def _read_mask(
     else:
         begins = told
         if (sees & ~same_sequence(starts_of(begins, real)) & real[..., None]).any():
-            raise PackingError(
+            raise StackError(
                 "The 4-D attention_mask lets tokens see another sequence: position_ids begin anew where the mask does "
                 "not. Mask the other sequences, or count the positions on."
             )
@@ -245,7 +256,7 @@ def _read_continuing_mask(context: StackContext, mask: Tensor, past: int) -> Non
     context.real, context.start = real, starts.amin(1)
     own = (columns >= context.start[:, None, None]) & (columns <= columns[past:, None])
     if ((sees != own) | (same != own))[real].any():
-        raise PackingError(
+        raise StackError(
             "With a cache, a 4-D attention_mask must let every new token see all tokens of its sequence up to itself, "
             "and a row can hold only one. Give an attention_mask [batch, past + new] with 0 at padding."
         )
@@ -272,7 +283,7 @@ def _check(config: Any, given: Tensor, context: StackContext, past: int) -> None
     if context.operations is not None:
         check_operations(context.operations, config.multi_pop)
         if context.operations.shape != given.shape[:2]:
-            raise ActionError(
+            raise StackError(
                 f"stack_operations must be one for every position, {list(given.shape[:2])}, got "
                 f"{list(context.operations.shape)}."
             )
@@ -289,9 +300,51 @@ def _check_bos(input_ids: Tensor, context: StackContext, past: int, bos: int) ->
     wrong = (bottom & (input_ids != bos)).nonzero()
     if len(wrong):
         row, column = wrong[0].tolist()
-        raise BosError(
+        raise StackError(
             f"stack_bottom='bos_token': position 0 stands for the empty stack and must be the token {bos} "
             f"(bos_token_id), got {int(input_ids[row, column])} in row {row}. Let the tokenizer put it there, "
             "AutoTokenizer.from_pretrained(..., add_bos_token=True), and give an attention_mask if padding comes "
             "before it; or set stack_bottom='first_token' in the configuration, so that any token can stand there."
         )
+
+
+# ---------------------------------------------------------------- a model without stacks, the vanilla baseline
+
+
+def vanilla_inputs(
+    config: Any,
+    given: Tensor,
+    attention_mask: Tensor | None,
+    position_ids: Tensor | None,
+    cache: Cache | None,
+    kwargs: dict[str, Any],
+    *,
+    causal: bool,
+    dtype: torch.dtype,
+    first: int = 0,
+) -> tuple[Tensor | None, Tensor | None]:
+    """Mask and positions for rows of several sequences; those of all other rows are left as they are, as in the stock
+    model, which mixes the sequences if it makes a cache, or if they are told by a collator's lengths.
+
+    The arguments are those of `stack_inputs`. Masks of four dimensions, and attention implementations that take the
+    boundaries themselves, are left to transformers.
+
+    Raises:
+        StackError: contradictory boundaries, or a cache for several sequences in a row.
+    """
+    if config._attn_implementation not in MASKED or (attention_mask is not None and attention_mask.dim() > 2):
+        return attention_mask, position_ids
+    (batch, new), past = given.shape[:2], past_length(cache)
+    context = StackContext(real=None if attention_mask is None else new_columns(attention_mask, new, past).bool())
+    boundaries = take_boundaries(kwargs, (batch, new), given.device)
+    places = None if position_ids is None else position_ids.view(-1, new).expand(batch, -1)
+    begins = told_begins(boundaries, places, context.real, jumps=attention_mask is None and cache is None)
+    if begins is None or not holds_several(config, begins, context.real, cache, of_rows=False):
+        return attention_mask, position_ids
+    context.starts = starts_of(begins, context.real)
+    if places is None:
+        counted = positions_in_sequences(context, None, new, past)
+        places = None if counted is None else counted + first
+    else:
+        places = from_first(places, context.real, first)
+    return block_mask(context.starts, context.real, causal, config._attn_implementation, dtype), places

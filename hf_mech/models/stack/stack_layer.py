@@ -67,10 +67,7 @@ class StackSubLayer(nn.Module):
         self.gate = nn.Parameter(torch.zeros(1)) if config.stack_gate else None
         self.values = None
         if config.stack_values == "recurrent":
-            inner_size = config.stack_inner_size or 4 * config.hidden_size
-            self.values = RecurrentValues(
-                config.hidden_size, inner_size, config.initializer_range, config.num_stack_loops
-            )
+            self.values = RecurrentValues(config.hidden_size, config.initializer_range)
 
     def forward(
         self,

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from .stack_errors import ActionError
+from .configuration_stack import StackError
 
 
 def stack_attention_from_operations(
@@ -34,7 +34,7 @@ def stack_attention_from_operations(
         alpha [batch, N, N], one-hot rows, zero before `start`: equal to `stack_attention` on one-hot actions.
 
     Raises:
-        ActionError: an operation that does not exist, or a wrong shape or type.
+        StackError: an operation that does not exist, or a wrong shape or type.
     """
     check_operations(operations, multi_pop)
     batch, length = operations.shape
@@ -60,7 +60,7 @@ def stack_attention_from_operations(
 def most_probable_operations(actions: Tensor) -> Tensor:
     """The operation [batch, N] of the largest of the actions [batch, N, 2 + K] at each position."""
     if actions.dim() != 3 or actions.shape[-1] < 3:
-        raise ActionError(f"actions must be [batch, N, 2 + K], K at least 1; they are {list(actions.shape)}.")
+        raise StackError(f"actions must be [batch, N, 2 + K], K at least 1; they are {list(actions.shape)}.")
     return actions.argmax(-1)
 
 
@@ -76,11 +76,11 @@ def operations_as_text(
         start: the position of the BOS; the text begins after it.
 
     Raises:
-        ActionError: an operation that does not exist, or different numbers of symbols and operations.
+        StackError: an operation that does not exist, or different numbers of symbols and operations.
     """
     row = _row(operations, multi_pop)
     if len(symbols) != len(row):
-        raise ActionError(f"symbols must name each of the {len(row)} positions; there are {len(symbols)}.")
+        raise StackError(f"symbols must name each of the {len(row)} positions; there are {len(symbols)}.")
     return " · ".join(_word(row[i], symbols[i], multi_pop) for i in range(start + 1, len(row)))
 
 
@@ -88,7 +88,7 @@ def stacks_of(operations: Tensor | Sequence[int], multi_pop: int = 1, *, start: 
     """The stack of positions, bottom first, after every step of one row of operations [N] (Eq. 15-17).
 
     Raises:
-        ActionError: an operation that does not exist.
+        StackError: an operation that does not exist.
     """
     stack: list[int] = []
     stacks = []
@@ -113,27 +113,27 @@ def _word(operation: int, symbol: str, multi_pop: int) -> str:
 def _row(operations: Tensor | Sequence[int], multi_pop: int) -> list[int]:
     row = torch.as_tensor(operations)
     if row.dim() != 1:
-        raise ActionError(f"operations must be one row [N]; they are {list(row.shape)}. Take one row of the batch.")
+        raise StackError(f"operations must be one row [N]; they are {list(row.shape)}. Take one row of the batch.")
     check_operations(row[None], multi_pop)
     return row.tolist()
 
 
 def check_operations(operations: Tensor, multi_pop: int) -> None:
-    """Raises ActionError unless operations are [batch, N] integers from 0 to multi_pop + 1."""
+    """Raises StackError unless operations are [batch, N] integers from 0 to multi_pop + 1."""
     if operations.dim() != 2 or operations.shape[1] == 0:
-        raise ActionError(
+        raise StackError(
             f"operations must be [batch, N], N at least 1; they are {list(operations.shape)}, {operations.dtype}."
         )
     if operations.is_floating_point() or operations.is_complex() or operations.dtype == torch.bool:
-        raise ActionError(
+        raise StackError(
             f"operations must be integers, not {operations.dtype}; for probabilities use stack_attention, or "
             "most_probable_operations first."
         )
     if multi_pop < 1:
-        raise ActionError(f"multi_pop must be at least 1; it is {multi_pop}.")
+        raise StackError(f"multi_pop must be at least 1; it is {multi_pop}.")
     wrong = (operations < 0) | (operations > multi_pop + 1)
     if wrong.any():
-        raise ActionError(
+        raise StackError(
             f"With multi_pop={multi_pop} operations are 0 (push), 1 to {multi_pop} (pop) and {multi_pop + 1} (no-op); "
             f"there is {operations[wrong][0].item()}."
         )

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .stack_errors import PackingError
+from .configuration_stack import StackError
 
 #: The attention implementations that take the mask of `block_mask`.
 MASKED = ("eager", "sdpa")
@@ -30,7 +30,7 @@ def take_boundaries(kwargs: dict[str, Any], shape: tuple[int, int], device: torc
         [batch, length], or None if there are none of these arguments.
 
     Raises:
-        PackingError: arguments that do not fit the inputs, or each other.
+        StackError: arguments that do not fit the inputs, or each other.
     """
     names = ("cu_seq_lens_q", "cu_seq_lens_k", "max_length_q", "max_length_k", "seq_idx")
     given = {name: kwargs.pop(name) for name in names if kwargs.get(name) is not None}
@@ -41,21 +41,21 @@ def take_boundaries(kwargs: dict[str, Any], shape: tuple[int, int], device: torc
     if "seq_idx" in given:
         index = torch.as_tensor(given["seq_idx"]).to(device)
         if index.shape != shape:
-            raise PackingError(f"seq_idx must be {list(shape)}, as the tokens, got {list(index.shape)}.")
+            raise StackError(f"seq_idx must be {list(shape)}, as the tokens, got {list(index.shape)}.")
         found["seq_idx"] = nn.functional.pad(index.diff(dim=1) != 0, (1, 0), value=True)
     if not found:
         return None
     (first, begins), *others = found.items()
     for name, other in others:
         if not torch.compiler.is_compiling() and not torch.equal(begins, other):
-            raise PackingError(f"{first} and {name} divide the row differently. Give those of one collator.")
+            raise StackError(f"{first} and {name} divide the row differently. Give those of one collator.")
     return begins
 
 
 def _begins_of_lengths(ends: Tensor, name: str, shape: tuple[int, int], device: torch.device) -> Tensor:
     batch, length = shape
     if batch != 1 or ends.dim() != 1:
-        raise PackingError(
+        raise StackError(
             f"{name} divides one row; input_ids has {batch} rows and {name} the shape {list(ends.shape)}. Put all "
             "sequences into one row, or give position_ids that begin anew."
         )
@@ -63,7 +63,7 @@ def _begins_of_lengths(ends: Tensor, name: str, shape: tuple[int, int], device: 
     if not torch.compiler.is_compiling():
         bounds = ends.tolist()
         if len(bounds) < 2 or bounds[0] != 0 or bounds[-1] != length or bounds != sorted(bounds):
-            raise PackingError(f"{name} must rise from 0 to the row's length {length}, got {bounds}.")
+            raise StackError(f"{name} must rise from 0 to the row's length {length}, got {bounds}.")
     begins = torch.zeros(1, length + 1, dtype=torch.bool, device=device)
     return begins.index_fill(1, ends, True)[:, :length]
 
@@ -162,10 +162,10 @@ def block_mask(starts: Tensor, real: Tensor | None, causal: bool, implementation
     """The mask of a self-attention within each sequence, [batch, 1, length, length]; padding sees itself alone.
 
     Raises:
-        PackingError: an attention implementation that takes no such mask.
+        StackError: an attention implementation that takes no such mask.
     """
     if implementation not in MASKED:
-        raise PackingError(
+        raise StackError(
             f"Several sequences in a row need a 4-D attention mask, which attn_implementation={implementation!r} does "
             "not take; use 'sdpa' or 'eager'."
         )

@@ -9,8 +9,7 @@ Attention") and pop_i the probability of the pop at position i,
     v_i = LayerNorm(h_i + W_o relu(W_h h_i + W_r r_i + W_p p_i + b) + b_o)
 
 and r, p are zero at position 0, the empty stack. Padding holds the running value: v_i = r_i. alpha depends on h alone,
-so the values are computed after it, one position after another, or by `loops` passes over all positions at once: these
-are exact for the positions that no longer chain of values leads to.
+so the values are computed after it, one position after another.
 """
 
 from __future__ import annotations
@@ -91,12 +90,6 @@ class Inputs(NamedTuple):
     past: Tensor
     real: Tensor | None = None
 
-    def values(self, cell: Cell, previous: Tensor, top: Tensor) -> Tensor:
-        """v of all these positions from the value before each of them, and what they pop."""
-        running = self.runs[..., None] * previous
-        value = cell(self.hidden, self.own, torch.cat([running, top], -1))
-        return value if self.real is None else torch.where(self.real[..., None], value, running)
-
 
 def recurrent_values_reference(inputs: Inputs, cell: Cell) -> Tensor:
     """The equations above one position after the other, with PyTorch's own gradient: v, [batch, new, hidden]."""
@@ -132,36 +125,27 @@ def next_value(inputs: Inputs, cell: Cell, place: Tensor) -> Tensor:
         cell: the weights.
         place: the position's column, [1].
     """
-    past = inputs.past
-    return inputs.values(cell, past.index_select(1, place - 1), inputs.popped[..., : past.shape[1]] @ past)
-
-
-def looped_values(inputs: Inputs, cell: Cell, loops: int) -> Tensor:
-    """The same equations `loops` times for all positions at once, from zero values on: [batch, new, hidden]."""
-    values, length = torch.zeros_like(inputs.hidden), inputs.past.shape[1]
-    for _ in range(loops):
-        everything = torch.cat([inputs.past, values], 1)
-        previous = pad(everything, (0, 0, 1, 0))[:, length:-1]
-        values = inputs.values(cell, previous, inputs.popped @ everything)
-    return values
+    hidden, own, runs, popped, past, real = inputs
+    running = runs[..., None] * past.index_select(1, place - 1)
+    top = popped[..., : past.shape[1]] @ past
+    value = cell(hidden, own, torch.cat([running, top], -1))
+    return value if real is None else torch.where(real[..., None], value, running)
 
 
 class RecurrentValues(nn.Module):
-    """The weights of the equations above, and the computation in the form that `loops` asks for.
+    """The weights of the equations above, and their computation; the inner layer is four times as wide as h.
 
     The weights are the module's own: it uses them in products of its own, which peft's and accelerate's wrappers of a
     `Linear` would not see.
 
     Args:
         hidden_size: of h and v.
-        inner_size: of the layer between.
         initializer_range: the standard deviation of new matrices.
-        loops: passes over all positions at once; None: one position after another.
     """
 
-    def __init__(self, hidden_size: int, inner_size: int, initializer_range: float, loops: int | None = None) -> None:
+    def __init__(self, hidden_size: int, initializer_range: float) -> None:
         super().__init__()
-        self.initializer_range, self.loops = initializer_range, loops
+        inner_size, self.initializer_range = 4 * hidden_size, initializer_range
         self.input_weight = nn.Parameter(torch.empty(inner_size, hidden_size))  # W_h
         self.input_bias = nn.Parameter(torch.empty(inner_size))  # b
         self.state_weight = nn.Parameter(torch.empty(inner_size, 2 * hidden_size))  # W_r and W_p
@@ -197,12 +181,8 @@ class RecurrentValues(nn.Module):
             own = nn.functional.linear(given, self.input_weight.to(exact), self.input_bias.to(exact))
             weights = (self.state_weight, self.output_weight, self.output_bias, self.norm_weight, self.norm_bias)
             cell, inputs = Cell(*(weight.to(exact) for weight in weights)), Inputs(given, own, runs, popped, past, real)
-            if len(places) == 1 and past.shape[1]:
-                values = next_value(inputs, cell, places)
-            elif self.loops is not None:
-                values = looped_values(inputs, cell, self.loops)
-            else:
-                values = recurrent_values(inputs, cell)
+            alone = len(places) == 1 and past.shape[1]
+            values = next_value(inputs, cell, places) if alone else recurrent_values(inputs, cell)
         return values.to(hidden.dtype)
 
 

@@ -17,19 +17,10 @@ from .strips_attention import (
 from .strips_attention import (
     strips_attention_reference as strips_attention_reference,
 )
+from .strips_attention import (
+    strips_focal_loss as strips_focal_loss,
+)
 from .strips_domain import StripsAction as StripsAction
 from .strips_domain import StripsDomain as StripsDomain
-from .strips_errors import (
-    CheckpointError as CheckpointError,
-)
-from .strips_errors import (
-    DomainError as DomainError,
-)
-from .strips_errors import (
-    StripsError as StripsError,
-)
-from .strips_errors import (
-    TraceError as TraceError,
-)
-from .strips_loss import strips_focal_loss as strips_focal_loss
+from .strips_domain import StripsError as StripsError
 from .tokenization_strips import strips_tokenizer as strips_tokenizer

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from transformers.configuration_utils import PreTrainedConfig
 
-from .configs import strict_config
-from .strips_errors import DomainError
+from .checkpoints import strict_config
+from .strips_domain import StripsError
 
 #: Every name is a string of its own, so a configuration may not ask for more of them.
 MOST_NAMES = 100_000
 
 
 @strict_config(
-    DomainError,
+    StripsError,
     num_actions=(1, MOST_NAMES),
     num_propositions=(1, MOST_NAMES),
     ensemble=(1, MOST_NAMES),
@@ -35,7 +35,7 @@ class StripsTransformerConfig(PreTrainedConfig):
         pad_token_id (`int`, *optional*): the id of padding, |A|; any other value is refused.
 
     Raises:
-        DomainError: sizes and names that contradict each other, or a value of a wrong type or outside its range.
+        StripsError: sizes and names that contradict each other, or a value of a wrong type or outside its range.
 
     Example:
 
@@ -77,14 +77,14 @@ class StripsTransformerConfig(PreTrainedConfig):
     def validate_architecture(self):
         """Refuses invalid values before any work starts."""
         if not 0.0 < self.focal_alpha < 1.0:
-            raise DomainError(f"focal_alpha must lie strictly between 0 and 1, got {self.focal_alpha}.")
+            raise StripsError(f"focal_alpha must lie strictly between 0 and 1, got {self.focal_alpha}.")
         if self.focal_gamma < 1.0 and self.focal_gamma != 0.0:
-            raise DomainError(
+            raise StripsError(
                 f"focal_gamma must be 0 (cross-entropy) or at least 1, got {self.focal_gamma}: in between, the "
                 "gradient of a right prediction is infinite."
             )
         if self.pad_token_id != self.num_actions:
-            raise DomainError(
+            raise StripsError(
                 f"pad_token_id must be num_actions = {self.num_actions}, the first id that is no action, "
                 f"got {self.pad_token_id}; leave it out."
             )
@@ -101,7 +101,7 @@ def _sized(kind: str, size: int | None, names: list[str] | None) -> tuple[int, l
         size = 3 if size is None else size
         return size, [f"{kind[0]}{i}" for i in range(size)]
     if size is not None and size != len(names):
-        raise DomainError(f"num_{kind}s is {size}, but {len(names)} {kind} names were given; leave num_{kind}s out.")
+        raise StripsError(f"num_{kind}s is {size}, but {len(names)} {kind} names were given; leave num_{kind}s out.")
     if not names or len(set(names)) != len(names):
-        raise DomainError(f"{kind} names must be unique and at least one, got {names}.")
+        raise StripsError(f"{kind} names must be unique and at least one, got {names}.")
     return len(names), list(names)

@@ -15,11 +15,15 @@ from transformers.utils import ModelOutput, can_return_tuple
 
 from .checkpoints import SafeCheckpoints
 from .configuration_strips import StripsTransformerConfig
-from .strips_attention import advance, init_state, next_scores, strips_attention, strips_attention_reference
-from .strips_domain import StripsAction, StripsDomain
-from .strips_errors import CheckpointError, DomainError, TraceError
-from .strips_inputs import check_labels, check_token_types, mask_padding, mask_step
-from .strips_loss import strips_focal_loss
+from .strips_attention import (
+    advance,
+    init_state,
+    next_scores,
+    strips_attention,
+    strips_attention_reference,
+    strips_focal_loss,
+)
+from .strips_domain import StripsAction, StripsDomain, StripsError
 
 
 @dataclass
@@ -76,7 +80,7 @@ class StripsTransformer(SafeCheckpoints, PreTrainedModel):
     main_input_name = "input_ids"
     _auto_class = "AutoModel"  # a saved checkpoint carries this code and loads without the package
     _no_split_modules: list[str] = []
-    _checkpoint_error = CheckpointError
+    _checkpoint_error = StripsError
     _refuses_missing_weights = True  # theta is all that there is
     # Eq. 20 divides by the number of traces, but Trainer's `num_items_in_batch` counts actions: Trainer has to average
     # the parts of an accumulated batch itself. That is exact if all parts have the same number of traces; your own
@@ -94,10 +98,26 @@ class StripsTransformer(SafeCheckpoints, PreTrainedModel):
         if isinstance(module, StripsTransformer):
             init.uniform_(module.theta, 0.0, 1.0)
 
+    def get_input_embeddings(self) -> nn.Module:
+        """Raises NotImplementedError: theta holds three numbers for each proposition and action, and no embeddings."""
+        raise NotImplementedError(
+            f"A {type(self).__name__} has no embeddings: an action's id selects its three numbers for each proposition "
+            "in the parameter theta. Read `model.theta`; for other actions make a new model with "
+            "StripsTransformerConfig(actions=[...])."
+        )
+
+    def set_input_embeddings(self, value: nn.Module) -> None:
+        """Raises NotImplementedError, see `get_input_embeddings`."""
+        self.get_input_embeddings()
+
+    def resize_token_embeddings(self, *args: Any, **kwargs: Any) -> nn.Module:
+        """Raises NotImplementedError, see `get_input_embeddings`."""
+        return self.get_input_embeddings()
+
     def seed_members(self, seeds: Sequence[int]) -> StripsTransformer:
         """Draws new theta for every member, each from its own generator: no member depends on the others."""
         if len(seeds) != self.config.ensemble:
-            raise DomainError(f"An ensemble of {self.config.ensemble} needs as many seeds, got {len(seeds)}.")
+            raise StripsError(f"An ensemble of {self.config.ensemble} needs as many seeds, got {len(seeds)}.")
         for theta, seed in zip(self.theta.data, seeds, strict=True):
             theta.copy_(torch.rand(theta.shape, generator=torch.Generator().manual_seed(seed)))
         return self
@@ -127,11 +147,11 @@ class StripsTransformer(SafeCheckpoints, PreTrainedModel):
             output_hidden_states: refused if true, as there are none; `head_outputs` is always returned.
 
         Raises:
-            TraceError: ids out of range, an empty trace, labels or token types that do not fit, or a request for
+            StripsError: ids out of range, an empty trace, labels or token types that do not fit, or a request for
                 hidden states.
         """
         if self.config.output_hidden_states if output_hidden_states is None else output_hidden_states:
-            raise TraceError(
+            raise StripsError(
                 "output_hidden_states: the STRIPS Transformer has one layer and no hidden states. Read head_outputs "
                 "(y_p of Eq. 16, a value for each proposition), which is always returned, or set "
                 "output_attentions=True for the scores S' of Eq. 15."
@@ -181,7 +201,7 @@ class StripsTransformer(SafeCheckpoints, PreTrainedModel):
             The inapplicability (Eq. 17) that each action would have next, [batch, num_actions, ensemble]; the state.
 
         Raises:
-            TraceError: an index out of range.
+            StripsError: an index out of range.
         """
         ids = mask_step(actions, self.config.num_actions)
         theta = self.theta.clamp(0, 1)
@@ -203,7 +223,7 @@ class StripsTransformer(SafeCheckpoints, PreTrainedModel):
     def member(self, index: int) -> StripsTransformer:
         """A separate model with one member of the ensemble."""
         if not 0 <= index < self.config.ensemble:
-            raise DomainError(f"No member {index} in an ensemble of {self.config.ensemble} (counted from 0).")
+            raise StripsError(f"No member {index} in an ensemble of {self.config.ensemble} (counted from 0).")
         config = type(self.config).from_dict({**self.config.to_dict(), "ensemble": 1})
         single = type(self)(config).to(self.theta.device, self.theta.dtype)
         single.theta.data.copy_(self.theta.data[index : index + 1].clamp(0, 1))
@@ -213,11 +233,10 @@ class StripsTransformer(SafeCheckpoints, PreTrainedModel):
         """The STRIPS domain M_theta of Definition 5, from the binarized weights (Eq. 19) of one member.
 
         Raises:
-            CheckpointError: theta is not finite.
-            DomainError: there is no such member.
+            StripsError: theta is not finite, or there is no such member.
         """
         if not 0 <= member < self.config.ensemble:
-            raise DomainError(f"No member {member} in an ensemble of {self.config.ensemble} (counted from 0).")
+            raise StripsError(f"No member {member} in an ensemble of {self.config.ensemble} (counted from 0).")
         pre, affected, deleted = (_finite(self.theta)[member] >= 0.5).unbind(-1)
         propositions = self.config.propositions
 
@@ -298,7 +317,7 @@ class StripsTransformerForTokenClassification(StripsTransformer):
             focal loss, summed over the members, not a cross-entropy of the logits.
 
         Raises:
-            TraceError: as in [`StripsTransformer`].
+            StripsError: as in [`StripsTransformer`].
         """
         outputs = super().forward(
             input_ids,
@@ -324,8 +343,87 @@ def classification_logits(inapplicability: Tensor) -> Tensor:
 def _finite(theta: Tensor) -> Tensor:
     bad = int((~theta.detach().isfinite()).sum())
     if bad:
-        raise CheckpointError(
+        raise StripsError(
             f"The model: {bad} of {theta.numel()} weights are not finite; training diverged or the file is damaged. "
             "Go back to the last good checkpoint, or lower the learning rate."
         )
     return theta.detach()
+
+
+# ------------------------------------------------------------------------------- what the model reads
+
+
+def mask_padding(input_ids: Tensor, attention_mask: Tensor | None, num_actions: int) -> Tensor:
+    """The actions with -1 at padding, [batch, length].
+
+    Padding is the id `num_actions` or a zero in `attention_mask`, at any position.
+
+    Raises:
+        StripsError: wrong shape, wrong dtype, an id out of range, or a row without any action.
+    """
+    if input_ids.dim() != 2 or input_ids.dtype not in (torch.int64, torch.int32):
+        raise StripsError(
+            f"input_ids must be integers of shape [batch, length], got {input_ids.dtype} {list(input_ids.shape)}."
+        )
+    if attention_mask is not None and attention_mask.shape != input_ids.shape:
+        raise StripsError(
+            f"attention_mask must have input_ids' shape, {list(input_ids.shape)}, got {list(attention_mask.shape)}."
+        )
+    real = input_ids != num_actions
+    if attention_mask is not None:
+        real = real & attention_mask.bool()
+    ids = torch.where(real, input_ids, -1).long()
+    if torch.compiler.is_compiling():
+        return ids
+    if ids.numel() == 0 or not bool(real.any(1).all()):
+        raise StripsError("A trace is empty; every row of input_ids must hold at least one action.")
+    wrong = (real & ((input_ids < 0) | (input_ids >= num_actions))).nonzero()
+    if len(wrong):
+        row, column = wrong[0].tolist()
+        raise StripsError(
+            f"Action index {int(input_ids[row, column])} at row {row}, position {column} is out of range; the model "
+            f"knows {num_actions} actions, 0 to {num_actions - 1}, and {num_actions} for padding (a tokenizer's "
+            f"{num_actions + 1} stands for a name that it does not know)."
+        )
+    return ids
+
+
+def mask_step(actions: Tensor, num_actions: int) -> Tensor:
+    """One action of every trace, [batch], with -1 for padding. Raises StripsError for a wrong shape or index."""
+    if actions.dim() != 1 or actions.dtype not in (torch.int64, torch.int32):
+        raise StripsError(f"A step takes one action a trace, integers of shape [batch], got {list(actions.shape)}.")
+    wrong = actions[(actions < 0) | (actions > num_actions)]
+    if len(wrong):
+        raise StripsError(
+            f"Action index {int(wrong[0])} is out of range; the model knows {num_actions} actions, 0 to "
+            f"{num_actions - 1}, and {num_actions} for padding."
+        )
+    return torch.where(actions == num_actions, -1, actions).long()
+
+
+def check_token_types(token_type_ids: Tensor | None, input_ids: Tensor) -> None:
+    """Raises StripsError unless the token types, if there are any, are 0: a row is one trace."""
+    if token_type_ids is None:
+        return
+    if token_type_ids.shape != input_ids.shape:
+        raise StripsError(
+            f"token_type_ids must have input_ids' shape, {list(input_ids.shape)}, got {list(token_type_ids.shape)}."
+        )
+    if not torch.compiler.is_compiling() and bool(token_type_ids.any()):
+        raise StripsError("token_type_ids must be 0 everywhere: a row is one trace. Leave them out.")
+
+
+def check_labels(labels: Tensor, ids: Tensor) -> None:
+    """Raises StripsError unless labels [batch, length] hold 0 or 1 at every action of `ids` and -100 at padding."""
+    if labels.shape != ids.shape:
+        raise StripsError(f"labels must have the shape of input_ids, {list(ids.shape)}, got {list(labels.shape)}.")
+    if torch.compiler.is_compiling():
+        return
+    wrong = torch.where(ids < 0, labels != -100, (labels != 0) & (labels != 1)).nonzero()
+    if len(wrong):
+        row, column = wrong[0].tolist()
+        where, want = ("padding", "-100") if int(ids[row, column]) < 0 else ("an action", "0 or 1")
+        raise StripsError(
+            f"labels hold {int(labels[row, column])} at row {row}, position {column}, which is {where}: expected "
+            f"{want} (1 = inapplicable, 0 = applicable, -100 = padding)."
+        )

@@ -1,7 +1,7 @@
-"""Stick-breaking attention of the STRIPS Transformer: the paper's quadratic form and an equal linear-time form.
+"""Attention and loss of the STRIPS Transformer: the paper's quadratic form, an equal linear-time form, the focal loss.
 
-Equations are those of "From Next Token Prediction to (STRIPS) World Models". All functions take
-`theta` [members, heads, actions, 3] and `input_ids` [batch, length], negative at padding, and return the heads' outputs
+Equations are those of "From Next Token Prediction to (STRIPS) World Models". The attention takes
+`theta` [members, heads, actions, 3] and `input_ids` [batch, length], negative at padding. It returns the heads' outputs
 y_p (Eq. 16) as [batch, length, members, heads] and the inapplicability y (Eq. 17) as [batch, length, members].
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .strips_errors import TraceError
+from .strips_domain import StripsError
 
 
 def strips_attention_reference(theta: Tensor, input_ids: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -97,7 +97,7 @@ class _CompiledAttention(torch.autograd.Function):
         table = theta.detach().permute(2, 3, 0, 1).reshape(actions, 3, members * heads).contiguous().numpy()
         ids = input_ids.contiguous().numpy()
         if ids.size and ids.max() >= actions:  # the compiled loops check no bounds
-            raise TraceError(
+            raise StripsError(
                 f"Action index {ids.max()} is out of range; theta holds {actions} actions, 0 to {actions - 1}."
             )
         outputs, scores = forward(table, ids, members)
@@ -128,3 +128,39 @@ class _CompiledAttention(torch.autograd.Function):
 def _any(heads: Tensor) -> Tensor:
     """Eq. 17, the real-valued OR over the last dimension."""
     return 1 - (1 - heads).prod(-1)
+
+
+def strips_focal_loss(
+    inapplicability: Tensor,
+    labels: Tensor,
+    alpha: float = 0.9,
+    gamma: float = 3.0,
+    num_traces: int | Tensor | None = None,
+) -> Tensor:
+    """Eq. 20-22 for every ensemble member.
+
+    A positive trace is a row of zeros; a negative one has a 1 at its inapplicable action (the paper trains on
+    negatives with one, at the end; a row may hold any number).
+
+    Args:
+        inapplicability: y(i) of Eq. 17, [batch, length, members].
+        labels: 1 where the action is inapplicable, 0 where it is applicable, -100 where there is no action,
+            [batch, length].
+        alpha: weight of the inapplicable class.
+        gamma: focusing exponent.
+        num_traces: |T| of Eq. 20; by default the size of this batch. For gradient accumulation, give the number of
+            traces of the whole accumulated batch; the parts' losses then sum exactly to that batch's loss.
+
+    Returns:
+        [members]; the sum over members trains each member as if alone.
+    """
+    y = inapplicability.float() if inapplicability.dtype.itemsize < 4 else inapplicability
+    target = labels.unsqueeze(-1)
+    wrong = torch.where(target == 1, 1 - y, y)  # how far the prediction is from its label
+    weight = (target == 1).to(y.dtype) * alpha + (target == 0).to(y.dtype) * (1 - alpha)
+    # A clamped theta reaches wrong = 1 exactly, where log(1 - wrong) has no value.
+    right = (1 - wrong).clamp(min=torch.finfo(y.dtype).eps)
+    losses = -weight * wrong.pow(gamma) * right.log()
+    lengths = (labels >= 0).sum(1).clamp(min=1).to(y.dtype)  # |tau|
+    per_trace = losses.sum(1) / lengths.unsqueeze(-1)
+    return per_trace.sum(0) / (labels.shape[0] if num_traces is None else num_traces)

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from .strips_errors import DomainError, TraceError
+
+class StripsError(ValueError):
+    """A STRIPS domain, trace, configuration or checkpoint that contradicts itself, or that the model cannot read."""
 
 
 @dataclass(frozen=True)
@@ -16,7 +18,7 @@ class StripsAction:
     """One action a: `pre`(a), `add`(a) and `delete`(a) as sets of proposition names. All three may be empty.
 
     Raises:
-        DomainError: one of the three is a single string, which would be read as the set of its letters.
+        StripsError: one of the three is a single string, which would be read as the set of its letters.
     """
 
     name: str
@@ -28,7 +30,7 @@ class StripsAction:
         for kind in ("pre", "add", "delete"):
             propositions = getattr(self, kind)
             if isinstance(propositions, str):
-                raise DomainError(
+                raise StripsError(
                     f"Action {self.name!r}: {kind} must be a set of proposition names, got the string "
                     f"{propositions!r}; write {{{propositions!r}}}."
                 )
@@ -47,7 +49,7 @@ class StripsDomain:
     one integer per action.
 
     Raises:
-        DomainError: a name is empty or used twice, an action names an unknown proposition, or adds and deletes the
+        StripsError: a name is empty or used twice, an action names an unknown proposition, or adds and deletes the
             same one (the paper's state model and its Definition 1 disagree on the meaning).
     """
 
@@ -61,21 +63,21 @@ class StripsDomain:
         object.__setattr__(self, "actions", tuple(self.actions))
         for kind, names in (("proposition", self.propositions), ("action", self.action_names)):
             if "" in names:
-                raise DomainError(f"Domain {self.name!r}: an empty {kind} name; give every {kind} a name.")
+                raise StripsError(f"Domain {self.name!r}: an empty {kind} name; give every {kind} a name.")
             twice = sorted(n for n, count in Counter(names).items() if count > 1)
             if twice:
-                raise DomainError(f"Domain {self.name!r}: {kind} names must be unique, got {twice} more than once.")
+                raise StripsError(f"Domain {self.name!r}: {kind} names must be unique, got {twice} more than once.")
         known = set(self.propositions)
         for action in self.actions:
             unknown = sorted((action.pre | action.add | action.delete) - known)
             if unknown:
-                raise DomainError(
+                raise StripsError(
                     f"Action {action.name!r} of domain {self.name!r} uses propositions {unknown} that the domain does "
                     f"not declare; it declares {list(self.propositions)}."
                 )
             both = sorted(action.add & action.delete)
             if both:
-                raise DomainError(
+                raise StripsError(
                     f"Action {action.name!r} of domain {self.name!r} both adds and deletes {both}; keep one of the two "
                     "(in PDDL, where adding wins, drop the delete effect)."
                 )
@@ -104,11 +106,11 @@ class StripsDomain:
         return {p: 1 << i for i, p in enumerate(self.propositions)}
 
     def mask(self, propositions: Iterable[str]) -> int:
-        """The set as an integer, bit l for proposition l. Raises DomainError for an unknown name."""
+        """The set as an integer, bit l for proposition l. Raises StripsError for an unknown name."""
         wanted = set(propositions)
         unknown = sorted(wanted - self._bits.keys())
         if unknown:
-            raise DomainError(f"Domain {self.name!r} has no propositions {unknown}; it has {list(self.propositions)}.")
+            raise StripsError(f"Domain {self.name!r} has no propositions {unknown}; it has {list(self.propositions)}.")
         return sum(self._bits[p] for p in wanted)
 
     def unmask(self, mask: int) -> frozenset[str]:
@@ -116,24 +118,24 @@ class StripsDomain:
         return frozenset(p for i, p in enumerate(self.propositions) if mask >> i & 1)
 
     def encode(self, trace: Sequence[str | int]) -> list[int]:
-        """The trace as action indices. Raises TraceError for an unknown name or an index out of range."""
+        """The trace as action indices. Raises StripsError for an unknown name or an index out of range."""
         return [self._action(a, i) for i, a in enumerate(trace)]
 
     def decode(self, trace: Sequence[str | int]) -> list[str]:
-        """The trace as action names. Raises TraceError like `encode`."""
+        """The trace as action names. Raises StripsError like `encode`."""
         return [self.actions[i].name for i in self.encode(trace)]
 
     def _action(self, action: str | int, position: int) -> int:
         if isinstance(action, str):
             if action not in self._index:
-                raise TraceError(
+                raise StripsError(
                     f"Unknown action {action!r} at position {position}; domain {self.name!r} has "
                     f"{_some(self.action_names)}."
                 )
             return self._index[action]
         index = int(action)
         if not 0 <= index < len(self.actions):
-            raise TraceError(
+            raise StripsError(
                 f"Action index {index} at position {position} is out of range; domain {self.name!r} has "
                 f"{len(self.actions)} actions, so 0 to {len(self.actions) - 1}."
             )
@@ -208,14 +210,14 @@ class StripsDomain:
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> StripsDomain:
-        """The inverse of `to_dict`. Raises DomainError if a key is missing or has a wrong value."""
+        """The inverse of `to_dict`. Raises StripsError if a key is missing or has a wrong value."""
         try:
             actions = tuple(StripsAction(a["name"], a["pre"], a["add"], a["del"]) for a in data["actions"])
             return cls(tuple(data["propositions"]), actions, data.get("name", "domain"))
         except KeyError as error:
-            raise DomainError(f"A domain needs propositions and actions (name, pre, add, del); no {error}.") from None
+            raise StripsError(f"A domain needs propositions and actions (name, pre, add, del); no {error}.") from None
         except TypeError as error:
-            raise DomainError(
+            raise StripsError(
                 "A domain is a dictionary with a list of names, propositions, and a list of dictionaries, actions "
                 f"(name; pre, add, del: lists of names), as to_dict gives it: {error}."
             ) from error

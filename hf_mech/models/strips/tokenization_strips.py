@@ -9,7 +9,7 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import WhitespaceSplit
 from transformers.tokenization_utils_tokenizers import PreTrainedTokenizerFast
 
-from .strips_errors import DomainError
+from .strips_domain import StripsError
 
 PADDING, UNKNOWN = "[PAD]", "[UNK]"
 
@@ -22,7 +22,7 @@ def strips_tokenizer(actions: Sequence[str]) -> PreTrainedTokenizerFast:
             which the model refuses.
 
     Raises:
-        DomainError: a name contains white space, or is the padding token's.
+        StripsError: a name contains white space, or is the padding token's.
 
     Example:
 
@@ -35,7 +35,7 @@ def strips_tokenizer(actions: Sequence[str]) -> PreTrainedTokenizerFast:
     """
     odd = [name for name in actions if name.split() != [name] or name in (PADDING, UNKNOWN)]
     if odd:
-        raise DomainError(f"Action names must be one word each and not {PADDING} or {UNKNOWN}, got {odd}; rename them.")
+        raise StripsError(f"Action names must be one word each and not {PADDING} or {UNKNOWN}, got {odd}; rename them.")
     vocabulary = {name: index for index, name in enumerate([*actions, PADDING, UNKNOWN])}
     tokenizer = Tokenizer(WordLevel(vocabulary, unk_token=UNKNOWN))
     tokenizer.pre_tokenizer = WhitespaceSplit()

@@ -1,11 +1,10 @@
 """B-RASP: a language, its interpreter, the program of a STRIPS domain, and its compilation into a transformer."""
 
-from hf_mech.planning.brasp.compile import compile_strips_transformer, compile_theta, run
+from hf_mech.planning.brasp.compile import compile_strips_transformer, compile_theta, run, strips_program
 from hf_mech.planning.brasp.language import (
     FALSE,
     TRUE,
     Attention,
-    BraspError,
     Expression,
     Initial,
     PositionWise,
@@ -13,13 +12,11 @@ from hf_mech.planning.brasp.language import (
     all_of,
     any_of,
 )
-from hf_mech.planning.brasp.strips_program import strips_program
 
 __all__ = [
     "FALSE",
     "TRUE",
     "Attention",
-    "BraspError",
     "Expression",
     "Initial",
     "PositionWise",

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from hf_mech.models.strips.strips_domain import StripsDomain
 from hf_mech.planning.brasp.language import (
+    FALSE,
+    TRUE,
     And,
     At,
     Attention,
-    BraspError,
     Constant,
     Expression,
     Initial,
@@ -22,7 +24,9 @@ from hf_mech.planning.brasp.language import (
     PositionWise,
     Program,
     Vector,
+    any_of,
 )
+from hf_mech.planning.problem import PlanningError
 
 if TYPE_CHECKING:
     from hf_mech.models.strips.modeling_strips import StripsTransformer
@@ -39,11 +43,11 @@ def run(program: Program, word: Sequence[str]) -> dict[str, Bools]:
     """Every vector of the program by name, [n] each, in the order of definition; the last one is the output.
 
     Raises:
-        BraspError: the word has a symbol that is not in the alphabet.
+        PlanningError: the word has a symbol that is not in the alphabet.
     """
     for position, symbol in enumerate(word):
         if symbol not in program.alphabet:
-            raise BraspError(
+            raise PlanningError(
                 f"The word has {symbol!r} at position {position}; the alphabet is {', '.join(program.alphabet)}."
             )
     n = len(word)
@@ -101,7 +105,31 @@ def _evaluate(expression: Expression, at: Callable[[At], Bools]) -> Bools:
             for part in parts:
                 result = result | _evaluate(part, at)
             return result
-    raise BraspError(f"Cannot evaluate {expression!r}.")
+    raise PlanningError(f"Cannot evaluate {expression!r}.")
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The program f_M of a STRIPS domain (Eq. 2 to 7).
+
+
+def strips_program(domain: StripsDomain) -> Program:
+    """The program whose last vector Z ends in f_M(trace): 0 if the trace is positive, 1 if it is negative (Theorem 3).
+
+    For every proposition p it has the vectors `Q_p`, `K_p`, `V_p` and `Y_p`; then `Y`, which marks the inapplicable
+    actions, and `Z`. The words are traces of action names.
+    """
+    operations: list[Operation] = []
+    heads = []
+    for p in domain.propositions:
+        q = PositionWise(f"Q_{p}", any_of(Initial(a.name) for a in domain.actions if p in a.pre))  # Eq. 2
+        k = PositionWise(f"K_{p}", any_of(Initial(a.name) for a in domain.actions if p in a.add | a.delete))  # Eq. 3
+        v = PositionWise(f"V_{p}", any_of(Initial(a.name) for a in domain.actions if p in a.delete))  # Eq. 4
+        y = Attention(f"Y_{p}", "rightmost", "before", score=q.i & k.j, value=v.j, default=FALSE)  # Eq. 5
+        operations += [q, k, v, y]
+        heads.append(y)
+    any_head = PositionWise("Y", any_of(heads))  # Eq. 6
+    anywhere = Attention("Z", "rightmost", "all", score=any_head.j, value=TRUE, default=FALSE)  # Eq. 7
+    return Program(domain.action_names, [*operations, any_head, anywhere])
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -127,8 +155,8 @@ def compile_strips_transformer(program: Program) -> StripsTransformer:
     (['p', 'q', 'r'], ['c'])
 
     Raises:
-        BraspError: the program is not of the form of Eq. 2 to 7; the message names the wrong vector.
-        DomainError: the program has no heads or no symbols; a model needs one of each.
+        PlanningError: the program is not of the form of Eq. 2 to 7; the message names the wrong vector.
+        StripsError: the program has no heads or no symbols; a model needs one of each.
     """
     import torch
 
@@ -151,10 +179,10 @@ def compile_theta(program: Program) -> NDArray[np.float32]:
     running the program once on the word of all symbols reads every table off.
 
     Raises:
-        BraspError: the program is not of the form of Eq. 2 to 7; the message names the wrong vector.
+        PlanningError: the program is not of the form of Eq. 2 to 7; the message names the wrong vector.
     """
     if not program.operations:
-        raise BraspError(f"The program is empty. {_FORM}")
+        raise PlanningError(f"The program is empty. {_FORM}")
     operations = {operation.name: operation for operation in program.operations}
     tables = run(program, program.alphabet)
     theta = []
@@ -223,5 +251,5 @@ def _check_table(name: str, operations: dict[str, Operation]) -> None:
             _check_table(atom.name, operations)
 
 
-def _unlike(operation: Operation) -> BraspError:
-    return BraspError(f"This vector has no place in the form of Eq. 2 to 7: {operation}. {_FORM}")
+def _unlike(operation: Operation) -> PlanningError:
+    return PlanningError(f"This vector has no place in the form of Eq. 2 to 7: {operation}. {_FORM}")

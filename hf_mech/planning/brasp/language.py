@@ -22,16 +22,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NoReturn
 
-from hf_mech.models.strips.strips_errors import StripsError
+from hf_mech.planning.problem import PlanningError
 
 Index = Literal["i", "j"]
 Direction = Literal["leftmost", "rightmost"]
 Mask = Literal["all", "before", "after"]
 """The positions j that position i may attend to: all, j < i (strict future masking), or j > i (strict past masking)."""
-
-
-class BraspError(StripsError):
-    """A program that is not B-RASP, a word with symbols outside its alphabet, or a program of an unexpected form."""
 
 
 class Expression(ABC):
@@ -47,7 +43,7 @@ class Expression(ABC):
         return Not(_expression(self))
 
     def __bool__(self) -> NoReturn:
-        raise BraspError("A B-RASP expression has no truth value of its own; combine expressions with & | ~.")
+        raise PlanningError("A B-RASP expression has no truth value of its own; combine expressions with & | ~.")
 
     @abstractmethod
     def atoms(self) -> Iterator[At]:
@@ -196,7 +192,7 @@ class Program:
     """An alphabet, and operations in the order in which they are computed. `str(program)` is the paper's notation.
 
     Raises:
-        BraspError: a symbol or vector twice; a formula over a vector that is not defined before it; `j` in a
+        PlanningError: a symbol or vector twice; a formula over a vector that is not defined before it; `j` in a
             position-wise operation or a default; an unknown mask or direction.
     """
 
@@ -204,7 +200,7 @@ class Program:
         self.alphabet = tuple(alphabet)
         self.operations = tuple(operations)
         if len(set(self.alphabet)) < len(self.alphabet):
-            raise BraspError(f"The alphabet {list(self.alphabet)} has a symbol twice.")
+            raise PlanningError(f"The alphabet {list(self.alphabet)} has a symbol twice.")
         defined = {Initial(s).name for s in self.alphabet}
         for operation in self.operations:
             _check(operation, defined)
@@ -217,7 +213,7 @@ class Program:
 def _check(operation: Operation, defined: set[str]) -> None:
     name = operation.name
     if name in defined:
-        raise BraspError(f"The vector {name!r} is defined twice; every vector needs a name of its own.")
+        raise PlanningError(f"The vector {name!r} is defined twice; every vector needs a name of its own.")
     formulas: dict[str, tuple[Expression, str]]
     if isinstance(operation, PositionWise):
         formulas = {"value": (operation.value, "i")}
@@ -227,7 +223,7 @@ def _check(operation: Operation, defined: set[str]) -> None:
             ("mask", operation.mask, ("all", "before", "after")),
         ):
             if got not in known:
-                raise BraspError(f"The {field} of {name!r} is {got!r}; it must be one of {', '.join(known)}.")
+                raise PlanningError(f"The {field} of {name!r} is {got!r}; it must be one of {', '.join(known)}.")
         formulas = {
             "score": (operation.score, "ij"),
             "value": (operation.value, "ij"),
@@ -236,12 +232,12 @@ def _check(operation: Operation, defined: set[str]) -> None:
     for field, (formula, allowed) in formulas.items():
         for atom in _expression(formula).atoms():
             if atom.name not in defined:
-                raise BraspError(
+                raise PlanningError(
                     f"The {field} of {name!r} reads {atom.name!r}, which is not defined before it; so far there are "
                     f"{', '.join(sorted(defined))}."
                 )
             if atom.index not in allowed:
-                raise BraspError(f"The {field} of {name!r} reads {atom} but may only look at position i; write .i.")
+                raise PlanningError(f"The {field} of {name!r} reads {atom} but may only look at position i; write .i.")
 
 
 def _expression(value: Expression) -> Expression:
@@ -249,5 +245,5 @@ def _expression(value: Expression) -> Expression:
     if isinstance(value, Vector):
         return value.i
     if not isinstance(value, Expression):
-        raise BraspError(f"Expected a B-RASP expression, got {value!r}; use TRUE and FALSE for constants.")
+        raise PlanningError(f"Expected a B-RASP expression, got {value!r}; use TRUE and FALSE for constants.")
     return value

@@ -1,24 +1,6 @@
-"""PDDL: reader and grounder, compilation to STRIPS, writer, names, and conversion to unified-planning's problems."""
+"""PDDL: read, compiled to STRIPS and grounded; written; and the bundled problems."""
 
-from hf_mech.planning.pddl.errors import (
-    GroundingError,
-    MismatchedPddlError,
-    PddlError,
-    PddlFileError,
-    UnsupportedPddlError,
-)
-from hf_mech.planning.pddl.names import decode_name, encode_name
-from hf_mech.planning.pddl.read import read_pddl, to_unified_planning, write_pddl
+from hf_mech.planning.pddl.read import BUNDLED, load_bundled, read_pddl
+from hf_mech.planning.pddl.write import decode_name, encode_name, to_unified_planning, write_pddl
 
-__all__ = [
-    "GroundingError",
-    "MismatchedPddlError",
-    "PddlError",
-    "PddlFileError",
-    "UnsupportedPddlError",
-    "decode_name",
-    "encode_name",
-    "read_pddl",
-    "to_unified_planning",
-    "write_pddl",
-]
+__all__ = ["BUNDLED", "decode_name", "encode_name", "load_bundled", "read_pddl", "to_unified_planning", "write_pddl"]

@@ -9,10 +9,9 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from hf_mech.models.strips.strips_domain import StripsAction, StripsDomain
-from hf_mech.planning.pddl.errors import GroundingError, UnsupportedPddlError
-from hf_mech.planning.pddl.lifted import in_order
-from hf_mech.planning.pddl.names import decode_name
-from hf_mech.planning.problem import CompilationNote, StripsProblem
+from hf_mech.planning.pddl.lifted import in_order, unsupported
+from hf_mech.planning.pddl.write import decode_name
+from hf_mech.planning.problem import CompilationNote, PlanningError, StripsProblem
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Ground conditions as alternatives: disjunctions of conjunctions of positive and negative atoms.
@@ -29,7 +28,7 @@ class Alternative(NamedTuple):
 
 
 class TooManyAlternativesError(Exception):
-    """The condition has more than the allowed number of alternatives; the first argument is a lower bound."""
+    """The condition has more than the allowed number of alternatives."""
 
 
 def alternatives(
@@ -49,7 +48,7 @@ def alternatives(
 
     Raises:
         TooManyAlternativesError: there are more.
-        UnsupportedPddlError: the condition has a part that is no proposition.
+        PlanningError: the condition has a part that is no proposition.
     """
 
     def expand(part: Any, wanted: bool) -> list[Alternative]:
@@ -74,7 +73,7 @@ def alternatives(
         if part.is_fluent_exp() and part.type.is_bool_type():
             name = frozenset({atom(part)})
             return [Alternative(true=name) if wanted else Alternative(false=name)]
-        raise UnsupportedPddlError(where, f"{_feature(part)}: {part}", "Keep to conditions on propositions.")
+        raise unsupported(where, f"{_feature(part)}: {part}", "Keep to conditions on propositions.")
 
     return expand(condition, wanted)
 
@@ -84,7 +83,7 @@ def conjunction(parts: Iterable[list[Alternative]], most: int) -> list[Alternati
     made = [Alternative()]
     for part in parts:
         if len(made) * len(part) > most:
-            raise TooManyAlternativesError(len(made) * len(part))
+            raise TooManyAlternativesError
         made = _shortest(
             Alternative(left.true | right.true, left.false | right.false) for left, right in product(made, part)
         )
@@ -150,8 +149,8 @@ class Grounding:
         """The ground problem, with the notes so far and those of this step.
 
         Raises:
-            UnsupportedPddlError: a condition on something other than propositions, or a disjunctive goal.
-            GroundingError: more than `max_ground` versions of actions.
+            PlanningError: a condition on something other than propositions, a disjunctive goal, or more than
+                `max_ground` versions of actions.
         """
         rules = list(self._rules())
         goal = self._goal()
@@ -198,7 +197,7 @@ class Grounding:
                 for rule in self._versions(action, objects):
                     count += 1
                     if count > self.max_ground:
-                        raise self._too_many(action.name, count)
+                        raise self._too_many(action.name)
                     if rule.condition.false:
                         self.negative.add(action.name)
                     yield rule
@@ -231,7 +230,7 @@ class Grounding:
             condition = self.simplify(effect.condition.substitute(binding))
             value = self.simplify(effect.value.substitute(binding))
             if not value.is_bool_constant():
-                raise UnsupportedPddlError(where, f"an effect with a computed value: {effect}", "Use `when`.")
+                raise unsupported(where, f"an effect with a computed value: {effect}", "Use `when`.")
             if not condition.is_false():
                 side = 0 if value.is_true() else 1
                 effects.setdefault(condition, (set(), set()))[side].add(_atom(effect.fluent.substitute(binding), where))
@@ -239,8 +238,8 @@ class Grounding:
         try:
             pre = [self._alternatives(self.simplify(c.substitute(binding)), where) for c in action.preconditions]
             made = self._combinations(name, conjunction(pre, self.max_ground), always, effects)
-        except TooManyAlternativesError as error:
-            raise self._too_many(where, error.args[0]) from None
+        except TooManyAlternativesError:
+            raise self._too_many(where) from None
         if any(count > 1 for count in Counter((rule.add, rule.delete) for rule in made).values()):
             self.disjunctive.add(action.name)
         if len({(rule.add, rule.delete) for rule in made}) > 1:
@@ -274,17 +273,16 @@ class Grounding:
                 continue
             made.update(dict.fromkeys(_Rule(name, option, add, delete - add) for option in options))
             if len(made) > self.max_ground:
-                raise self._too_many(where, len(made))
+                raise self._too_many(where)
         return list(made)
 
     def _alternatives(self, condition: Any, where: str, wanted: bool = True) -> list[Alternative]:
         return alternatives(condition, lambda part: _atom(part, where), where, self.max_ground, wanted)
 
-    def _too_many(self, where: str, size: int) -> GroundingError:
-        return GroundingError(
+    def _too_many(self, where: str) -> PlanningError:
+        return PlanningError(
             f"{where} has more than max_ground={self.max_ground:,} versions without conditional effects and "
-            "disjunctions. Use fewer objects, split the action, or pass a larger max_ground to read_pddl.",
-            size,
+            "disjunctions. Use fewer objects, split the action, or pass a larger max_ground to read_pddl."
         )
 
     # ---------------------------------------------------------------------------------------------------------- goal
@@ -295,14 +293,14 @@ class Grounding:
             options = self._alternatives(self.plain(goal), "The goal")
             if len(options) > 1 and self.prune:  # static predicates may decide
                 options = self._alternatives(self.simplify(goal), "The goal")
-        except TooManyAlternativesError as error:
-            raise self._too_many("The goal", error.args[0]) from None
+        except TooManyAlternativesError:
+            raise self._too_many("The goal") from None
         if len(options) == 1:
             if options[0].false:
                 self.negative.add("the goal")
             return options[0]
         feature = "a disjunction (or exists)" if options else "a contradiction, true in no state"
-        raise UnsupportedPddlError("The goal", f"{feature}: {goal}", "Choose one alternative, a conjunction.")
+        raise unsupported("The goal", f"{feature}: {goal}", "Choose one alternative, a conjunction.")
 
     def _all_atoms(self) -> Iterator[str]:
         for fluent in self.lifted.fluents:
@@ -349,7 +347,7 @@ def _actions(rules: list[_Rule], complement: dict[str, str]) -> tuple[list[Strip
 
 def _atom(expression: Any, where: str) -> str:
     if not all(a.is_object_exp() for a in expression.args):
-        raise UnsupportedPddlError(where, f"an atom that is not ground: {expression}", "Bind every variable.")
+        raise unsupported(where, f"an atom that is not ground: {expression}", "Bind every variable.")
     return _ground_name(expression.fluent().name, [str(a) for a in expression.args])
 
 

@@ -6,19 +6,32 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from hf_mech.planning.pddl.errors import GroundingError, UnsupportedPddlError
-from hf_mech.planning.problem import CompilationNote
+from hf_mech.planning.problem import CompilationNote, PlanningError
+
+
+def unsupported(where: str, feature: str, how_to_mend: str) -> PlanningError:
+    """The error of PDDL that is well formed but has no propositional STRIPS form.
+
+    Args:
+        where: the action (or "The goal", "The problem") at fault.
+        feature: the feature that STRIPS does not have.
+        how_to_mend: one sentence.
+    """
+    return PlanningError(
+        f"{where} uses {feature}, which propositional STRIPS does not have (it has positive preconditions, and "
+        f"unconditional add and delete effects on propositions). {how_to_mend}"
+    )
 
 
 def refuse_unsupported(lifted: Any) -> None:
-    """Raises UnsupportedPddlError for time, constraints, hierarchies, ..., which no compilation can remove."""
+    """Raises PlanningError for time, constraints, hierarchies, ..., which no compilation can remove."""
     from unified_planning.model import InstantaneousAction, Problem
 
     for action in lifted.actions:
         if not isinstance(action, InstantaneousAction):
-            raise UnsupportedPddlError(f"Action {action.name!r}", "durations", "Make it an ordinary :action.")
+            raise unsupported(f"Action {action.name!r}", "durations", "Make it an ordinary :action.")
         if type(action) is not InstantaneousAction:
-            raise UnsupportedPddlError(f"Action {action.name!r}", "sensing", "Make it an ordinary :action.")
+            raise unsupported(f"Action {action.name!r}", "sensing", "Make it an ordinary :action.")
     for found, feature, how_to_mend in (
         (lifted.timed_effects or lifted.timed_goals, "timed literals or goals", "Remove the times."),
         (lifted.trajectory_constraints, "constraints on the trajectory (:constraints)", "Remove them."),
@@ -26,7 +39,7 @@ def refuse_unsupported(lifted: Any) -> None:
         (type(lifted) is not Problem, f"a {type(lifted).__name__}", "Write an ordinary domain with :action only."),
     ):
         if found:
-            raise UnsupportedPddlError("The problem", feature, how_to_mend)
+            raise unsupported("The problem", feature, how_to_mend)
 
 
 def refuse_too_large(lifted: Any, max_ground: int) -> None:
@@ -38,11 +51,10 @@ def refuse_too_large(lifted: Any, max_ground: int) -> None:
         size = sum(sizes.values())
         if size > max_ground:
             largest = max(sizes, key=lambda name: sizes[name])
-            raise GroundingError(
+            raise PlanningError(
                 f"PDDL problem {lifted.name!r} has about {size:,} ground {kind} ({largest!r} alone has "
                 f"{sizes[largest]:,}), more than max_ground={max_ground:,}. Use fewer objects or tighter parameter "
-                f"types, or pass read_pddl(..., max_ground={size}) if that many will fit in memory.",
-                size,
+                f"types, or pass read_pddl(..., max_ground={size}) if that many will fit in memory."
             )
 
 
@@ -50,7 +62,7 @@ def without_numbers(lifted: Any) -> tuple[Any, list[CompilationNote]]:
     """The problem without its metric and without effects on numbers that no condition reads.
 
     Raises:
-        UnsupportedPddlError: an effect on a number that a condition reads.
+        PlanningError: an effect on a number that a condition reads.
     """
     read = {fluent for _, condition in _conditions(lifted) for fluent in _fluents(condition)}
     costs = [metric.costs for metric in lifted.quality_metrics if metric.is_minimize_action_costs()]
@@ -66,7 +78,7 @@ def without_numbers(lifted: Any) -> tuple[Any, list[CompilationNote]]:
                 kept.append(effect)
                 continue
             if fluent in read:
-                raise UnsupportedPddlError(
+                raise unsupported(
                     f"Action {action.name!r}",
                     f"a numeric effect on {effect.fluent}, which a condition reads",
                     "Only numbers that no condition reads, such as total-cost, can be dropped.",
@@ -86,7 +98,7 @@ def without_quantifiers(lifted: Any, max_ground: int) -> tuple[Any, list[Compila
     """The problem with `forall` and `exists` written out over the objects.
 
     Raises:
-        GroundingError: more than `max_ground` conditions would come out of an action.
+        PlanningError: more than `max_ground` conditions would come out of an action.
     """
     from unified_planning.engines import CompilationKind
     from unified_planning.engines.compilers import QuantifiersRemover
@@ -108,10 +120,9 @@ def without_quantifiers(lifted: Any, max_ground: int) -> tuple[Any, list[Compila
         return lifted, []
     largest = max(where, key=lambda name: sizes.get(name, 0))
     if sizes.get(largest, 0) > max_ground:
-        raise GroundingError(
+        raise PlanningError(
             f"The quantifiers of {largest!r} stand for about {sizes[largest]:,} conditions and effects, more than "
-            f"max_ground={max_ground:,}. Use fewer objects, or give the variables tighter types.",
-            sizes[largest],
+            f"max_ground={max_ground:,}. Use fewer objects, or give the variables tighter types."
         )
     removed = QuantifiersRemover().compile(lifted, CompilationKind.QUANTIFIERS_REMOVING).problem
     removed.name = lifted.name

@@ -1,4 +1,4 @@
-"""PDDL in and out: sources, names, and the way through unified-planning."""
+"""PDDL read: the texts, unified-planning's parser, and the bundled problems."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ import logging
 import re
 import threading
 import warnings
-from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from hf_mech.models.strips.strips_domain import StripsDomain
-from hf_mech.planning.pddl.errors import MismatchedPddlError, PddlError, PddlFileError, UnsupportedPddlError
 from hf_mech.planning.pddl.ground import Grounding
-from hf_mech.planning.pddl.lifted import refuse_too_large, refuse_unsupported, without_numbers, without_quantifiers
-from hf_mech.planning.pddl.names import encode_name
-from hf_mech.planning.problem import StripsProblem
+from hf_mech.planning.pddl.lifted import (
+    refuse_too_large,
+    refuse_unsupported,
+    unsupported,
+    without_numbers,
+    without_quantifiers,
+)
+from hf_mech.planning.problem import PlanningError, StripsProblem
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The texts of a PDDL domain and problem, and whether they belong together.
@@ -25,6 +27,17 @@ from hf_mech.planning.problem import StripsProblem
 
 _HEADER = re.compile(r"^\s*\(\s*define\s*\(\s*([^\s()]+)\s+([^\s()]+)\s*\)", re.IGNORECASE)
 _DOMAIN_OF_PROBLEM = re.compile(r"\(\s*:domain\s+([^\s()]+)\s*\)", re.IGNORECASE)
+
+
+def _pddl_error(
+    message: str, source: str, line: int | None = None, column: int | None = None, text: str = ""
+) -> PlanningError:
+    """An error with its place in a text, and that line with a caret under the column."""
+    where = source if line is None else f"{source}, line {line}, column {column}"
+    lines, shown = text.splitlines(), ""
+    if line is not None and column is not None and 1 <= line <= len(lines):
+        shown = f"\n    {lines[line - 1]}\n    {' ' * (column - 1)}^"
+    return PlanningError(f"PDDL {where}: {message}{shown}", source, line, column)
 
 
 @dataclass(frozen=True)
@@ -40,11 +53,11 @@ class Source:
         """The text of a path, or the text itself: a string that begins with `(` or `;`, or has several lines.
 
         Raises:
-            PddlFileError: the path cannot be read, or the file is not UTF-8.
+            PlanningError: the path cannot be read, or the file is not UTF-8.
         """
         if isinstance(path_or_text, str):
             if not path_or_text.strip():
-                raise PddlFileError(f"the {kind} is an empty string; give the path of a PDDL file, or its text", kind)
+                raise _pddl_error(f"the {kind} is an empty string; give the path of a PDDL file, or its text", kind)
             text = path_or_text.lstrip()
             if text.startswith(("(", ";")) or "\n" in text:
                 return cls(path_or_text, kind, kind)
@@ -53,19 +66,19 @@ class Source:
             content = Path(path_or_text).read_bytes()
         except (OSError, ValueError) as error:  # ValueError: a NUL in the path
             reason = getattr(error, "strerror", None) or str(error)
-            raise PddlFileError(
+            raise _pddl_error(
                 f"the {kind} file cannot be read ({reason}); give the path of a PDDL file, or the PDDL itself as a "
                 f"string that begins with a parenthesis. The current folder is {Path.cwd()}.",
                 label,
             ) from error
         if not content.strip():
-            raise PddlFileError(f"the {kind} file is empty; give a PDDL file with (define ({kind} ...) ...)", label)
+            raise _pddl_error(f"the {kind} file is empty; give a PDDL file with (define ({kind} ...) ...)", label)
         try:
             return cls(content.decode("utf-8-sig"), label, kind)
         except UnicodeDecodeError as error:
             encoding = "utf-16" if content.startswith((b"\xff\xfe", b"\xfe\xff")) else "latin1"
             line = content.count(b"\n", 0, error.start) + 1
-            raise PddlFileError(
+            raise _pddl_error(
                 f"the {kind} file is not UTF-8 text: byte 0x{content[error.start]:02x} in line {line}. Save it as "
                 f"UTF-8, for example: iconv -f {encoding} -t utf-8 {label} > new.pddl",
                 label,
@@ -81,19 +94,19 @@ def check_pair(domain: Source, problem: Source) -> None:
     """Refuses two texts that do not belong together. Texts without a header are left to the parser.
 
     Raises:
-        MismatchedPddlError: the two are swapped, of the same kind, or the problem is of another domain.
+        PlanningError: the two are swapped, of the same kind, or the problem is of another domain.
     """
     headers = [_HEADER.match(source.bare) for source in (domain, problem)]
     kinds = [header[1].lower() if header else None for header in headers]
     if kinds == ["problem", "domain"]:
-        raise MismatchedPddlError(
+        raise _pddl_error(
             f"this is the problem, and {problem.label} is the domain: the two are swapped. Pass the domain first, the "
             "problem second.",
             domain.label,
         )
     for source, kind in ((domain, kinds[0]), (problem, kinds[1])):
         if kind in ("domain", "problem") and kind != source.kind:
-            raise MismatchedPddlError(
+            raise _pddl_error(
                 f"this is a {kind}, expected a {source.kind}: (define ({source.kind} ...)). Pass one domain and one "
                 "problem of it.",
                 source.label,
@@ -102,7 +115,7 @@ def check_pair(domain: Source, problem: Source) -> None:
     if headers[0] and wanted and wanted[1].lower() != headers[0][2].lower():
         line = problem.bare.count("\n", 0, wanted.start(1)) + 1
         column = wanted.start(1) - (problem.bare.rfind("\n", 0, wanted.start(1)) + 1) + 1
-        raise MismatchedPddlError(
+        raise _pddl_error(
             f"this is a problem of the domain {wanted[1]!r}, but the domain given ({domain.label}) is "
             f"{headers[0][2]!r}. Give the problem's own domain, or correct the name in (:domain ...).",
             problem.label,
@@ -129,72 +142,6 @@ def nested_effect(domain: Source) -> str | None:
         elif token == ")" and parents:
             parents.pop()
     return None
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# A STRIPS problem as unified-planning's `Problem`, for its writer and its planners.
-
-
-def to_unified_planning(problem: StripsProblem) -> tuple[Any, dict[str, str]]:
-    """The problem with fluents and actions without parameters, under PDDL names.
-
-    Returns:
-        unified-planning's `Problem`, and a mapping from our action names to PDDL's.
-    """
-    from unified_planning.environment import Environment
-    from unified_planning.model import Fluent, InstantaneousAction, Problem
-
-    domain = problem.domain
-    environment = Environment()
-    environment.credits_stream = None
-    out = Problem(encode_name(domain.name), environment)
-    action_names = _pddl_names(domain.action_names, set())
-    atom_names = _pddl_names(domain.propositions, set(action_names.values()))
-    fluents = {p: Fluent(atom_names[p], environment=environment) for p in domain.propositions}
-    for p in domain.propositions:
-        out.add_fluent(fluents[p], default_initial_value=p in problem.initial)
-        if p in problem.goal:
-            out.add_goal(fluents[p])
-    for a in domain.actions:
-        action = InstantaneousAction(action_names[a.name], _env=environment)
-        for p in domain.propositions:
-            if p in a.pre:
-                action.add_precondition(fluents[p])
-            if p in a.add | a.delete:
-                action.add_effect(fluents[p], p in a.add)
-        out.add_action(action)
-    return out, action_names
-
-
-def _pddl_names(names: Iterable[str], taken: set[str]) -> dict[str, str]:
-    """A unique PDDL name for each; adds them to `taken`."""
-    out: dict[str, str] = {}
-    for name in names:
-        out[name] = encode_name(name, taken)
-        taken.add(out[name])
-    return out
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Propositional STRIPS to PDDL, with predicates and actions without parameters.
-
-
-def write_pddl(problem: StripsProblem | StripsDomain) -> tuple[str, str]:
-    """The texts of a PDDL domain and a PDDL problem file, readable by any PDDL planner.
-
-    `stack(a,b)` becomes the name `stack--a--b`; `names.py` has the rule. `read_pddl` inverts it, so the original names
-    return. A domain without a problem is written with every proposition initially true and an empty goal.
-    """
-    from unified_planning.io import PDDLWriter
-
-    if isinstance(problem, StripsDomain):
-        problem = StripsProblem(problem, frozenset(problem.propositions))
-    planning_problem, _ = to_unified_planning(problem)
-    writer = PDDLWriter(planning_problem)
-    name = planning_problem.name  # the writer lengthens it
-    domain_text = writer.get_domain().replace(f"(domain {name}-domain)", f"(domain {name})")
-    problem_text = writer.get_problem().replace(f"(:domain {name}-domain)", f"(:domain {name})")
-    return domain_text, problem_text.replace(f"(problem {name}-problem)", f"(problem {name})")
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -237,12 +184,10 @@ def read_pddl(
         max_ground: the maximum number of ground actions (all versions), and of ground atoms, before pruning.
 
     Raises:
-        PddlFileError: a path that cannot be read (also an OSError), or a file that is not UTF-8.
-        MismatchedPddlError: the files are swapped, of the same kind, or the problem is of another domain.
-        PddlError: a text does not parse; with `.line` and `.column`. The three above are PddlErrors too.
-        UnsupportedPddlError: a feature without a STRIPS form (numeric conditions, durations, timed literals,
-            constraints, derived predicates, a disjunctive goal, ...); names it and its place.
-        GroundingError: more than `max_ground` ground actions or atoms.
+        PlanningError: a path that cannot be read, or a file that is not UTF-8; files that are swapped, of the same
+            kind, or a problem of another domain; a text that does not parse, with `.source`, `.line` and `.column`; a
+            feature without a STRIPS form (numeric conditions, durations, timed literals, constraints, derived
+            predicates, a disjunctive goal, ...), with its place; more than `max_ground` ground actions or atoms.
     """
     sources = Source.of(domain, "domain"), Source.of(problem, "problem")
     check_pair(*sources)
@@ -279,9 +224,9 @@ def _parse(domain: Source, problem: Source) -> Any:
     for source in (domain, problem):
         for pattern, (feature, how_to_mend) in _UNPARSED.items():
             if re.search(pattern, source.bare, re.IGNORECASE):
-                raise UnsupportedPddlError(f"PDDL {source.label}", feature, how_to_mend)
+                raise unsupported(f"PDDL {source.label}", feature, how_to_mend)
     if inner := nested_effect(domain):
-        raise UnsupportedPddlError(
+        raise unsupported(
             f"PDDL {domain.label}",
             f"`{inner}` in the effect of a `when`",
             "Join the conditions, (when (and ...) ...), and put `forall` outside.",
@@ -304,7 +249,7 @@ def _rest_of(text: str, line: int, column: int) -> str:
     return lines[line - 1][column - 1 :] if line <= len(lines) else ""
 
 
-def _located(error: Exception, source: Source, hint: str = "") -> PddlError:
+def _located(error: Exception, source: Source, hint: str = "") -> PlanningError:
     message = f"unknown name {error}" if isinstance(error, KeyError) else str(error) or type(error).__name__
     found = _LOCATION.search(message)
     line, column = (int(found[1]), int(found[2])) if found else (None, None)
@@ -319,4 +264,29 @@ def _located(error: Exception, source: Source, hint: str = "") -> PddlError:
         hint = f" Check that the predicates and functions in it are declared.{hint}"
     elif line and column and re.match(r"\(\s*:requirements", _rest_of(source.text, line, column), re.I):
         hint = f" The parser does not know one of these requirements; remove it.{hint}"
-    return PddlError(f"{message}.{hint}", source.label, line, column, source.text)
+    return _pddl_error(f"{message}.{hint}", source.label, line, column, source.text)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The paper's five domains and larger ones, as PDDL in `domains/`: a folder has `domain.pddl` and a file a problem.
+#
+# A problem's name is `<folder>-<file>`, or just `<folder>` if its file is `problem.pddl`; a new file is a new domain.
+
+
+_FILES = {
+    folder.parent.name if file.stem == "problem" else f"{folder.parent.name}-{file.stem}": file
+    for folder in sorted((Path(__file__).parents[1] / "domains").glob("*/domain.pddl"))
+    for file in sorted(folder.parent.glob("*.pddl"))
+    if file != folder
+}
+
+BUNDLED: tuple[str, ...] = tuple(_FILES)
+"""The names that `load_bundled` accepts."""
+
+
+@cache
+def load_bundled(name: str) -> StripsProblem:
+    """A bundled problem, grounded; cached. Raises PlanningError for an unknown name."""
+    if name not in _FILES:
+        raise PlanningError(f"There is no bundled domain {name!r}; choose one of {', '.join(BUNDLED)}.")
+    return read_pddl(_FILES[name].parent / "domain.pddl", _FILES[name])

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_mech.models.strips.strips_domain import StripsDomain
-from hf_mech.models.strips.strips_errors import StripsError
+from hf_mech.planning.problem import PlanningError
 from hf_mech.planning.two_part_code.kernel import Positions
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -40,14 +40,10 @@ from hf_mech.planning.two_part_code.kernel import Positions
 # by Definition 1, which knows no initial state.
 
 
-class TwoPartCodeError(StripsError):
-    """Traces or settings from which no domain can be learned."""
-
-
 def check_whole(name: str, value: Any, least: int) -> None:
-    """Raises TwoPartCodeError for what is no whole number from `least` on."""
+    """Raises PlanningError for what is no whole number from `least` on."""
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
-        raise TwoPartCodeError(f"{name} must be a whole number, {least} or more, got {value!r}.")
+        raise PlanningError(f"{name} must be a whole number, {least} or more, got {value!r}.")
 
 
 def _number(value: Any) -> bool:
@@ -66,7 +62,7 @@ class TwoPartCode:
         label_noise: the share of traces whose last label is expected to be wrong. W, the price of a wrong label at any
             position, is log2((1 - noise) / noise) bits; with 0 it is 1,000, more than a wrong label saves but in very
             long traces.
-        significance: the largest chance at which an invariant is believed, see `completion.py`.
+        significance: the largest chance at which an invariant is believed, see `search.complete`.
         sweeps: for how long to anneal, with the first traces; each later stage takes a quarter of it.
         first_traces: how many those are; each later stage has three times as many.
         temperature: the first and the last one, in bits.
@@ -74,7 +70,7 @@ class TwoPartCode:
         initial_states: K, the number of states that the traces begin in.
 
     Raises:
-        TwoPartCodeError: a number out of its range.
+        PlanningError: a number out of its range.
     """
 
     precondition: float = 10.0
@@ -95,20 +91,20 @@ class TwoPartCode:
             check_whole(count, getattr(self, count), 1)
         for bits in ("precondition", "add", "delete", "add_precondition", "delete_precondition"):
             if not _number(getattr(self, bits)) or getattr(self, bits) < 0:
-                raise TwoPartCodeError(f"{bits} is a number of bits, 0 or more, got {getattr(self, bits)!r}.")
+                raise PlanningError(f"{bits} is a number of bits, 0 or more, got {getattr(self, bits)!r}.")
         if not _number(self.label_noise) or not 0 <= self.label_noise < 0.5:
-            raise TwoPartCodeError(
+            raise PlanningError(
                 f"label_noise must be 0 or more and less than 0.5, got {self.label_noise!r}; with half of the labels "
                 "wrong they say nothing."
             )
         if not _number(self.significance) or not 0 < self.significance < 1:
-            raise TwoPartCodeError(f"significance must be between 0 and 1, got {self.significance!r}.")
+            raise PlanningError(f"significance must be between 0 and 1, got {self.significance!r}.")
         if not _number(self.first_wrong_label) or self.first_wrong_label <= 0:
-            raise TwoPartCodeError(f"first_wrong_label is a number of bits above 0, got {self.first_wrong_label!r}.")
+            raise PlanningError(f"first_wrong_label is a number of bits above 0, got {self.first_wrong_label!r}.")
         given: Any = self.temperature
         ends = given if isinstance(given, Sequence) else ()
         if len(ends) != 2 or not all(map(_number, ends)) or not 0 < ends[1] <= ends[0]:
-            raise TwoPartCodeError(
+            raise PlanningError(
                 f"temperature is a first and a last one; it must fall, and stay above 0; got {self.temperature!r}."
             )
 
@@ -162,23 +158,23 @@ def code_length_reference(
 def positions_of(
     traces: Iterable[Sequence[int | str]], labels: Iterable[Sequence[int]], actions: Sequence[str]
 ) -> Positions:
-    """The traces as arrays. Raises TwoPartCodeError for what [`learn_domain`] refuses."""
+    """The traces as arrays. Raises PlanningError for what [`learn_domain`] refuses."""
     traces, labels = list(traces), list(labels)
     if len(traces) != len(labels):
-        raise TwoPartCodeError(f"Each trace needs its labels: got {len(traces)} traces, labels of {len(labels)}.")
+        raise PlanningError(f"Each trace needs its labels: got {len(traces)} traces, labels of {len(labels)}.")
     index = {name: number for number, name in enumerate(actions)} | {number: number for number in range(len(actions))}
     if len(index) != 2 * len(actions) or not actions:
-        raise TwoPartCodeError(f"actions must be one or more different names, got {list(actions)}.")
+        raise PlanningError(f"actions must be one or more different names, got {list(actions)}.")
     flat: list[int] = []
     told: list[int] = []
     ends: list[int] = []
     for number, (trace, own) in enumerate(zip(traces, labels, strict=True)):
         if not _is_sequence(trace) or not _is_sequence(own):
-            raise TwoPartCodeError(f"Trace {number} and its labels must be sequences, got {trace!r} and {own!r}.")
+            raise PlanningError(f"Trace {number} and its labels must be sequences, got {trace!r} and {own!r}.")
         if unknown := [action for action in trace if not _is_one_of(action, index)]:
-            raise TwoPartCodeError(f"Unknown action {unknown[0]!r} in trace {number}; known: {', '.join(actions)}.")
+            raise PlanningError(f"Unknown action {unknown[0]!r} in trace {number}; known: {', '.join(actions)}.")
         if len(own) != len(trace) or not all(_is_one_of(label, (0, 1)) for label in own):
-            raise TwoPartCodeError(
+            raise PlanningError(
                 f"Trace {number} needs a label for each of its {len(trace)} actions, 0 (applicable) or 1; got "
                 f"{list(own)}."
             )
@@ -186,7 +182,7 @@ def positions_of(
         told.extend(own)
         ends += [len(flat)] * len(trace)
     if not flat:
-        raise TwoPartCodeError("There are no traces to learn from; give at least one that is not empty.")
+        raise PlanningError("There are no traces to learn from; give at least one that is not empty.")
     return _positions(np.array(flat), np.array(told, np.uint8), np.array(ends), len(actions))
 
 

@@ -1,9 +1,9 @@
-"""The search for the domain of the shortest code: first guesses, moves, and what no trace decides."""
+"""The search for the domain of the shortest code: what a guess says, what no trace decides, chains, `learn_domain`."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -11,10 +11,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from tqdm.auto import tqdm
 
 from hf_mech.data.random_numbers import Dice
 from hf_mech.models.strips.strips_domain import StripsAction, StripsDomain
-from hf_mech.planning.two_part_code.code import TwoPartCode, TwoPartCodeError, some_of
+from hf_mech.planning.problem import PlanningError
+from hf_mech.planning.two_part_code.code import TwoPartCode, check_whole, positions_of, some_of
 from hf_mech.planning.two_part_code.kernel import ADD, DELETE, NOTHING, TRUE, Chain, Guess, Positions, anneal, chain_of
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -203,7 +205,7 @@ class Search:
         self, data: Positions, num_propositions: int, keys: Sequence[tuple[int, int]], code: TwoPartCode
     ) -> None:
         if num_propositions < 1:
-            raise TwoPartCodeError(f"num_propositions must be 1 or more, got {num_propositions}.")
+            raise PlanningError(f"num_propositions must be 1 or more, got {num_propositions}.")
         shape = (num_propositions, len(data.first) - 1)
         self.data, self.code, self.sweep = data, code, 0
         self._prices = np.array(code.prices)
@@ -335,3 +337,82 @@ def _schedule(code: TwoPartCode, sweeps: int, first_wrong_label: float) -> tuple
     schedule = np.stack([hot * (cold / hot) ** done, first_wrong_label ** (1 - rising) * code.wrong_label**rising], 1)
     schedule[-1, 0] = _COLD
     return schedule, int(np.argmax(rising >= 1.0))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# From labelled traces to a domain in one call.
+
+
+_STRIDE = 10  # sweeps between two looks at the progress bar
+
+
+@dataclass(frozen=True)
+class LearnedDomain:
+    """A domain, and what its code costs.
+
+    Attributes:
+        domain: the domain; its propositions are named p0, p1, ...; those that can forbid nothing are left out.
+        bits: the length of the shortest code, before what the walks support besides is added to the domain.
+        wrong_labels: positions whose label the domain gets wrong by Definition 1, whatever the initial state.
+        restart_bits: the code length of every restart.
+    """
+
+    domain: StripsDomain
+    bits: float
+    wrong_labels: int
+    restart_bits: tuple[float, ...]
+
+
+def learn_domain(
+    traces: Iterable[Sequence[int | str]],
+    labels: Iterable[Sequence[int]],
+    actions: Sequence[str],
+    *,
+    num_propositions: int | None = None,
+    seed: int = 0,
+    restarts: int = 4,
+    code: TwoPartCode | None = None,
+    jobs: int = 1,
+    progress: bool = True,
+) -> LearnedDomain:
+    """The domain with the shortest two-part code that annealing finds, and what the walks support besides.
+
+    See `code.py` for the code, and `complete` for the rest. The same arguments give the same domain, with any
+    number of jobs.
+
+    Args:
+        traces: actions by index or by name.
+        labels: of each position, 1: inapplicable, as in `hf_mech/strips_traces`.
+        actions: the names of all actions.
+        num_propositions: the largest number of propositions; those that explain too little stay empty. None: as many as
+            there are actions.
+        seed: 0 or more.
+        restarts: how many chains; the shortest code wins.
+        code: prices and schedule; None: the defaults.
+        jobs: chains at a time, each a thread.
+        progress: whether to show a progress bar.
+
+    Raises:
+        PlanningError: no traces, an unknown action, a label that is neither 0 nor 1, or a number out of range.
+        StripsError: a name that no action can have.
+    """
+    code = TwoPartCode() if code is None else code
+    if not isinstance(code, TwoPartCode):
+        raise PlanningError(f"code must be a TwoPartCode, got {code!r}.")
+    data = positions_of(traces, labels, actions)
+    StripsDomain((), tuple(StripsAction(name) for name in actions), "learned")  # refuses names before the search
+    atoms = len(actions) if num_propositions is None else num_propositions
+    check_whole("seed", seed, 0)
+    for name, count in (("restarts", restarts), ("jobs", jobs), ("num_propositions", atoms)):
+        check_whole(name, count, 1)
+    search = Search(data, atoms, [(seed, restart) for restart in range(restarts)], code)
+    with tqdm(total=search.sweeps, desc="two-part code", unit="sweep", disable=not progress) as bar:
+        while search.sweep < search.sweeps:
+            done = search.advance(_STRIDE, jobs)
+            bar.update(done)
+            if (bits := min(search.bits)) < math.inf:
+                bar.set_postfix_str(f"{bits:,.0f} bits")
+    best = int(np.argmin(search.bits))
+    found = complete(search.best(best), data, code)
+    wrong = int((inapplicable(found, data) != data.labels).sum())
+    return LearnedDomain(domain_of(found, actions, "learned"), search.bits[best], wrong, tuple(search.bits))

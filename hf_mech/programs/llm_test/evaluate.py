@@ -138,7 +138,7 @@ def _claim(folder: Path, settings: dict[str, Any]) -> None:
     note = folder / "run.json"
     if note.exists():
         try:
-            before = redact(json.loads(note.read_text(encoding="utf-8")))
+            before = json.loads(note.read_text(encoding="utf-8"))
         except ValueError as error:
             raise ProgramsError(f"{note} is no JSON ({error}). Remove {folder}, or choose another --out.") from error
         if before != settings:

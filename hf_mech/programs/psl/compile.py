@@ -8,11 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from hf_mech.models.dat.configuration_dat import MOST_VALUES, DATConfig
-from hf_mech.models.dat.dat_heads import conflicting, reads, writes
-from hf_mech.models.dat.dat_program import Layer, constants_of
+from hf_mech.models.dat.configuration_dat import MOST_VALUES, DATConfig, conflicting, reads, writes
+from hf_mech.models.dat.dat_program import Layer, ValueSpace, constants_of
 from hf_mech.models.dat.dat_program import read_program as read_dat_program
-from hf_mech.models.dat.dat_values import ValueSpace
 from hf_mech.models.dat.modeling_dat import DATForCausalLM
 from hf_mech.models.dat.tokenization_dat import DATTokenizer
 from hf_mech.programs.errors import ProgramsError
@@ -265,7 +263,7 @@ def compile_program(
 
     Raises:
         ProgramsError: a program that cannot be compiled exactly; the message names the place and the reason.
-        DATConfigError: invalid arguments.
+        DATError: invalid arguments.
 
     Example:
 
@@ -320,7 +318,7 @@ def compile_file(
 
     Raises:
         ProgramsError: the program cannot be read or not be compiled exactly, or the folder is not free.
-        DATConfigError: invalid arguments.
+        DATError: invalid arguments.
         OutputError: the folder cannot be written; an earlier checkpoint is still there.
     """
     program = read_program(source if isinstance(source, str) else Path(source))

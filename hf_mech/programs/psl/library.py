@@ -14,8 +14,7 @@ import torch
 
 from hf_mech.hub import files
 from hf_mech.hub.files import held
-from hf_mech.models.dat.dat_errors import DATError
-from hf_mech.models.dat.dat_values import NIL
+from hf_mech.models.dat.dat_program import NIL, DATError
 from hf_mech.models.dat.modeling_dat import DATForCausalLM
 from hf_mech.models.dat.tokenization_dat import DATTokenizer
 from hf_mech.programs.errors import ProgramsError

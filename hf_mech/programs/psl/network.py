@@ -8,13 +8,10 @@ from textwrap import dedent
 
 import torch
 
-from hf_mech.models.dat.dat_cache import DATCache
-from hf_mech.models.dat.dat_errors import DATLengthError, DATRepeatError
-from hf_mech.models.dat.dat_layer import DATLayer
-from hf_mech.models.dat.dat_program import Operand
-from hf_mech.models.dat.dat_projection import DATProjection
-from hf_mech.models.dat.dat_trace import LayerState, trace_of
-from hf_mech.models.dat.dat_values import NIL, UNSET
+from hf_mech.models.dat.dat_generation import DATCache
+from hf_mech.models.dat.dat_layer import DATLayer, DATProjection
+from hf_mech.models.dat.dat_program import NIL, UNSET, DATLengthError, DATRepeatError, Operand
+from hf_mech.models.dat.dat_states import LayerState, trace_of
 from hf_mech.models.dat.modeling_dat import DATForCausalLM
 from hf_mech.models.dat.tokenization_dat import DATTokenizer
 from hf_mech.programs.errors import ProgramsError, endless_repeat, too_many_words

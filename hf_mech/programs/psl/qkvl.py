@@ -11,7 +11,8 @@ set to. In the JSON a source is
 | `["in", "A", "B"]`, `["not in", "A", "B"]` | in a query or key: matches any (none) of these constants |
 | `["in", "s"]` | the constant `s`, if `s` is also a register's short name |
 
-A layer of several productions, (90a), is `{"layer_comment": ..., "heads": [production, ...]}`; `merge_heads` makes it.
+A layer of several productions, (90a), is `{"layer_comment": ..., "heads": [production, ...]}`; `compile.merge_heads`
+makes it.
 
 Besides App. J's keys the JSON has `initial`, `prompt`, `values`, `stop`, `functions` and a repeat block's `bound`. All
 of these, and `layer_comment`, `causal_attn` and `right_match`, are optional in the input.

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch, Rectangle
 from torch import Tensor
 
-from hf_mech.models.dat.dat_trace import LayerState
+from hf_mech.models.dat.dat_states import LayerState
 from hf_mech.models.dat.modeling_dat import DATForCausalLM
 from hf_mech.models.dat.tokenization_dat import DATTokenizer
 from hf_mech.viz.palette import DARK, FAINT, HAIRLINE, PASTEL_GREY, PASTELS, SOFT

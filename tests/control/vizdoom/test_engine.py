@@ -17,7 +17,7 @@ import pytest
 
 import hf_mech.control
 from hf_mech.control import make_environment
-from hf_mech.control.errors import EngineError
+from hf_mech.control.errors import ControlError
 
 PLAY = """
 import os, signal, sys
@@ -105,8 +105,9 @@ def test_an_engine_writes_nothing_into_the_working_folder(
     assert list(folder.iterdir()) == []
 
 
-def killed(name: str, count: int, sent: signal.Signals, temporary: Path) -> None:
-    """Kills processes in the middle of their episodes, and checks what they leave."""
+def killed(name: str, sent: list[signal.Signals], temporary: Path) -> None:
+    """Kills a process with each signal in the middle of its episodes, and checks what they leave."""
+    count = len(sent)
     source = str(Path(hf_mech.control.__file__).parents[2])
     parent = subprocess.Popen(
         [sys.executable, "-c", PLAY, str(count), name],
@@ -122,24 +123,23 @@ def killed(name: str, count: int, sent: signal.Signals, temporary: Path) -> None
         found = list(processes(temporary))
         assert len(found) == 2 * count  # a guard and an engine each
         memory = [path for arguments in found for path in shared_memory(arguments)]
-        for player in players:
-            os.kill(player, sent)
+        for player, one in zip(players, sent, strict=True):
+            os.kill(player, one)
         assert_nothing_left(temporary, memory)
     finally:
         os.killpg(parent.pid, signal.SIGKILL)
         parent.communicate()
 
 
-@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_a_killed_process_leaves_no_engine(sent: signal.Signals, temporary: Path) -> None:
-    killed("hf_mech/MyWayHome-v0", 2, sent, temporary)
+def test_a_killed_process_leaves_no_engine(temporary: Path) -> None:
+    killed("hf_mech/MyWayHome-v0", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], temporary)
 
 
 @pytest.mark.slow
 def test_twenty_killed_processes_leave_no_engine(temporary: Path) -> None:
     for name in ("hf_mech/MyWayHome-v0", "hf_mech/DeadlyCorridor-v0"):
         for _ in range(2):
-            killed(name, 5, signal.SIGKILL, temporary)
+            killed(name, [signal.SIGKILL] * 5, temporary)
 
 
 @pytest.mark.parametrize("which", ["engine", "guard"])
@@ -150,7 +150,7 @@ def test_an_engine_that_is_killed_is_reported_and_replaced(which: str, temporary
         (child,) = _children(guard, temporary)
         os.kill({"engine": child, "guard": guard}[which], signal.SIGKILL)
         time.sleep(0.5)
-        with pytest.raises(EngineError, match="ended by itself or was killed; the next reset"):
+        with pytest.raises(ControlError, match="ended by itself or was killed; the next reset"):
             environment.step(np.array([0, 1]))
         assert np.array_equal(environment.reset(seed=3)[0], observation)
         environment.step(np.array([0, 1]))
@@ -173,6 +173,6 @@ def _children(process: int, folder: Path) -> list[int]:
 def test_a_temporary_folder_without_programs_is_refused(monkeypatch: pytest.MonkeyPatch, temporary: Path) -> None:
     monkeypatch.setattr("os.access", lambda *_: False)
     with make_environment("hf_mech/MyWayHome-v0") as environment:
-        with pytest.raises(EngineError, match="Set TMPDIR to one where programs can"):
+        with pytest.raises(ControlError, match="Set TMPDIR to one where programs can"):
             environment.reset()
     assert list(temporary.iterdir()) == []

@@ -49,25 +49,29 @@ def test_noise_costs_return() -> None:
     assert results["length"].mean() > 1.2 * episodes(HOME, 5)["length"].mean()
 
 
-@pytest.mark.parametrize("units", [1, -1, 3, 10, -29, 64, -102])
-@pytest.mark.parametrize("held", [0, 1, 2])
-def test_turns_end_where_they_should(units: int, held: int) -> None:
+def test_turns_end_where_they_should() -> None:
     """Follows the plan in the engine, whose angle is the judge."""
     with make_environment(CORRIDOR, skill=1) as environment:
-        environment.reset(seed=0)
-        for _ in range(3):
-            environment.step(np.zeros(4, np.int64))
-        for _ in range(held):
-            environment.step(np.array([LEFT, 0, 0, 0]))
-        game = environment.unwrapped.game  # type: ignore[attr-defined]
-        goal = player(game).angle + units * UNIT
-        decisions = []
-        while abs(off := player(game).to_turn(goal)) > UNIT / 2:
-            plan = next_turn(held, off - UNIT / 2, off + UNIT / 2)
-            assert plan is not None
-            decisions.append(plan[1])
-            environment.step(np.array([plan[0], 0, 0, 0]))
-            held = held + 1 if plan[0] else 0
+        for units in (1, -1, 3, 10, -29, 64, -102):
+            for held in (0, 1, 2):
+                _turn(environment, units, held)
+
+
+def _turn(environment: Any, units: int, held: int) -> None:
+    environment.reset(seed=0)
+    for _ in range(3):
+        environment.step(np.zeros(4, np.int64))
+    for _ in range(held):
+        environment.step(np.array([LEFT, 0, 0, 0]))
+    game = environment.unwrapped.game
+    goal = player(game).angle + units * UNIT
+    decisions = []
+    while abs(off := player(game).to_turn(goal)) > UNIT / 2:
+        plan = next_turn(held, off - UNIT / 2, off + UNIT / 2)
+        assert plan is not None
+        decisions.append(plan[1])
+        environment.step(np.array([plan[0], 0, 0, 0]))
+        held = held + 1 if plan[0] else 0
     assert decisions == list(range(len(decisions), 0, -1))
 
 

@@ -9,6 +9,7 @@ class ToyConfig(PreTrainedConfig):
     """Two sizes."""
 
     model_type = "toy"
+    _auto_class = "AutoConfig"
 
     vocab_size: int = 11
     hidden_size: int = 4

@@ -25,6 +25,8 @@ class ToyPreTrainedModel(PreTrainedModel):
 class ToyModel(ToyPreTrainedModel):
     """Embedding and one layer."""
 
+    _auto_class = "AutoModel"
+
     def __init__(self, config: ToyConfig) -> None:
         super().__init__(config)
         self.embedding = nn.Embedding(config.vocab_size, config.hidden_size)
@@ -38,6 +40,8 @@ class ToyModel(ToyPreTrainedModel):
 
 class ToyForCausalLM(ToyPreTrainedModel):
     """Logits on top."""
+
+    _auto_class = "AutoModelForCausalLM"
 
     def __init__(self, config: ToyConfig) -> None:
         super().__init__(config)

@@ -10,13 +10,12 @@ import torch
 from datasets import load_from_disk
 from transformers import AutoTokenizer
 
+from hf_mech.languages import LanguagesError
 from hf_mech.languages.corpora import (
     BLOCK,
     Collator,
     Corpus,
-    CorpusError,
     Prepared,
-    TokenizerError,
     blocks_of,
     evaluation_rows,
     prepare,
@@ -57,7 +56,7 @@ def test_a_folder_of_prepared_data_says_what_it_holds(prepared: Path):
 
 def test_a_split_shorter_than_a_block_is_refused(tmp_path: Path):
     short = Corpus.of("short", None, {"train": [program(1)], "validation": [program(2)], "test": ["x = 1"]})
-    with pytest.raises(CorpusError, match="'test' of short is shorter than one block of 128"):
+    with pytest.raises(LanguagesError, match="'test' of short is shorter than one block of 128"):
         prepare(short, train_tokenizer([program(1)], 300), tmp_path / "prepared")
     assert not (tmp_path / "prepared").exists()
 
@@ -65,10 +64,10 @@ def test_a_split_shorter_than_a_block_is_refused(tmp_path: Path):
 def test_a_tokenizer_that_lacks_a_token_is_refused():
     tokenizer = train_tokenizer([program(1)], 300)
     tokenizer.mask_token = None
-    with pytest.raises(TokenizerError, match="no mask token, which --objective mlm needs"):
+    with pytest.raises(LanguagesError, match="no mask token, which --objective mlm needs"):
         Collator(tokenizer, "mlm")
     tokenizer.bos_token = None
-    with pytest.raises(TokenizerError, match="no bos_token"):
+    with pytest.raises(LanguagesError, match="no bos_token"):
         blocks_of([program(1)], tokenizer)
 
 

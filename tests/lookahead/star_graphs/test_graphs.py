@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hf_mech.lookahead.star_graphs import StarGraph, StarGraphError
+from hf_mech.lookahead import LookaheadError
+from hf_mech.lookahead.star_graphs import StarGraph
 
 
 def test_lengths_of_the_papers_graphs():
@@ -44,12 +45,12 @@ def test_a_row_is_a_star_and_its_path(degree: int, length: int, seed: int):
     ("numbers", "says"), [((0, 5, 50), "degree"), ((2, 1, 50), "length"), ((5, 20, 50), "96 nodes")]
 )
 def test_numbers_that_make_no_graph(numbers: tuple[int, int, int], says: str):
-    with pytest.raises(StarGraphError, match=says):
+    with pytest.raises(LookaheadError, match=says):
         StarGraph(*numbers)
 
 
 def test_more_names_than_memory_holds_are_refused():
-    with pytest.raises(StarGraphError, match="num_nodes must be at most 100,000, got 1000000000"):
+    with pytest.raises(LookaheadError, match="num_nodes must be at most 100,000, got 1000000000"):
         StarGraph(1, 1_000_000, num_nodes=10**9)
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from hf_mech.data.random_numbers import Dice
-from hf_mech.lookahead.star_graphs import GraphError, StarGraph, StarGraphError
+from hf_mech.lookahead import LookaheadError
+from hf_mech.lookahead.star_graphs import StarGraph
 
 GRAPH = StarGraph(2, 3, 9)
 EDGES = [(1, 5), (3, 1), (3, 0), (0, 7)]  # 3 -> 1 -> 5 and 3 -> 0 -> 7
@@ -48,7 +49,7 @@ def test_the_goal_may_be_a_subgoal():
     ],
 )
 def test_what_is_no_star_is_refused(edges, start, goal, says):
-    with pytest.raises(GraphError, match=says):
+    with pytest.raises(LookaheadError, match=says):
         GRAPH.encode(edges, start, goal)
 
 
@@ -70,5 +71,5 @@ def test_the_number_of_graphs(graph, number):
 
 @pytest.mark.parametrize("numbers", [(2.0, 5, 50), (True, 5, 50), (2, "5", 50), (2, 5, None)])
 def test_numbers_that_are_not_whole(numbers):
-    with pytest.raises(StarGraphError, match="whole number"):
+    with pytest.raises(LookaheadError, match="whole number"):
         StarGraph(*numbers)

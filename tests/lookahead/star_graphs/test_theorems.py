@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from hf_mech.data.random_numbers import Dice
-from hf_mech.lookahead.star_graphs import COUNTEREXAMPLES, GraphError, StarGraphError, parity_graph, parity_rows
+from hf_mech.lookahead import LookaheadError
+from hf_mech.lookahead.star_graphs import COUNTEREXAMPLES, parity_graph, parity_rows
 
 
 @pytest.mark.parametrize("size", range(1, 8))
@@ -39,11 +40,11 @@ def test_the_first_step_is_the_parity(size: int, spare: int | None):
 
 def test_what_are_no_bits_is_refused():
     for bits in (np.array([[0, 2]]), np.array([0, 1]), np.array([[0.5]])):
-        with pytest.raises(GraphError, match="of 0 and 1"):
+        with pytest.raises(LookaheadError, match="of 0 and 1"):
             parity_rows(bits)
-    with pytest.raises(StarGraphError, match="bits must be a whole number, 1 or more, got 0"):
+    with pytest.raises(LookaheadError, match="bits must be a whole number, 1 or more, got 0"):
         parity_rows(np.zeros((1, 0), np.int64))
-    with pytest.raises(StarGraphError, match="13 nodes, more than the 12 names"):
+    with pytest.raises(LookaheadError, match="13 nodes, more than the 12 names"):
         parity_rows(np.zeros((1, 5), np.int64), 12)
 
 

@@ -6,17 +6,9 @@ from itertools import product
 
 import pytest
 
+from hf_mech.lookahead import LookaheadError
 from hf_mech.lookahead.stories import grammar, plots
-from hf_mech.lookahead.stories.grammar import (
-    StorySettingsError,
-    consistent,
-    distinct_stories,
-    read,
-    slots_of,
-    split_of,
-    stories,
-    story_at,
-)
+from hf_mech.lookahead.stories.grammar import consistent, distinct_stories, read, slots_of, split_of, stories, story_at
 from hf_mech.lookahead.stories.plots import PLOTS, WORDS, Plot, Slot
 
 
@@ -143,5 +135,5 @@ def test_articles_fit():
 
 @pytest.mark.parametrize("arguments", [(-1, 0), (0, -1), (0.5, 0), (0, True), (0, 0, "dev")])
 def test_numbers_that_make_no_story(arguments):
-    with pytest.raises(StorySettingsError, match="must be"):
+    with pytest.raises(LookaheadError, match="must be"):
         story_at(*arguments)

@@ -14,8 +14,8 @@ from transformers import (
     TrainingArguments,
 )
 
-from hf_mech.lookahead.stories.grammar import ShortStoryError, StorySettingsError, StoryTokenizerError
-from hf_mech.lookahead.stories.infilling import FillInTheMiddle
+from hf_mech.lookahead import LookaheadError
+from hf_mech.lookahead.stories.tokens import FillInTheMiddle
 
 EOS, PREFIX, SUFFIX, MIDDLE = 1, 2, 3, 4
 ORDERS = ["suffix-first", "prefix-first"]
@@ -96,19 +96,19 @@ def test_prompts_with_and_without_a_goal():
 @pytest.mark.parametrize("order", ORDERS)
 def test_a_stock_model_learns_to_fill_the_middle(order, tokenizer, tmp_path):
     """Stories `a n n n n`: only the suffix tells the n behind `a`; a stock Trainer, collator and generate."""
-    numbers = list(range(300, 308))
-    stories = [[200, n, n, n, n, EOS] for n in numbers] * 8
+    numbers = list(range(11, 19))
+    stories = [[10, n, n, n, n, EOS] for n in numbers] * 8
     data = Dataset.from_dict({"input_ids": stories})
     fim = FillInTheMiddle.of(tokenizer, order=order, copies=8)
     made = data.map(fim, batched=True, with_indices=True)
-    sizes = {"vocab_size": 1_000, "n_positions": 16, "n_embd": 64, "n_layer": 2, "n_head": 2}
+    sizes = {"vocab_size": 20, "n_positions": 16, "n_embd": 32, "n_layer": 2, "n_head": 2}
     special = {"bos_token_id": EOS, "eos_token_id": EOS, "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
     model = GPT2LMHeadModel(GPT2Config(**sizes, **special))
     arguments = TrainingArguments(
         str(tmp_path),
-        max_steps=120,
-        per_device_train_batch_size=64,
-        learning_rate=3e-3,
+        max_steps=100,
+        per_device_train_batch_size=32,
+        learning_rate=5e-3,
         report_to=[],
         save_strategy="no",
         disable_tqdm=True,
@@ -118,7 +118,7 @@ def test_a_stock_model_learns_to_fill_the_middle(order, tokenizer, tmp_path):
     model.eval()
     right = 0
     for n in numbers:
-        prompt = torch.tensor([fim.prompt([200], [n, n, n])])
+        prompt = torch.tensor([fim.prompt([10], [n, n, n])])
         written = model.generate(
             prompt, attention_mask=torch.ones_like(prompt), max_new_tokens=4, do_sample=False, pad_token_id=0
         )
@@ -127,20 +127,20 @@ def test_a_stock_model_learns_to_fill_the_middle(order, tokenizer, tmp_path):
 
 
 def test_settings_that_make_no_sense_are_refused(tokenizer):
-    with pytest.raises(StorySettingsError, match="order must be one of"):
+    with pytest.raises(LookaheadError, match="order must be one of"):
         layout("middle-first")
-    with pytest.raises(StorySettingsError, match="copies must be 1 or more, got 0"):
+    with pytest.raises(LookaheadError, match="copies must be 1 or more, got 0"):
         layout("suffix-first", copies=0)
-    with pytest.raises(StorySettingsError, match="seed must be 0 or more, got -1"):
+    with pytest.raises(LookaheadError, match="seed must be 0 or more, got -1"):
         layout("suffix-first", seed=-1)
-    with pytest.raises(StorySettingsError, match=r"four different tokens, got \(1, 2, 3, 3\)"):
+    with pytest.raises(LookaheadError, match=r"four different tokens, got \(1, 2, 3, 3\)"):
         FillInTheMiddle(1, 2, 3, 3)
-    with pytest.raises(ShortStoryError, match="Story 5 has no token"):
+    with pytest.raises(LookaheadError, match="Story 5 has no token"):
         layout("suffix-first")({"input_ids": [[EOS]]}, [5])
     assert FillInTheMiddle.of(tokenizer) == layout("suffix-first")
 
 
 def test_a_tokenizer_without_sentinels_is_refused(tokenizer):
     bare = GPT2TokenizerFast(tokenizer_object=tokenizer.backend_tokenizer, eos_token="<|eos|>")
-    with pytest.raises(StoryTokenizerError, match="no prefix_token, suffix_token, middle_token"):
+    with pytest.raises(LookaheadError, match="no prefix_token, suffix_token, middle_token"):
         FillInTheMiddle.of(bare)

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from hf_mech.lookahead.stories.grammar import JudgeError, StorySettingsError
+from hf_mech.lookahead import LookaheadError
 from hf_mech.lookahead.stories.judge import (
     CRITERIA,
     SYSTEM_PROMPT,
@@ -144,12 +144,12 @@ def test_a_run_that_broke_off_goes_on_and_pays_for_no_answer_twice(server, judge
         assert (result.win_rate().wins, result.win_rate().losses) == (1, 1)
         for other in ({"first": [GOOD, GOOD]}, {"repeats": 2}):
             arguments = {"first": [GOOD, BAD], "second": [BAD, GOOD], "answers": path, **other}
-            with pytest.raises(JudgeError, match="answers of another comparison"):
+            with pytest.raises(LookaheadError, match="answers of another comparison"):
                 compare(one_by_one, **arguments)
     entry = json.dumps({"number": 0, "key": "", "answer": None})
     for other in (b"no JSON\n", b"\xff\xfe\n", entry.encode() + b"\n"):
         path.write_bytes(other)
-        with pytest.raises(JudgeError, match=r"Line 1 of .*answers.jsonl is not an answer"):
+        with pytest.raises(LookaheadError, match=r"Line 1 of .*answers.jsonl is not an answer"):
             compare(judge, [GOOD], [BAD], answers=path)
 
 
@@ -209,24 +209,24 @@ def test_the_interval_solves_its_equation():
     for end in wilson_interval(37, 90, 0.9):
         assert abs(37 / 90 - end) == pytest.approx(1.6448536 * math.sqrt(end * (1 - end) / 90), rel=1e-6)
     for wrong in ((1, 0, 0.95), (3, 2, 0.95), (-1, 2, 0.95), (1, 2, 1.0)):
-        with pytest.raises(StorySettingsError, match="successes <= trials"):
+        with pytest.raises(LookaheadError, match="successes <= trials"):
             wilson_interval(*wrong)
 
 
 @pytest.mark.parametrize(
     ("arguments", "error", "said"),
     [
-        (([GOOD], [BAD, BAD]), JudgeError, "got 1 and 2 stories"),
-        (([], []), JudgeError, "got 0 and 0"),
-        (([GOOD, " "], [BAD, BAD]), JudgeError, r"the pairs \[1\] have a blank one"),
+        (([GOOD], [BAD, BAD]), LookaheadError, "got 1 and 2 stories"),
+        (([], []), LookaheadError, "got 0 and 0"),
+        (([GOOD, " "], [BAD, BAD]), LookaheadError, r"the pairs \[1\] have a blank one"),
     ],
 )
 def test_stories_that_cannot_be_compared(server, judge, arguments, error, said):
     with pytest.raises(error, match=said):
         compare(judge, *arguments)
     for repeats in (0, 1.5, "3"):
-        with pytest.raises(StorySettingsError, match=f"repeats must be a whole number, 1 or more, got {repeats!r}"):
+        with pytest.raises(LookaheadError, match=f"repeats must be a whole number, 1 or more, got {repeats!r}"):
             compare(judge, [GOOD], [BAD], repeats=repeats)
     assert server.requests == []
-    with pytest.raises(StorySettingsError, match=r"criterion must be one of grammar, .*, verdict, got 'length'"):
+    with pytest.raises(LookaheadError, match=r"criterion must be one of grammar, .*, verdict, got 'length'"):
         Comparison(("a", "b"), (), {}).win_rate("length")

@@ -11,7 +11,8 @@ from transformers import (
 )
 
 from hf_mech.languages.corpora import train_tokenizer
-from hf_mech.lookahead.stories.grammar import StorySettingsError, stories, story_at
+from hf_mech.lookahead import LookaheadError
+from hf_mech.lookahead.stories.grammar import stories, story_at
 from hf_mech.lookahead.stories.measures import Joins, exact_match, joins, log_likelihoods
 
 
@@ -33,10 +34,10 @@ def test_exact_match():
     assert exact_match([" He sat.", "He  sat .", "She sat."], ["He sat.", "He sat.", "She  sat.\n"]) == pytest.approx(
         2 / 3
     )
-    with pytest.raises(StorySettingsError, match="got 1 and 2"):
+    with pytest.raises(LookaheadError, match="got 1 and 2"):
         exact_match(["a"], ["a", "b"])
     for measure in (joins, lambda texts: exact_match(texts, []), lambda texts: log_likelihoods(None, None, texts)):
-        with pytest.raises(StorySettingsError, match="At least one story"):
+        with pytest.raises(LookaheadError, match="At least one story"):
             measure([])
 
 
@@ -102,7 +103,7 @@ def test_texts_that_cannot_be_scored(model, tokenizer, tmp_path):
         ({"texts": [story, story * 3]}, r"Text 1 has \d+ tokens, and \w+ForCausalLM has 300|has 300 positions"),
         ({"texts": [story], "batch_size": 0}, "batch_size must be 1 or more"),
     ):
-        with pytest.raises(StorySettingsError, match=said):
+        with pytest.raises(LookaheadError, match=said):
             log_likelihoods(model, tokenizer, **arguments)
 
 
@@ -110,5 +111,5 @@ def test_a_slow_tokenizer_scores_whole_texts_only(model, tmp_path):
     (tmp_path / "vocab.txt").write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "tom", "sat"]))
     slow = BertTokenizerLegacy(str(tmp_path / "vocab.txt"))
     assert len(log_likelihoods(model, slow, ["tom sat"])) == 1
-    with pytest.raises(StorySettingsError, match="BertTokenizerLegacy cannot tell"):
+    with pytest.raises(LookaheadError, match="BertTokenizerLegacy cannot tell"):
         log_likelihoods(model, slow, ["tom sat"], beginnings=["tom"])

@@ -13,8 +13,6 @@ from hf_mech.models.belief_state import (
     BeliefStateConfig,
     BeliefStateError,
     BeliefStateForCausalLM,
-    EncoderError,
-    VocabularyError,
 )
 
 from .models import END, KINDS, VOCABULARY, encoders, model, tokens
@@ -125,7 +123,7 @@ def test_resizing_the_vocabulary(kind: str, size: int, tmp_path: Path):
 
 
 def test_a_vocabulary_without_the_end_token_is_refused():
-    with pytest.raises(VocabularyError, match="A vocabulary of 10 tokens lacks the end token 19"):
+    with pytest.raises(BeliefStateError, match="A vocabulary of 10 tokens lacks the end token 19"):
         model().resize_token_embeddings(10)
 
 
@@ -172,5 +170,5 @@ def test_a_model_type_that_is_no_text_is_refused():
 def test_another_depth_than_that_of_the_layer_types_is_refused():
     config = BeliefStateConfig(encoder_config=encoders()["qwen3"])
     config.n_layer = 3
-    with pytest.raises(EncoderError, match="of 3 layers with 2 layer_types"):
+    with pytest.raises(BeliefStateError, match="of 3 layers with 2 layer_types"):
         BeliefStateForCausalLM(config)

@@ -20,9 +20,9 @@ from transformers.configuration_utils import PreTrainedConfig
 
 from hf_mech.models.belief_state import (
     BeliefStateConfig,
+    BeliefStateError,
     BeliefStateForCausalLM,
     BeliefStateModel,
-    EncoderError,
 )
 
 from .models import KINDS, encoders, tokens
@@ -82,7 +82,7 @@ def test_weights_that_are_missing_are_refused(tmp_path: Path):
     made = stock("llama", tmp_path)
     state = {name: weight for name, weight in made.state_dict().items() if "layers.1." not in name}
     made.save_pretrained(tmp_path, state_dict=state)
-    with pytest.raises(EncoderError, match="lacks the weights"):
+    with pytest.raises(BeliefStateError, match="lacks the weights"):
         BeliefStateModel.from_encoder_pretrained(tmp_path)
 
 
@@ -100,11 +100,11 @@ OTHERS = {
 @pytest.mark.parametrize("reason", OTHERS)
 def test_other_models_are_refused(reason: str):
     other: PreTrainedConfig = OTHERS[reason]
-    with pytest.raises(EncoderError, match=reason):
+    with pytest.raises(BeliefStateError, match=reason):
         BeliefStateModel(BeliefStateConfig(encoder_config=other, eos_token_id=1))
 
 
 def test_a_checkpoint_of_another_kind_is_refused(tmp_path: Path):
     AutoModel.from_config(BertConfig(**HEADS, intermediate_size=16)).save_pretrained(tmp_path)
-    with pytest.raises(EncoderError, match="encoder is a BertConfig, of a model that is not causal"):
+    with pytest.raises(BeliefStateError, match="encoder is a BertConfig, of a model that is not causal"):
         BeliefStateModel.from_encoder_pretrained(tmp_path)

@@ -11,9 +11,8 @@ import pytest
 import torch
 from transformers import GPT2Config
 
-from hf_mech.models.belief_state.belief_state_errors import SearchError
-from hf_mech.models.belief_state.belief_state_generation_backwards import belief_distribution, sample_from_belief
-from hf_mech.models.belief_state.configuration_belief_state import BeliefStateConfig
+from hf_mech.models.belief_state.belief_state_generation import belief_distribution, sample_from_belief
+from hf_mech.models.belief_state.configuration_belief_state import BeliefStateConfig, BeliefStateError
 from hf_mech.models.belief_state.modeling_belief_state import BeliefStateForCausalLM
 
 from .generation_models import model, tokens
@@ -117,6 +116,7 @@ def test_texts_of_different_lengths_end_where_prefix_and_suffix_meet(first: int)
     assert distance(forward_distribution(made, [first], 3, stop=True), wanted) < 0.01
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_a_mean_over_each_sequence_tilts_towards_short_texts():
     made, wanted = trained(1, pair_weights="sequence"), continuations(texts_of_different_lengths(), 0)
@@ -158,9 +158,9 @@ def test_a_text_without_room_is_not_joined():
 
 
 def test_refuses():
-    with pytest.raises(SearchError, match="needs B and T_p"):
+    with pytest.raises(BeliefStateError, match="needs B and T_p"):
         model(use_backward=False).sample_from_belief(torch.zeros(1, 16), 3)
-    with pytest.raises(SearchError, match="from 1 to 47, got 0"):
+    with pytest.raises(BeliefStateError, match="from 1 to 47, got 0"):
         sample_from_belief(model(), torch.zeros(1, 16), 0)
-    with pytest.raises(SearchError, match="12 tokens at 9 places"):
+    with pytest.raises(BeliefStateError, match="12 tokens at 9 places"):
         belief_distribution(model(), torch.zeros(16), 9)

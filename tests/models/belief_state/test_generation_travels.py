@@ -13,9 +13,8 @@ import pytest
 import torch
 from transformers import PreTrainedTokenizerBase, pipeline
 
-from hf_mech.models.belief_state.belief_state_errors import PrefixError, SuffixError
 from hf_mech.models.belief_state.belief_state_infilling import InfillingPipeline
-from hf_mech.models.belief_state.configuration_belief_state import BeliefStateConfig
+from hf_mech.models.belief_state.configuration_belief_state import BeliefStateConfig, BeliefStateError
 from hf_mech.models.belief_state.modeling_belief_state import BeliefStateForCausalLM
 from tests.stock import TEXTS, gpt2_tokenizer
 
@@ -147,11 +146,11 @@ def test_several_middles():
 @pytest.mark.parametrize(
     ("given", "error", "text"),
     [
-        ({"prefix": "", "suffix": TEXTS[2]}, PrefixError, "The prefix has no token; got ''"),
-        ({"prefix": TEXTS[2], "suffix": ""}, SuffixError, "The suffix has no token; got ''"),
-        ({"prefix": TEXTS[2], "suffix": "<|endoftext|>"}, SuffixError, "The suffix has no token"),
-        ({"prefix": TEXTS[2]}, SuffixError, "got suffix of type NoneType"),
-        (TEXTS[2], PrefixError, "must be a dictionary with two texts"),
+        ({"prefix": "", "suffix": TEXTS[2]}, BeliefStateError, "The prefix has no token; got ''"),
+        ({"prefix": TEXTS[2], "suffix": ""}, BeliefStateError, "The suffix has no token; got ''"),
+        ({"prefix": TEXTS[2], "suffix": "<|endoftext|>"}, BeliefStateError, "The suffix has no token"),
+        ({"prefix": TEXTS[2]}, BeliefStateError, "got suffix of type NoneType"),
+        (TEXTS[2], BeliefStateError, "must be a dictionary with two texts"),
     ],
 )
 def test_refuses_inputs_without_two_texts(given: Any, error: type[Exception], text: str):

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from hf_mech.models.belief_state import BeliefStateError, SuffixError, belief_state_loss_reference
-from hf_mech.models.belief_state.belief_state_rows import sequences_of
+from hf_mech.models.belief_state import BeliefStateError, belief_state_loss_reference
+from hf_mech.models.belief_state.belief_state_inputs import sequences_of
 
 from .models import END, KINDS, PAD, model, tokens
 
@@ -66,7 +66,7 @@ def test_without_prev_and_without_backward():
     with pytest.raises(BeliefStateError, match="no T_p"):
         without(batch, output_prev_logits=True)
     for given in ({"suffix_ids": batch}, {"suffix_state": torch.zeros(2, 1, 16)}):
-        with pytest.raises(SuffixError, match=f"no backward encoder .* leave {next(iter(given))} out"):
+        with pytest.raises(BeliefStateError, match=f"no backward encoder .* leave {next(iter(given))} out"):
             without(batch, **given)
     assert without.model.backward_encoder is None
     assert without.model.empty_suffix(batch.device) is None

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
-from hf_mech.models.belief_state.belief_state_errors import PairError
-from hf_mech.models.belief_state.belief_state_head import TextHead
-from hf_mech.models.belief_state.belief_state_objective import belief_state_loss, belief_state_loss_reference
+from hf_mech.models.belief_state.belief_state_objective import TextHead, belief_state_loss, belief_state_loss_reference
 from hf_mech.models.belief_state.belief_state_pairs import PairWeights, Sequences
+from hf_mech.models.belief_state.configuration_belief_state import BeliefStateError
 
 END = 6
 
@@ -49,7 +48,7 @@ def test_blocks_are_the_reference(seed: int, gap: int, weights: PairWeights, suf
         return total.detach(), tokens, torch.autograd.grad(total / tokens, inputs)
 
     if not made.weights(gap, weights).any():
-        with pytest.raises(PairError, match="two trained tokens"):
+        with pytest.raises(BeliefStateError, match="two trained tokens"):
             run(belief_state_loss)
         return
     expected = run(belief_state_loss_reference)

@@ -12,25 +12,23 @@ from torch import Tensor
 from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from hf_mech.models.belief_state import belief_state_tiles
-from hf_mech.models.belief_state.belief_state_errors import BeliefStateError
-from hf_mech.models.belief_state.belief_state_head import TextHead
-from hf_mech.models.belief_state.belief_state_objective import belief_state_loss, belief_state_loss_reference
-from hf_mech.models.belief_state.belief_state_pairs import PairWeights, Sequences
-from hf_mech.models.belief_state.belief_state_tiles import Tiles
+from hf_mech.models.belief_state import belief_state_pairs
+from hf_mech.models.belief_state.belief_state_objective import TextHead, belief_state_loss, belief_state_loss_reference
+from hf_mech.models.belief_state.belief_state_pairs import PairWeights, Sequences, Tiles
+from hf_mech.models.belief_state.configuration_belief_state import BeliefStateError
 
-END, SIZE, LENGTH = 6, 5, 24
+END, SIZE, LENGTH = 6, 5, 16
 
 
 def batch(dtype: torch.dtype = torch.float64) -> tuple[Sequences, Tensor, Tensor]:
     """Padding on the left, on the right, two packed sequences, an untrained prompt, and a hole in the middle."""
     torch.manual_seed(3)
     sequence = torch.zeros(5, LENGTH, dtype=torch.long)
-    sequence[0, :4], sequence[1, 19:], sequence[2, 9:], sequence[4, 11:13] = -1, -1, 1, -1
+    sequence[0, :4], sequence[1, 12:], sequence[2, 6:], sequence[4, 7:9] = -1, -1, 1, -1
     tokens = torch.randint(0, END, sequence.shape)
     trained = sequence >= 0
-    trained[3, :15] = False
-    tokens[2, 8] = tokens[[0, 2, 3, 4], -1] = tokens[1, 18] = END
+    trained[3, :9] = False
+    tokens[2, 5] = tokens[[0, 2, 3, 4], -1] = tokens[1, 11] = END
     prefixes, suffixes = (torch.randn(5, LENGTH, SIZE, dtype=dtype, requires_grad=True) for _ in range(2))
     return Sequences(tokens, trained, sequence, END), prefixes, suffixes
 
@@ -41,13 +39,17 @@ def head(dtype: torch.dtype = torch.float64, layers: int = 3, **parts: bool) -> 
 
 
 def both(
-    made: TextHead, scale: float = 1.0, gap: int = 2, weights: PairWeights = "sequence", **options
+    made: TextHead,
+    scale: float = 1.0,
+    gap: int = 2,
+    weights: PairWeights = "sequence",
+    sizes: tuple[int, ...] = (4096,),
 ) -> Iterator[tuple[Tensor, list[Tensor | None]]]:
-    """Value and gradients of the reference and of the blocks."""
-    for loss in (belief_state_loss_reference, belief_state_loss):
+    """Value and gradients of the reference, and of blocks of each size."""
+    for size in (None, *sizes):
         sequences, prefixes, suffixes = batch(made.prefix.weight.dtype)
         with_suffix = suffixes if made.suffix is not None else None
-        how = options if loss is belief_state_loss else {}
+        loss, how = (belief_state_loss, {"block_size": size}) if size else (belief_state_loss_reference, {})
         total, _ = loss(prefixes, with_suffix, made, sequences, gap, pair_weights=weights, **how)
         made.zero_grad()
         (scale * total).backward()
@@ -55,31 +57,27 @@ def both(
 
 
 def assert_same(made: TextHead, **options) -> None:
-    (value, gradients), (ours, found) = both(made, **options)
-    assert_close(ours, value)
-    for theirs, mine in zip(gradients, found, strict=True):
-        assert (theirs is None) == (mine is None)
-        if theirs is not None:
-            assert_close(mine, theirs)
+    (value, gradients), *blocks = both(made, **options)
+    for ours, found in blocks:
+        assert_close(ours, value)
+        for theirs, mine in zip(gradients, found, strict=True):
+            assert (theirs is None) == (mine is None)
+            if theirs is not None:
+                assert_close(mine, theirs)
 
 
-@pytest.mark.parametrize("full", [0.0, 1.0], ids=["empty places computed", "empty places skipped"])
 @pytest.mark.parametrize("weights", ["sequence", "gap"])
 @pytest.mark.parametrize("gap", [1, 2])
-@pytest.mark.parametrize("block_size", [7, 10_000, *(pytest.param(size, marks=pytest.mark.slow) for size in (1, 100))])
-def test_rows_of_every_kind(
-    monkeypatch: pytest.MonkeyPatch, full: float, weights: PairWeights, gap: int, block_size: int
-):
-    monkeypatch.setitem(belief_state_tiles.FULL, "cpu", full)
-    assert_same(head(), gap=gap, weights=weights, block_size=block_size)
+@pytest.mark.parametrize("full", [0.0, 1.0], ids=["empty places computed", "empty places skipped"])
+def test_rows_of_every_kind(monkeypatch: pytest.MonkeyPatch, full: float, weights: PairWeights, gap: int):
+    monkeypatch.setitem(belief_state_pairs.FULL, "cpu", full)
+    assert_same(head(), gap=gap, weights=weights, sizes=(1, 7, 100, 10_000))
 
 
 @pytest.mark.parametrize("parts", [{"suffix": False}, {"prev": False}, {"suffix": False, "prev": False}])
-@pytest.mark.parametrize("weights", ["sequence", "gap"])
-@pytest.mark.parametrize("gap", [1, 2])
-@pytest.mark.parametrize("layers", [2, 4])
+@pytest.mark.parametrize(("weights", "gap", "layers"), [("sequence", 2, 4), ("gap", 1, 2)])
 def test_ablations(parts: dict, weights: PairWeights, gap: int, layers: int):
-    assert_same(head(layers=layers, **parts), gap=gap, weights=weights, block_size=50)
+    assert_same(head(layers=layers, **parts), gap=gap, weights=weights, sizes=(50,))
 
 
 def test_the_gradient_is_scaled_from_outside():
@@ -130,12 +128,12 @@ def test_half_precision_states_have_exact_statistics(dtype: torch.dtype):
 
 def test_small_gradients_survive_float16():
     """A pair of a long sequence weighs little; its gradient is not rounded to zero."""
-    tokens = torch.arange(40)[None] % 5
+    tokens = torch.arange(28)[None] % 5
     sequences = Sequences(tokens, torch.ones_like(tokens, dtype=torch.bool), torch.zeros_like(tokens), END)
     made = TextHead(SIZE, 8, 3, 20_000)
-    torch.nn.init.zeros_(made.next.weight)  # every token is as likely: 1 / 20,000 times half of 2 / 40 is 1e-6
+    torch.nn.init.zeros_(made.next.weight)  # every token is as likely: 1 / 20,000 times half of 2 / 28 is 2e-6
     torch.nn.init.zeros_(made.next.bias)
-    states = torch.randn(2, 1, 40, SIZE)
+    states = torch.randn(2, 1, 28, SIZE)
     gradients = []
     for dtype in (torch.float32, torch.float16):
         loss, _ = belief_state_loss(*states.to(dtype), copied := copy.deepcopy(made).to(dtype), sequences)
@@ -244,4 +242,4 @@ def bytes_of(length: int) -> int:
 
 
 def test_no_tensor_grows_faster_than_the_length():
-    assert bytes_of(512) <= 4 * bytes_of(128)
+    assert bytes_of(256) <= 4 * bytes_of(64)

@@ -41,9 +41,9 @@ def test_equal_prefixes_and_suffixes_weigh_alike_in_every_text(gap: int, texts: 
     for text in texts:
         text = [*text, END]
         made = one(len(text))
+        weights = made.weights(gap, "gap")[0].tolist()
         for i, j in made.weights(gap)[0].nonzero().tolist():
-            weight = made.weights(gap, "gap")[0, i, j].item()
-            assert found.setdefault((tuple(text[: i + 1]), tuple(text[j:])), weight) == weight
+            assert found.setdefault((tuple(text[: i + 1]), tuple(text[j:])), weights[i][j]) == weights[i][j]
 
 
 @pytest.mark.parametrize("prompt", [1, 4])
@@ -103,9 +103,9 @@ def test_random_pairs_in_training_and_all_in_evaluation():
     assert made.eval()(**batch).loss == every
     made.train()
     torch.manual_seed(0)
-    drawn = torch.stack([made(**batch).loss.detach() for _ in range(300)])
+    drawn = torch.stack([made(**batch).loss.detach() for _ in range(100)])
     assert len(drawn.unique()) > 20
-    assert abs(drawn.mean() - every) < 3 * drawn.std() / 300**0.5
+    assert abs(drawn.mean() - every) < 3 * drawn.std() / 100**0.5
     made.config.pairs_per_sequence = 1000
     assert_close(made(**batch).loss, every)
 

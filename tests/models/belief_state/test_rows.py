@@ -9,8 +9,8 @@ import torch
 from torch.testing import assert_close
 from transformers import DataCollatorWithFlattening, Trainer, TrainingArguments
 
-from hf_mech.models.belief_state import PackingError
-from hf_mech.models.belief_state.belief_state_rows import sequences_of, suffixes_of
+from hf_mech.models.belief_state import BeliefStateError
+from hf_mech.models.belief_state.belief_state_inputs import sequences_of, suffixes_of
 
 from .models import END, KINDS, PAD, model, tokens
 
@@ -123,14 +123,14 @@ def test_the_loss_is_that_of_the_tokens_that_trainer_counts():
 
 def test_unclear_rows_are_refused():
     made, batch = model(), tokens(1, 6)
-    with pytest.raises(PackingError, match="position_ids jump within a row"):
+    with pytest.raises(BeliefStateError, match="position_ids jump within a row"):
         made(batch, position_ids=torch.tensor([[0, 1, 2, 5, 6, 7]]))
-    with pytest.raises(PackingError, match="padding within a sequence"):
+    with pytest.raises(BeliefStateError, match="padding within a sequence"):
         made(batch, torch.tensor([[1, 1, 0, 1, 1, 1]]), torch.tensor([[0, 1, 0, 2, 0, 1]]))
     begins = torch.tensor([[0, 1, 2, 0, 1, 2]])
-    with pytest.raises(PackingError, match="suffix_ids are one a row"):
+    with pytest.raises(BeliefStateError, match="suffix_ids are one a row"):
         made(batch, position_ids=begins, suffix_ids=batch)
-    with pytest.raises(PackingError, match="a cache holds one"):
+    with pytest.raises(BeliefStateError, match="a cache holds one"):
         made(batch, position_ids=begins, use_cache=True)
 
 

@@ -11,7 +11,7 @@ from torch.testing import assert_close
 from transformers import AutoModel, AutoModelForCausalLM, GPT2LMHeadModel, Trainer, TrainingArguments
 from transformers.utils import logging
 
-from hf_mech.models.belief_state import BeliefStateForCausalLM, LengthError, PairError
+from hf_mech.models.belief_state import BeliefStateError, BeliefStateForCausalLM
 
 from .models import encoders, model, tokens
 
@@ -28,7 +28,9 @@ def said(caplog: pytest.LogCaptureFixture) -> str:
 @pytest.fixture
 def logged(caplog: pytest.LogCaptureFixture) -> Any:
     """The log of transformers and of this family, which do not reach pytest by themselves."""
-    loggers = [logging.get_logger(name) for name in ("transformers", "hf_mech.models.belief_state.belief_state_lora")]
+    loggers = [
+        logging.get_logger(name) for name in ("transformers", "hf_mech.models.belief_state.belief_state_encoders")
+    ]
     for logger in loggers:
         logger.addHandler(caplog.handler)
     yield caplog
@@ -49,13 +51,13 @@ def test_losses_of_trainers_own_are_refused(given: dict[str, Any], tmp_path: Pat
     rows = [{"input_ids": row, "labels": row} for row in tokens(4, 6).tolist()]
     loss = None if given else lambda outputs, labels, num_items_in_batch=None: outputs.logits.mean()
     trainer = Trainer(model().float(), arguments, train_dataset=rows, compute_loss_func=loss)  # type: ignore[arg-type]
-    with pytest.raises(PairError, match="label_smoothing_factor or compute_loss_func"):
+    with pytest.raises(BeliefStateError, match="label_smoothing_factor or compute_loss_func"):
         trainer.train()
 
 
 def test_a_text_without_room_for_its_end_token_is_named():
     whole = tokens(1, 32)
-    with pytest.raises(LengthError, match=r"the whole text and its end token are a suffix\. Cut the suffix"):
+    with pytest.raises(BeliefStateError, match=r"the whole text and its end token are a suffix\. Cut the suffix"):
         model()(whole, labels=whole)
     assert model()(whole[:, 1:], labels=whole[:, 1:]).loss.isfinite()
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from hf_mech.models.dat import DATConfig, DATForCausalLM, DATModel, DATTokenizer
-from hf_mech.models.dat.dat_attention import soft_first_match, soft_first_match_reference
+from hf_mech.models.dat.dat_layer import soft_first_match, soft_first_match_reference
 from tests.contract.batches import Batch
 from tests.contract.case import ContractCase, Formula
 from tests.models.dat import semi_formal_contract

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from hf_mech.models.dat import DATBackendError, DATForCausalLM, DATModel, DATRepeatError, LayerState, dat_backend_gather
+from hf_mech.models.dat import DATError, DATForCausalLM, DATModel, DATRepeatError, LayerState, dat_gather
 from hf_mech.programs.psl import compile_program
 from hf_mech.programs.psl.syntax import Program
 from tests.models.dat.literal import Literal
@@ -124,9 +124,16 @@ def compiled() -> tuple[DATForCausalLM, Any]:
     return compile_program(SPREAD, max_position_embeddings=LIMIT, num_open_values=9)
 
 
-@pytest.mark.parametrize("backend", EXACT)
-@pytest.mark.parametrize("side", ["left", "right", "mixed"])
-@pytest.mark.parametrize("masked", [True, False])
+@pytest.mark.parametrize(
+    ("backend", "side", "masked"),
+    [
+        ("gather", "left", True),
+        ("gather", "right", False),
+        ("gather", "mixed", True),
+        ("dense", "left", False),
+        ("relaxed", "mixed", True),
+    ],
+)
 def test_a_row_of_a_batch_is_that_row_alone(
     compiled: tuple[DATForCausalLM, Any], backend: str, side: str, masked: bool
 ) -> None:
@@ -301,7 +308,7 @@ def test_gather_refuses_other_weights_and_recompile_mends_them() -> None:
     before = model(**prompt).logits
     with torch.no_grad():
         model.dat.layers[0].query.weight.copy_(torch.tensor([[-1.0, 1.0]]))  # `!=` for `==`
-    with pytest.raises(DATBackendError, match=r"layers\.0\.query.*recompile"):
+    with pytest.raises(DATError, match=r"layers\.0\.query.*recompile"):
         model(**prompt)
     model.config.backend = "dense"
     assert tokenizer.convert_ids_to_tokens(model(**prompt).logits[0, :3].argmax(-1)) == ["2", "1", "2"]
@@ -316,12 +323,12 @@ def test_gather_refuses_other_weights_and_recompile_mends_them() -> None:
 def test_a_model_plans_its_matches_once(monkeypatch: pytest.MonkeyPatch) -> None:
     planned = []
 
-    class Counted(dat_backend_gather.MatchPlan):
+    class Counted(dat_gather.MatchPlan):
         def __init__(self, matches: Any, position: int):
             planned.append(matches)
             super().__init__(matches, position)
 
-    monkeypatch.setattr(dat_backend_gather, "MatchPlan", Counted)
+    monkeypatch.setattr(dat_gather, "MatchPlan", Counted)
     model, tokenizer = compile_program(SPREAD, max_position_embeddings=LIMIT, num_open_values=4)
     for prompt in PROMPTS:
         model(torch.tensor([tokens(tokenizer, prompt, "")]))

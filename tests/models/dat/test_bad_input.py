@@ -14,10 +14,8 @@ import torch
 
 from hf_mech.models.dat import (
     DATConfig,
-    DATConfigError,
     DATError,
     DATForCausalLM,
-    DATInputError,
     DATLengthError,
     DATModel,
     DATRepeatError,
@@ -66,18 +64,18 @@ def test_the_size_that_these_tests_take_for_granted(compiled: tuple[DATForCausal
 @pytest.mark.parametrize(
     ("tokens", "error", "message"),
     [
-        (ids([9, 99, 1]), DATInputError, r"between 0 and \d+, got 1 to 99"),
-        (ids([9, -1, 1]), DATInputError, "got -1 to 9"),
-        (ids([9, 10]), DATInputError, r"rows \[0\] have \[0\]"),
-        (ids([9, 1, 0], [9, 1, 1], [1, 9, 1]), DATInputError, r"rows \[1, 2\] have \[2, 2\]"),
-        (ids([0, 0, 1]), DATInputError, r"needs a word; rows \[0\]"),
-        (ids([9, 9, 1], [1, 9, 9]), DATInputError, r"needs a word; rows \[1\]"),
+        (ids([9, 99, 1]), DATError, r"between 0 and \d+, got 1 to 99"),
+        (ids([9, -1, 1]), DATError, "got -1 to 9"),
+        (ids([9, 10]), DATError, r"rows \[0\] have \[0\]"),
+        (ids([9, 1, 0], [9, 1, 1], [1, 9, 1]), DATError, r"rows \[1, 2\] have \[2, 2\]"),
+        (ids([0, 0, 1]), DATError, r"needs a word; rows \[0\]"),
+        (ids([9, 9, 1], [1, 9, 9]), DATError, r"needs a word; rows \[1\]"),
         (ids([9] * 7 + [1]), DATLengthError, "may have 6 words, got 7.*max_position_embeddings"),
         (ids([9] * 6 + [1, 9]), DATLengthError, "may have 6 words, got 7"),
-        (ids([9, 1]).float(), DATInputError, r"integers \[batch, length\], got torch.float32 \(1, 2\)"),
-        (ids([9, 1]).bool(), DATInputError, "got torch.bool"),
-        (torch.tensor([9, 1]), DATInputError, r"\(2,\)"),
-        (torch.tensor([[[9, 1]]]), DATInputError, r"\(1, 1, 2\)"),
+        (ids([9, 1]).float(), DATError, r"integers \[batch, length\], got torch.float32 \(1, 2\)"),
+        (ids([9, 1]).bool(), DATError, "got torch.bool"),
+        (torch.tensor([9, 1]), DATError, r"\(2,\)"),
+        (torch.tensor([[[9, 1]]]), DATError, r"\(1, 1, 2\)"),
     ],
 )
 def test_tokens_that_are_no_prompt(
@@ -91,13 +89,13 @@ def test_tokens_that_are_no_prompt(
 
 
 def test_a_masked_end_is_none(compiled: tuple[DATForCausalLM, DATTokenizer]) -> None:
-    with pytest.raises(DATInputError, match=r"rows \[0\] have \[0\]"):
+    with pytest.raises(DATError, match=r"rows \[0\] have \[0\]"):
         compiled[0](ids([9, 1]), torch.tensor([[1, 0]]))
 
 
 @pytest.mark.parametrize("shape", [(1, 2), (2, 3), (3,), (1, 3, 3), (1, 0)])
 def test_a_mask_of_another_shape(compiled: tuple[DATForCausalLM, DATTokenizer], shape: tuple[int, ...]) -> None:
-    with pytest.raises(DATInputError, match="attention_mask must have a row"):
+    with pytest.raises(DATError, match="attention_mask must have a row"):
         compiled[0](ids([9, 9, 1]), torch.ones(shape))
 
 
@@ -164,7 +162,7 @@ def test_labels_with_the_gather_backend_give_a_loss_without_gradients(
 )
 def test_values_out_of_range(options: dict[str, Any], message: str) -> None:
     qkvl = compile_program(PROGRAM, num_open_values=4)[0].config.qkvl
-    with pytest.raises(DATConfigError, match=message):
+    with pytest.raises(DATError, match=message):
         DATConfig(qkvl=qkvl, **options)
 
 
@@ -205,7 +203,7 @@ def test_malformed_qkvl(
 ) -> None:
     qkvl = copy.deepcopy(compiled[0].config.qkvl)
     change(qkvl)
-    with pytest.raises(DATConfigError, match=message):
+    with pytest.raises(DATError, match=message):
         DATConfig(qkvl=qkvl)
 
 
@@ -249,7 +247,7 @@ def check_mutations(qkvl: dict[str, Any], seeds: range) -> int:
         made = mutated(qkvl, random.Random(seed))
         try:
             config = DATConfig(qkvl=made, max_position_embeddings=6, num_open_values=3)
-        except DATConfigError:
+        except DATError:
             continue
         except Exception as error:
             raise AssertionError(f"seed {seed}: {type(error).__name__} for {json.dumps(made)}") from error
@@ -284,7 +282,7 @@ def test_twenty_thousand_mutations_of_qkvl(compiled: tuple[DATForCausalLM, DATTo
 def test_an_unknown_backend_is_refused_wherever_it_is_named(tmp_path: Path) -> None:
     model = DATForCausalLM(DATConfig(max_position_embeddings=4, num_open_values=4))
     model.save_pretrained(tmp_path)
-    with pytest.raises(DATConfigError, match=r"backend must be one of 'gather', 'dense', 'relaxed', got 'fast'"):
+    with pytest.raises(DATError, match=r"backend must be one of 'gather', 'dense', 'relaxed', got 'fast'"):
         DATForCausalLM.from_pretrained(tmp_path, backend="fast")
-    with pytest.raises(DATConfigError, match=r"backend must be one of .* got 'relaxd'"):
+    with pytest.raises(DATError, match=r"backend must be one of .* got 'relaxd'"):
         model.config.backend = "relaxd"

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from transformers import DynamicCache
 
-from hf_mech.models.dat import DATCache, DATForCausalLM, DATInputError, dat_row_machine
+from hf_mech.models.dat import DATCache, DATError, DATForCausalLM, dat_row_machine
 from hf_mech.programs.psl import compile_program
 
 COUNTDOWN = """
@@ -150,9 +150,9 @@ def test_cropped_words_are_forgotten(compiled: tuple[DATForCausalLM, Any]) -> No
 def test_crop_keeps_the_prompt(compiled: tuple[DATForCausalLM, Any], number: int) -> None:
     model, tokenizer = compiled
     cache = begun(model, tokenizer, ["a b"], tokenizer("a b", add_special_tokens=False, return_tensors="pt").input_ids)
-    with pytest.raises(DATInputError, match="between -2"):
+    with pytest.raises(DATError, match="between -2"):
         cache.crop(number)
-    with pytest.raises(DATInputError, match="between 0"):
+    with pytest.raises(DATError, match="between 0"):
         DATCache().crop(-1)
 
 
@@ -183,7 +183,9 @@ def test_reset_and_length(compiled: tuple[DATForCausalLM, Any]) -> None:
     assert torch.equal(again, model.dat(**prompt).last_hidden_state)
 
 
-def test_memory_counts_every_tensor_once() -> None:
+@pytest.mark.parametrize("few", [512, 0], ids=["by row", "on tensors"])
+def test_memory_counts_every_register_once(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dat_row_machine, "FEW_CELLS", few)
     model, tokenizer = compile_program(COUNTDOWN, max_position_embeddings=20, num_open_values=9)
     cache = begun(model, tokenizer, ["a b c d"])
     before = cache.memory()
@@ -197,5 +199,5 @@ def test_a_cache_of_another_kind() -> None:
     model, tokenizer = compile_program(COUNTDOWN, max_position_embeddings=20, num_open_values=9)
     prompts = batch(tokenizer, ["a b"])
     for call in (model, model.dat, partial(model.generate, max_new_tokens=2)):
-        with pytest.raises(DATInputError, match="must be a DATCache, got DynamicCache"):
+        with pytest.raises(DATError, match="must be a DATCache, got DynamicCache"):
             call(**prompts, past_key_values=DynamicCache())

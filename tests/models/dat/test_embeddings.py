@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import copy
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +12,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from hf_mech.models.dat import DATBackendError, DATConfig, DATConfigError, DATForCausalLM, DATModel, DATRepeatError
-from hf_mech.models.dat.dat_vectors import coherence, fillers, narrowest, orthonormal, weakest_match
+from hf_mech.models.dat import DATConfig, DATError, DATForCausalLM, DATModel, DATRepeatError
+from hf_mech.models.dat.dat_embedding import coherence, filler_vectors, narrowest, orthonormal, weakest_match
 from hf_mech.programs.psl import compile_program, program_text
 from hf_mech.programs.psl.network import DAT
 from hf_mech.programs.psl.syntax import Program
@@ -40,7 +38,7 @@ def compiled(program: Program | str | dict[str, Any], **config: Any) -> tuple[DA
 
 @pytest.mark.parametrize(("number", "width"), [(40, 40), (40, 47), (40, 25), (600, 121), (600, 170)])
 def test_the_vectors_are_dense_units_whose_products_are_bounded(number: int, width: int) -> None:
-    vectors, ones = fillers(number, width, seed=3)
+    vectors, ones = filler_vectors(number, width, seed=3)
     assert vectors.shape == (number, width)
     products = vectors @ vectors.T
     others = products - torch.eye(number)
@@ -49,8 +47,8 @@ def test_the_vectors_are_dense_units_whose_products_are_bounded(number: int, wid
     assert float(others.max()) == pytest.approx(coherence(number, width), abs=1e-14)
     assert torch.allclose(vectors @ ones, torch.ones(number).double(), atol=1e-13)
     assert float((vectors.abs() > 1e-6).double().mean()) > 0.99
-    assert torch.equal(vectors, fillers(number, width, seed=3)[0])
-    assert not torch.allclose(vectors, fillers(number, width, seed=4)[0])
+    assert torch.equal(vectors, filler_vectors(number, width, seed=3)[0])
+    assert not torch.allclose(vectors, filler_vectors(number, width, seed=4)[0])
 
 
 @pytest.mark.parametrize("size", [1, 2, 7, 16, 81])
@@ -97,7 +95,7 @@ def check_states(program: Program | str, rows: list[list[int]], config: dict[str
 COMPLETION = st.lists(st.sampled_from(("A", "1", "s", "C")), max_size=2)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs(), prompts(), COMPLETION, st.sampled_from(FORMS), st.sampled_from([*PRECISION]), st.integers(0, 9))
 def test_random_programs(
     program: Program, prompt: list[str], completion: list[str], form: str, dtype: torch.dtype, seed: int
@@ -125,7 +123,7 @@ def narrowest_for(model: DATForCausalLM) -> int:
     return narrowest(model.config.vocab_size, 0.49 / weakest_match(model.dat.program))
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs(), prompts(), COMPLETION, st.sampled_from(FORMS))
 def test_random_programs_with_fewer_dimensions_than_values(
     program: Program, prompt: list[str], completion: list[str], form: str
@@ -136,21 +134,20 @@ def test_random_programs_with_fewer_dimensions_than_values(
     check_states(program, [row], config, torch.float32)
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("dtype", PRECISION)
+@pytest.mark.parametrize(("form", "dtype"), [("semi_local", torch.float64), ("distributed", torch.float32)])
 def test_nested_blocks(form: str, dtype: torch.dtype) -> None:
     _, tokenizer = compiled(SPREAD)
     rows = [tokens(tokenizer, *texts) for texts in zip(PROMPTS, COMPLETIONS, strict=True)]
     check_states(SPREAD, rows, {"embedding": form}, dtype)
 
 
-@pytest.mark.parametrize("narrow", [False, True])
-@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(
-    ("name", "text"),
+    ("name", "text", "form", "narrow"),
     [
-        ("pargen", "Q B V D E A D E V B . Q F G H V K L A"),
-        ("pargen_k_shot", "Q a b A b a . Q c d A d c . Q e f A"),
+        ("pargen", "Q B V D E A D E V B . Q F G H V K L A", "distributed", True),
+        ("pargen", "Q B V A V B . Q F V K A", "semi_local", False),
+        ("pargen_k_shot", "Q a b A b a . Q c d A d c . Q e f A", "distributed", False),
+        ("pargen_k_shot", "Q a b A b a . Q c d A d c . Q e f A", "semi_local", True),
     ],
 )
 def test_programs_of_the_package(name: str, text: str, form: str, narrow: bool) -> None:
@@ -164,8 +161,9 @@ def test_programs_of_the_package(name: str, text: str, form: str, narrow: bool) 
 INCREMENT = TuringMachine.parse("r 0 -> r 0 R\nr 1 -> r 1 R\nr _ -> c _ L\nc 1 -> c 0 L\nc 0 -> d 1 L\nc _ -> d 1 L\n")
 
 
-@pytest.mark.parametrize(("universal", "dim"), [(False, None), (True, None), (True, 169)])
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("form", "universal", "dim"), [("semi_local", False, None), ("semi_local", True, 169), ("distributed", True, None)]
+)
 def test_turing_machines(form: str, universal: bool, dim: int | None) -> None:
     """The first values of registers that the prompt sets, and a state that a long block passes on."""
     config: dict[str, Any] = {"max_position_embeddings": 50, "num_open_values": 200, "backend": "dense"}
@@ -207,16 +205,15 @@ def check_reference(reference: Literal, model: DATForCausalLM, row: list[int]) -
             assert torch.equal(new.values[0], values)
 
 
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("dim", [None, 169])
+@pytest.mark.parametrize(("form", "dim"), [("semi_local", 169), ("distributed", None), ("distributed", 169)])
 def test_app_l_word_by_word(form: str, dim: int | None) -> None:
     values = 6 if dim is None else 200
-    for prompt, completion in zip(PROMPTS[:3], COMPLETIONS, strict=False):
+    for prompt, completion in zip(PROMPTS[:2], COMPLETIONS, strict=False):
         model, tokenizer = compiled(SPREAD, embedding=form, filler_dim=dim, num_open_values=values)
         check_reference(TensorProducts(model.dat), model, tokens(tokenizer, prompt, completion))
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs(), prompts(), st.sampled_from(FORMS))
 def test_app_l_word_by_word_on_random_programs(program: Program, prompt: list[str], form: str) -> None:
     model, tokenizer = compiled(program, embedding=form)
@@ -270,7 +267,7 @@ class Matrices(Literal):
 def test_the_matrices_of_72_in_the_basis_of_the_embedding(form: str) -> None:
     model, tokenizer = compiled(SPREAD, embedding=form)
     model = model.to(torch.float64)
-    for prompt, completion in zip(PROMPTS[:3], COMPLETIONS, strict=False):
+    for prompt, completion in zip(PROMPTS[:2], COMPLETIONS, strict=False):
         check_reference(Matrices(model.dat), model, tokens(tokenizer, prompt, completion))
 
 
@@ -297,18 +294,19 @@ def pargen(request: pytest.FixtureRequest) -> tuple[DATForCausalLM, Any]:
 TEXTS = ["Q a b A b . Q c b A", "Q a x b A b x a Q c d x e A", "Q a A a . Q b A"]
 
 
-@pytest.mark.parametrize("backend", ["gather", "dense"])
-def test_padding_and_generation_with_and_without_a_cache(pargen: tuple[DATForCausalLM, Any], backend: str) -> None:
+def test_padding_and_generation_with_and_without_a_cache(pargen: tuple[DATForCausalLM, Any]) -> None:
     model, tokenizer = pargen
-    model.config.backend = backend
-    batch = tokenizer(TEXTS, padding=True, return_tensors="pt")
-    made = model.generate(**batch, max_new_tokens=5)
-    assert torch.equal(made, model.generate(**batch, max_new_tokens=5, use_cache=False))
-    local, _ = compiled(program_text("pargen"), max_position_embeddings=24, num_open_values=12, backend="gather")
-    assert torch.equal(made, local.generate(**batch, max_new_tokens=5))
+    model.config.backend = "dense"
+    texts = TEXTS[:: 2 if model.config.filler_dim is None else 1]
+    batch = tokenizer(texts, padding=True, return_tensors="pt")
+    made = model.generate(**batch, max_new_tokens=3)
+    assert torch.equal(made, model.generate(**batch, max_new_tokens=3, use_cache=False))
     whole = model.dat(**batch).last_hidden_state
     assert whole.shape[-1] == model.config.hidden_size
-    for row, text in enumerate(TEXTS):
+    model.config.backend = "gather"
+    assert torch.equal(made, model.generate(**batch, max_new_tokens=3))
+    assert torch.allclose(whole, model.dat(**batch).last_hidden_state, atol=1e-5)
+    for row, text in enumerate(texts):
         alone = model.dat(**tokenizer(text, return_tensors="pt")).last_hidden_state[0]
         assert torch.allclose(whole[row, -len(alone) :], alone, atol=1e-5)
         assert not whole[row, : -len(alone)].any()
@@ -334,38 +332,12 @@ def test_save_and_load(pargen: tuple[DATForCausalLM, Any], tmp_path: Path) -> No
     model.config.backend = "dense"
     model.save_pretrained(tmp_path)
     loaded = DATForCausalLM.from_pretrained(tmp_path)
-    batch = tokenizer(TEXTS, padding=True, return_tensors="pt")
+    batch = tokenizer(TEXTS[2], return_tensors="pt")
     expected = model(**batch, output_hidden_states=True).hidden_states
     for other in (loaded, copy.deepcopy(model)):
         found = other(**batch, output_hidden_states=True).hidden_states
         assert all(torch.equal(new, old) for new, old in zip(found, expected, strict=True))
     assert (tmp_path / "model.safetensors").stat().st_size < 100_000  # no vector is in it
-
-
-WITHOUT_THE_PACKAGE = """
-import sys
-sys.modules["hf_mech"] = None
-import torch
-from transformers import AutoModelForCausalLM, AutoTokenizer
-model = AutoModelForCausalLM.from_pretrained(sys.argv[1], trust_remote_code=True)
-batch = AutoTokenizer.from_pretrained(sys.argv[1], trust_remote_code=True)("Q a b A b . Q c b A", return_tensors="pt")
-out = model(**batch, output_hidden_states=True)
-torch.save(torch.stack(out.hidden_states), sys.argv[1] + "/states.pt")
-"""
-
-
-def test_loads_without_the_package(tmp_path: Path) -> None:
-    sizes = {"max_position_embeddings": 24, "num_open_values": 12}
-    model, tokenizer = compiled(program_text("pargen"), embedding="distributed", filler_dim=25, **sizes)
-    folder = tmp_path / "checkpoint"
-    model.save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    script = tmp_path / "load.py"
-    script.write_text(WITHOUT_THE_PACKAGE)
-    done = subprocess.run([sys.executable, script, folder], capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert done.returncode == 0, done.stderr
-    expected = model(**tokenizer("Q a b A b . Q c b A", return_tensors="pt"), output_hidden_states=True).hidden_states
-    assert torch.equal(torch.load(folder / "states.pt"), torch.stack(expected))
 
 
 def test_half_precision() -> None:
@@ -392,14 +364,14 @@ def test_half_precision() -> None:
     ],
 )
 def test_configurations_that_are_refused(config: dict[str, Any], says: str) -> None:
-    with pytest.raises(DATConfigError, match=says):
+    with pytest.raises(DATError, match=says):
         compiled(SPREAD, **{"num_open_values": 60, **config})
 
 
 def test_the_relaxed_backend_is_refused_also_when_it_is_set_later() -> None:
     model, tokenizer = compiled(SPREAD, embedding="distributed")
     model.config.backend = "relaxed"
-    with pytest.raises(DATBackendError, match="one-hot"):
+    with pytest.raises(DATError, match="one-hot"):
         model(torch.tensor([tokens(tokenizer, PROMPTS[0], "")]))
 
 
@@ -416,6 +388,6 @@ def test_no_matrix_maps_a_function_in_fewer_dimensions() -> None:
     model, _ = compiled(
         by_hand({"p": "p@pos_increment"}, {"p": "p"}), num_open_values=60, embedding="semi_local", filler_dim=25
     )
-    with pytest.raises(DATBackendError, match="pos_increment"):
+    with pytest.raises(DATError, match="pos_increment"):
         model.dat.to_dense(0)
     assert DATConfig().hidden_size == DATConfig(embedding="distributed").hidden_size

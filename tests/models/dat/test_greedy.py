@@ -8,7 +8,7 @@ import pytest
 import torch
 from transformers import LogitsProcessor, TextStreamer
 
-from hf_mech.models.dat import DATCache, DATForCausalLM, DATRepeatError, dat_greedy
+from hf_mech.models.dat import DATCache, DATForCausalLM, DATRepeatError, dat_generation
 from hf_mech.programs.psl import compile_program, program_text
 
 PROMPTS = ["Q a b A b . Q c b A", "Q a x b A b x a Q c d x e A", "Q a A a . Q b A"]
@@ -23,20 +23,26 @@ def pargen() -> tuple[DATForCausalLM, Any]:
 def said(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The lengths asked for without logits."""
     lengths: list[int] = []
-    say = dat_greedy.GreedyWords._say
+    say = dat_generation.GreedyWords._say
 
     def noted(self: Any, input_ids: Any, longest: int, kwargs: Any) -> Any:
         lengths.append(longest)
         return say(self, input_ids, longest, kwargs)
 
-    monkeypatch.setattr(dat_greedy.GreedyWords, "_say", noted)
+    monkeypatch.setattr(dat_generation.GreedyWords, "_say", noted)
     return lengths
 
 
 @pytest.mark.parametrize(
-    "options", [{"max_new_tokens": 12}, {"max_new_tokens": 2}, {"max_new_tokens": 1}, {"max_length": 16}], ids=str
+    ("options", "side"),
+    [
+        ({"max_new_tokens": 12}, "left"),
+        ({"max_new_tokens": 2}, "right"),
+        ({"max_new_tokens": 1}, "left"),
+        ({"max_length": 16}, "right"),
+    ],
+    ids=str,
 )
-@pytest.mark.parametrize("side", ["left", "right"])
 def test_the_same_words(pargen: Any, said: list[int], options: dict[str, int], side: str) -> None:
     model, tokenizer = pargen
     tokenizer.padding_side = side

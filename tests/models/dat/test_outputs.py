@@ -12,8 +12,8 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from torch import Tensor, nn
 
-from hf_mech.models.dat import DATBackendError, DATEmbeddingError, DATForCausalLM, DATModel
-from hf_mech.models.dat.dat_projection import DATProjection
+from hf_mech.models.dat import DATEmbeddingError, DATError, DATForCausalLM, DATModel
+from hf_mech.models.dat.dat_layer import DATProjection
 from hf_mech.programs.errors import ProgramsError
 from hf_mech.programs.psl import compile_program, load_program
 from hf_mech.programs.psl.library import program_text
@@ -22,7 +22,7 @@ from hf_mech.programs.psl.machines import PSM
 from hf_mech.programs.psl.syntax import Program
 from tests.programs.psl.random_programs import LIMIT, programs, prompts
 
-EXACT = ("gather", "dense", "relaxed")  # the last one at temperature 0
+EXACT = ("gather", "dense")  # at temperature 0 `relaxed` is `dense`, see test_backends.py
 SWAP = "Q B V D E A D E V B . Q F G H V K L A"
 
 
@@ -93,7 +93,7 @@ def check_attentions(program: Program, prompt: list[str], limit: int = LIMIT) ->
         assert torch.equal(torch.stack(attentions)[:, 0, 0], expected), backend
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(programs(), prompts())
 def test_attentions_are_the_cells_that_the_symbolic_machine_reads(program: Program, prompt: list[str]) -> None:
     check_attentions(program, prompt)
@@ -146,9 +146,9 @@ def test_generate_gives_the_outputs_of_every_step(pargen: tuple[DATForCausalLM, 
     batch = tokenizer(PROMPTS, padding=True, return_tensors="pt")
     length = batch["input_ids"].shape[1]
     options = {"return_dict_in_generate": True, "output_attentions": True, "output_hidden_states": True}
-    made = model.generate(**batch, max_new_tokens=5, **options)
+    made = model.generate(**batch, max_new_tokens=4, **options)
     steps = len(made.attentions)
-    assert steps == made.sequences.shape[1] - length > 3
+    assert steps == made.sequences.shape[1] - length > 2
     mask = torch.cat([batch["attention_mask"], torch.ones(3, steps - 1)], 1)
     attentions, hidden = outputs(model, {"input_ids": made.sequences[:, :-1], "attention_mask": mask})
     for step in range(steps):
@@ -158,7 +158,7 @@ def test_generate_gives_the_outputs_of_every_step(pargen: tuple[DATForCausalLM, 
             (torch.stack(made.hidden_states[step]), hidden[:, :, rows]),
         ):
             assert torch.equal(found, expected)
-    beams = model.generate(**batch, max_new_tokens=5, num_beams=2, **options)
+    beams = model.generate(**batch, max_new_tokens=4, num_beams=2, **options)
     assert torch.equal(beams.sequences, made.sequences)
     assert beams.attentions[-1][0].shape == (6, 1, 1, length + steps - 1)
 
@@ -222,15 +222,14 @@ def layers_of(model: DATForCausalLM) -> list[nn.Module]:
     return [model.dat.layers[3], model.dat.layers[5].query]
 
 
-@pytest.mark.parametrize("which", [0, 1])
-@pytest.mark.parametrize("register", ["register_forward_hook", "register_forward_pre_hook"])
+@pytest.mark.parametrize(("which", "register"), [(0, "register_forward_pre_hook"), (1, "register_forward_hook")])
 def test_a_hook_on_a_layer_fires_or_is_refused(pargen: tuple[DATForCausalLM, Any], which: int, register: str) -> None:
     model, tokenizer = pargen
     batch, fired = tokenizer(PROMPTS[0], return_tensors="pt"), []
     handle = getattr(layers_of(model)[which], register)(lambda *arguments: fired.append(1))
     if model.config.backend == "gather":
         for run in (model, model.dat, partial(model.generate, max_new_tokens=2)):
-            with pytest.raises(DATBackendError, match=r"'[35].*hooks.*'dense'.*output_hidden_states"):
+            with pytest.raises(DATError, match=r"'[35].*hooks.*'dense'.*output_hidden_states"):
                 run(**batch)
     else:
         model(**batch)
@@ -247,7 +246,7 @@ def test_a_hook_on_the_base_model_fires_or_is_refused(pargen: tuple[DATForCausal
     model.dat.register_forward_hook(lambda *arguments: fired.append(1))
     model.dat(**batch)
     assert fired == [1]
-    with pytest.raises(DATBackendError, match="would never run"):
+    with pytest.raises(DATError, match="would never run"):
         model(**batch)
 
 
@@ -320,7 +319,7 @@ def test_every_change_of_the_weights_is_noticed(way: int) -> None:
     model(**batch)
     other_weights(model.dat)[way]()
     for changed in (model, copy.deepcopy(model)):
-        with pytest.raises(DATBackendError, match="others now"):
+        with pytest.raises(DATError, match="others now"):
             changed(**batch)
     model.dat.recompile()
     model(**batch)

@@ -12,15 +12,8 @@ import torch
 from transformers import Trainer, TrainingArguments
 
 from hf_mech.models.dat import DATForCausalLM
-from hf_mech.models.dat.dat_attention import (
-    attention_weights,
-    dat_max,
-    dat_norm,
-    soft_dat_norm,
-    soft_first_match,
-    update,
-)
-from hf_mech.models.dat.dat_projection import DATProjection
+from hf_mech.models.dat.dat_embedding import dat_norm, soft_dat_norm
+from hf_mech.models.dat.dat_layer import DATProjection, attention_weights, dat_max, soft_first_match, update
 from hf_mech.programs.psl import compile_program
 
 INDUCTION = """
@@ -161,7 +154,7 @@ def rounded(model: DATForCausalLM) -> None:
 def test_trainer_finds_out_whether_a_test_is_equality_or_its_negation(tmp_path: Path) -> None:
     model, tokenizer = induction(0.2)
     compiled = {name: weight.clone() for name, weight in model.named_parameters()}
-    data, unseen = rows(tokenizer, 400, 0), rows(tokenizer, 100, 1)
+    data, unseen = rows(tokenizer, 200, 0), rows(tokenizer, 50, 1)
     assert accuracy(model, unseen) == 1
     query = model.dat.layers[1].query.weight  # its tests in order: of the symbols, `!=`, and of the word before, `==`
     undecided = [operand.negated for operand in model.dat.layers[1].query.operands].index(True)
@@ -175,9 +168,9 @@ def test_trainer_finds_out_whether_a_test_is_equality_or_its_negation(tmp_path: 
 
     arguments = TrainingArguments(
         output_dir=tmp_path,
-        max_steps=60,
-        per_device_train_batch_size=16,
-        learning_rate=0.05,
+        max_steps=25,
+        per_device_train_batch_size=8,
+        learning_rate=0.1,
         lr_scheduler_type="constant",
         save_strategy="no",
         report_to=[],

@@ -8,9 +8,8 @@ from torch import Tensor, nn
 from torch.testing import assert_close
 
 from hf_mech.models.dat import SemiFormalConfig, SemiFormalForSequenceClassification, SemiFormalModel
-from hf_mech.models.dat.dat_embedding import Embedding
-from hf_mech.models.dat.dat_errors import DATConfigError, DATInputError, DATLengthError, DATRepeatError
-from hf_mech.models.dat.dat_fillers import LocalFillers
+from hf_mech.models.dat.dat_embedding import Embedding, LocalFillers
+from hf_mech.models.dat.dat_program import DATError, DATLengthError, DATRepeatError
 from hf_mech.models.dat.semi_formal_heads import attention_entropy, biased_head_reference
 from hf_mech.programs.rules.formulas import SPLITS, Example, generate
 from hf_mech.programs.rules.program import rule_config, rule_tokenizer
@@ -44,7 +43,7 @@ def test_with_true_properties_every_rule_is_evaluated(split: str, temperature: i
     """At temperature 0 that is the program; at 1 the structure is as exact, whatever V_u holds."""
     model = rule_model(relaxation_temperature=temperature)
     tokenizer = rule_tokenizer(model.config)
-    examples = list(generate(split, stop=12))
+    examples = list(generate(split, stop=6))
     batch = tokenizer([example.prompt for example in examples], padding=True, return_tensors="pt")
     properties = tokenizer.convert_tokens_to_ids(["A", "B", "C", "D"])
     estimates = model.semi_formal.heads[1].estimates
@@ -169,10 +168,11 @@ def test_the_program_is_not_trained_unless_asked_for() -> None:
     assert_close(frozen(**batch).biased_state, trained(**batch).biased_state)
 
 
-def test_a_block_that_does_not_end_is_an_error() -> None:
+@pytest.mark.parametrize("until", [{}, {"q": {"v": "v"}, "k": {"v": "3"}}], ids=["NO_CHANGE", "a condition"])
+def test_a_block_that_does_not_end_is_an_error(until: dict[str, dict[str, str]]) -> None:
     flip = {"layer_comment": "flip", "causal_attn": False, "right_match": False}
     swap = {"q": {"p": "p"}, "k": {"p": "p"}, "v": {"v": "b", "b": "v"}}
-    block = {"layer_comment": "for ever", "until": {}, "bound": 5, "weights": [{**flip, "weights": swap}]}
+    block = {"layer_comment": "for ever", "until": until, "bound": 5, "weights": [{**flip, "weights": swap}]}
     program = {**PROGRAM, "weights": [block], "initial": {"v": "no", "b": "yes"}}
     model = SemiFormalModel(SemiFormalConfig(qkvl=program, max_position_embeddings=9, num_open_values=9))
     with pytest.raises(DATRepeatError, match="'for ever' has not ended after 5 repetitions"):
@@ -191,13 +191,13 @@ def test_a_block_that_does_not_end_is_an_error() -> None:
 )
 def test_wrong_configurations_are_refused(options: dict[str, object], message: str) -> None:
     usual = {"qkvl": PROGRAM, "constants": ["no", "yes", "JUDGED"], "num_attention_heads": 2}
-    with pytest.raises(DATConfigError, match=message):
+    with pytest.raises(DATError, match=message):
         SemiFormalConfig(**{**usual, **options})
 
 
 def test_wrong_texts_are_refused() -> None:
     model = SemiFormalModel(config())
-    with pytest.raises(DATInputError, match=r"rows \[1\] have none"):
+    with pytest.raises(DATError, match=r"rows \[1\] have none"):
         model(torch.tensor([[46, 47], [0, 0]]))
     with pytest.raises(DATLengthError):
         model(torch.full((1, 41), 46))

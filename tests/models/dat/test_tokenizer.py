@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
-from hf_mech.models.dat import DATConfig, DATTokenizer, DATVocabularyError
+from hf_mech.models.dat import DATConfig, DATError, DATTokenizer, DATVocabularyError
 from hf_mech.programs.psl import compile_program
 
 END = 1
@@ -82,6 +82,7 @@ def test_unicode_stays_as_it_is(word: str) -> None:
 WORDS = st.text(st.characters(exclude_categories=["Z", "C"]), min_size=1).filter(lambda word: word.split() == [word])
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.lists(WORDS, max_size=12))
 def test_decoding_gives_the_words_back(words: list[str]) -> None:
     tokenizer = make()
@@ -143,19 +144,8 @@ def test_no_other_special_token_is_taken() -> None:
         lambda: tokenizer.add_special_tokens({"cls_token": "dax"}),
         lambda: DATTokenizer(pad_token="[PAD]"),
     ):
-        with pytest.raises(DATVocabularyError, match=r"(dax|Q|PAD)"):
+        with pytest.raises(DATError, match=r"(dax|Q|PAD)"):
             add()
-
-
-def test_a_tokenizer_that_an_earlier_version_saved(tmp_path: Path) -> None:
-    make().save_pretrained(tmp_path)
-    saved = json.loads((tmp_path / "tokenizer_config.json").read_text("utf-8"))
-    text = json.dumps({**saved, "eos_token": None}).replace(r"\u00a0", "")
-    assert '"<nil>"' in text
-    (tmp_path / "tokenizer_config.json").write_text(text)
-    tokenizer = AutoTokenizer.from_pretrained(tmp_path)
-    assert tokenizer(["<nil> A", "A"], padding=True)["input_ids"] == [[15, 12, END], [0, 12, END]]
-    assert tokenizer.eos_token_id == 0
 
 
 def test_pairs_are_prompts_with_completions() -> None:
@@ -203,11 +193,11 @@ def test_a_new_word_takes_the_place_of_the_word_encoded_longest_ago() -> None:
     assert "two" not in tokenizer.get_vocab()
 
 
-def test_a_server_meets_a_hundred_thousand_words() -> None:
+def test_a_server_meets_many_words() -> None:
     """An output stays decodable until as many other words have come as there are places."""
     tokenizer = make(places=64)
     waiting: list[tuple[str, list[int]]] = []
-    for request in range(10_000):
+    for request in range(1_500):
         text = " ".join(f"w{request}.{i}" for i in range(10))
         waiting.append((text, tokenizer(text)["input_ids"]))
         if len(waiting) == 6:  # this request, and 50 words since
@@ -224,7 +214,7 @@ def test_threads_share_a_tokenizer(places: int) -> None:
     def encode(number: int) -> list[tuple[str, list[int]]]:
         draw, found = random.Random(number), []
         start.wait()
-        for _ in range(150):
+        for _ in range(60):
             text = " ".join(f"w{draw.randrange(300)}" for _ in range(7))
             ids = tokenizer([text, text])["input_ids"]
             assert ids[0] == ids[1]
@@ -265,7 +255,7 @@ def test_a_vocabulary_that_is_none(tmp_path: Path) -> None:
     make(places=2).save_pretrained(tmp_path)
     for text in ('["a", "b", "c"]', '["a", "a"]', '{"a": 1}', "[1]", "no JSON"):
         (tmp_path / "vocab.json").write_text(text)
-        with pytest.raises(DATVocabularyError):
+        with pytest.raises(DATError, match="vocab"):
             DATTokenizer.from_pretrained(tmp_path)
 
 
@@ -316,18 +306,23 @@ assert type(tokenizer).__module__.startswith("transformers_modules"), type(token
 assert type(model).__module__.startswith("transformers_modules"), type(model)
 prompts = tokenizer(["known never-seen-before", "known"], padding=True, return_tensors="pt")
 generated = model.generate(**prompts, max_new_tokens=2)
+states = model(**prompts, output_hidden_states=True).hidden_states
+torch.save(torch.stack(states), sys.argv[1] + "/states.pt")
 print(prompts["input_ids"].tolist(), tokenizer.batch_decode(generated, skip_special_tokens=True))
 """
 
 
 def test_loads_and_runs_without_the_package(tmp_path: Path) -> None:
+    """The words of the tokenizer, the completion, and states of vectors that no checkpoint holds."""
     model, tokenizer = compile_program(
         "registers: {symbol: 's', position: 'p'}\n"
         "system: {symbol: symbol, position: position, output: symbol}\n"
         "where position[n] == position[N]@pos_decrement:\n"
         "    symbol[N] = symbol[n]\n",
         max_position_embeddings=9,
-        num_open_values=5,
+        num_open_values=20,
+        embedding="distributed",
+        filler_dim=25,
     )
     tokenizer("known")
     model.save_pretrained(tmp_path / "checkpoint")
@@ -344,4 +339,6 @@ def test_loads_and_runs_without_the_package(tmp_path: Path) -> None:
     generated = model.generate(**here, max_new_tokens=2)
     expected = f"{here['input_ids'].tolist()} {tokenizer.batch_decode(generated, skip_special_tokens=True)}"
     assert done.stdout.strip() == expected
+    states = model(**here, output_hidden_states=True).hidden_states
+    assert torch.equal(torch.load(tmp_path / "checkpoint" / "states.pt"), torch.stack(states))
     assert torch.equal(generated[0, 2:], torch.tensor([END, *here["input_ids"][0, :2]]))

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from hf_mech.models.msat.configuration_msat import MSATDecisionTransformerConfig
-from hf_mech.models.msat.modeling_msat import MSATDecisionTransformer
-from hf_mech.models.msat.msat_tokens import StepTokenizer
+from hf_mech.models.msat.modeling_msat import MSATDecisionTransformer, StepTokenizer
 from tests.contract.batches import Batch
 from tests.contract.case import ContractCase, Formula
 
@@ -104,7 +103,6 @@ FORMULAS = (
     formula("multi", action_tokenization="multi"),
     formula("multi_state"),
     formula("multi_state, overlapping", one_hot="overlapping"),
-    formula("multi_state, an MLP for each component", action_mlp="per_component", action_layers=3),
     formula("multi_state, no positions", positional_encoding=False, return_scale=0.1),
 )
 

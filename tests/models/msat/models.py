@@ -18,7 +18,7 @@ KINDS: list[dict[str, Any]] = [
     {"action_tokenization": "multi"},
     {"action_tokenization": "multi_state"},
     {"action_tokenization": "multi", "component_prediction": "autoregressive"},
-    {"action_tokenization": "multi_state", "component_prediction": "autoregressive", "action_mlp": "per_component"},
+    {"action_tokenization": "multi_state", "component_prediction": "autoregressive"},
 ]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from hf_mech.models.msat.msat_tokens import StepTokenizer
+from hf_mech.models.msat.modeling_msat import StepTokenizer
 
 
 def one_hot_reference(value: int, component: int, sizes: list[int], one_hot: str) -> Tensor:
@@ -17,10 +17,9 @@ def one_hot_reference(value: int, component: int, sizes: list[int], one_hot: str
     return vector
 
 
-def mlp_reference(tokenizer: StepTokenizer, component: int, vector: Tensor) -> Tensor:
-    """Step 4: the MLP, of its own or shared."""
-    mlps = tokenizer.action_tokenizer.mlps
-    for layer in mlps[component] if len(mlps) > 1 else mlps[0]:
+def mlp_reference(tokenizer: StepTokenizer, vector: Tensor) -> Tensor:
+    """Step 4: the MLP."""
+    for layer in tokenizer.action_tokenizer.mlps[0]:
         vector = layer(vector)
     return vector
 
@@ -32,17 +31,17 @@ def step_tokens_reference(
     actions = tokenizer.action_tokenizer
     sizes, one_hot = actions.sizes, actions.one_hot
     state_token = tokenizer.state_encoder(state[None])[0]  # step 1
-    return_token = tokenizer.return_activation(tokenizer.embed_return((return_to_go * tokenizer.return_scale)[None]))
+    return_token = torch.tanh(tokenizer.embed_return((return_to_go * tokenizer.return_scale)[None]))
     tokens = [return_token, state_token]
     if actions.kind == "single":
         parts = [one_hot_reference(value, 0, [size], "disjoint") for value, size in zip(action, sizes, strict=True)]
-        tokens.append(mlp_reference(tokenizer, 0, torch.cat(parts)))
+        tokens.append(mlp_reference(tokenizer, torch.cat(parts)))
     for component, value in enumerate(action):
         vector = one_hot_reference(value, component, sizes, one_hot)
         if actions.kind == "multi":
-            tokens.append(mlp_reference(tokenizer, component, vector))
+            tokens.append(mlp_reference(tokenizer, vector))
         elif actions.kind == "multi_state":
-            tokens.append(mlp_reference(tokenizer, component, torch.cat([state_token, vector])))  # step 3
+            tokens.append(mlp_reference(tokenizer, torch.cat([state_token, vector])))  # step 3
     if tokenizer.embed_timestep is None or timestep is None:
         return tokens
     return [token + tokenizer.embed_timestep.weight[timestep] for token in tokens]

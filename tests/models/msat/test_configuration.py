@@ -10,7 +10,7 @@ import pytest
 import torch
 from gymnasium.spaces import Box, MultiDiscrete
 
-from hf_mech.models.msat import ConfigurationError, MSATDecisionTransformer, MSATDecisionTransformerConfig
+from hf_mech.models.msat import MSATDecisionTransformer, MSATDecisionTransformerConfig, MSATError
 
 
 def test_the_defaults_are_deadly_corridors():
@@ -44,11 +44,13 @@ def test_the_defaults_are_deadly_corridors():
         ("activation_function must be one of", {"activation_function": "swish-like"}),
         ("context_length must be at least 1", {"context_length": 0}),
         ("return_scale must be", {"return_scale": 0.0}),
-        ("state_scale must be", {"state_scale": -1.0}),
+        ("environment must be .*make_environment takes them, got", {"environment": {"frame_size": [36, 64]}}),
+        ("environment must be", {"environment": "hf_mech/Rooms-v0"}),
+        ("target_return must be", {"target_return": "the best"}),
     ],
 )
 def test_bad_values_are_named(said: str, values: dict[str, Any]):
-    with pytest.raises(ConfigurationError, match=said):
+    with pytest.raises(MSATError, match=said):
         MSATDecisionTransformerConfig(**values)
 
 
@@ -76,8 +78,10 @@ def test_the_published_base_has_its_cnn():
     assert layers.project.in_features == 64 * 5 * 12
 
 
-def test_a_grayscale_frame_and_another_scale():
-    config = MSATDecisionTransformerConfig(state_shape=[1, 36, 40], state_scale=1, n_layer=1, action_sizes=[2])
+def test_a_grayscale_frame():
+    config = MSATDecisionTransformerConfig(state_shape=[1, 36, 40], n_layer=1, action_sizes=[2])
     model = MSATDecisionTransformer(config)
-    outputs = model(torch.rand(1, 2, 1, 36, 40), torch.zeros(1, 2, 1).long(), torch.ones(1, 2), torch.arange(2)[None])
+    outputs = model(
+        torch.zeros(1, 2, 1, 36, 40).byte(), torch.zeros(1, 2, 1).long(), torch.ones(1, 2), torch.arange(2)[None]
+    )
     assert outputs.logits.shape == (1, 2, 1, 2)

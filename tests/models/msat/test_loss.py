@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch.nn import functional
 from torch.testing import assert_close
 
-from hf_mech.models.msat import ActionError
+from hf_mech.models.msat import MSATError
 
 from .models import SIZES, model, steps
 
@@ -21,9 +22,8 @@ def batch_with_labels() -> dict[str, torch.Tensor]:
     return batch
 
 
-@pytest.mark.parametrize("component_loss", ["mean", "sum"])
-def test_the_loss_is_the_mean_negative_log_likelihood(component_loss: str):
-    trained, batch = model(component_loss=component_loss), batch_with_labels()
+def test_the_loss_is_the_mean_negative_log_likelihood():
+    trained, batch = model(), batch_with_labels()
     outputs = trained(**batch)
     losses = []
     for row in range(3):
@@ -34,13 +34,12 @@ def test_the_loss_is_the_mean_negative_log_likelihood(component_loss: str):
                     odds = outputs.logits[row, step, component, :size].softmax(-1)
                     losses.append(-odds[label].log())
     assert len(losses) == 3 * 10 - 1  # padding is never trained, whatever its label
-    expected = torch.stack(losses).mean() * (len(SIZES) if component_loss == "sum" else 1)
+    expected = torch.stack(losses).mean()
     assert_close(outputs.loss, expected)
 
 
-@pytest.mark.parametrize("component_loss", ["mean", "sum"])
-def test_parts_add_up_to_the_whole(component_loss: str):
-    trained, batch = model(component_loss=component_loss), batch_with_labels()
+def test_parts_add_up_to_the_whole():
+    trained, batch = model(), batch_with_labels()
     whole = trained(**batch).loss
     parts = [
         trained(**{name: tensor[row : row + 1] for name, tensor in batch.items()}, num_items_in_batch=29).loss
@@ -49,19 +48,21 @@ def test_parts_add_up_to_the_whole(component_loss: str):
     assert_close(sum(parts), whole)
 
 
-def test_logits_that_no_component_has_are_minus_infinity():
+def test_logits_that_no_component_has_are_finite_and_never_chosen():
     logits = model()(**steps(2, 3)).logits
     assert logits.shape == (2, 3, 3, 4)
     for component, size in enumerate(SIZES):
         assert logits[..., component, :size].isfinite().all()
-        assert (logits[..., component, size:] == -torch.inf).all()
+        assert (logits[..., component, size:] == torch.finfo(torch.float64).min).all()
+        own = logits[..., component, :size].softmax(-1)
+        assert torch.equal(logits[..., component, :].softmax(-1), functional.pad(own, (0, 4 - size)))
     assert (logits.argmax(-1) < torch.tensor(SIZES)).all()
 
 
 def test_nothing_to_train_is_refused_unless_it_is_a_part():
     trained, batch = model(), steps(1, 2)
     labels = torch.full((1, 2, 3), -100)
-    with pytest.raises(ActionError, match="nothing to train"):
+    with pytest.raises(MSATError, match="nothing to train"):
         trained(**batch, labels=labels)
     assert trained(**batch, labels=labels, num_items_in_batch=6).loss == 0
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from hf_mech.models.msat import ContextError
+from hf_mech.models.msat import MSATError
 
 from .models import FEATURES, model, steps
 
@@ -37,7 +37,7 @@ def test_a_return_to_go_of_1_8_is_not_1_in_training():
 
 def test_a_return_to_go_is_no_integer_under_autocast():
     """Bfloat16 has 8 bits: 257.4 would be 258."""
-    tokenizer, returns = model(return_activation="linear").float().tokenizer, torch.tensor([257.4, 1.8])
+    tokenizer, returns = model(return_scale=0.01).float().tokenizer, torch.tensor([257.4, 1.8])
     exact = tokenizer.of_return(returns)
     with torch.autocast("cpu", torch.bfloat16):
         assert torch.equal(tokenizer.of_return(returns), exact)
@@ -87,5 +87,5 @@ def test_dropout_never_changes_a_decision():
     for context in contexts:
         acting.act(torch.zeros(1, FEATURES), context, 1.0)
     assert torch.equal(contexts[0].logits, contexts[1].logits)
-    with pytest.raises(ContextError):
+    with pytest.raises(MSATError, match="training mode"):
         acting.train().act(torch.zeros(1, FEATURES), contexts[0], 1.0)

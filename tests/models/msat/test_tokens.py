@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from hf_mech.models.msat.msat_actions import component_vectors
+from hf_mech.models.msat.modeling_msat import component_vectors
 
 from .models import KINDS, model, steps
 from .reference import tokens_reference
@@ -16,9 +16,8 @@ from .reference import tokens_reference
 OPTIONS: list[dict[str, Any]] = [
     *KINDS,
     {"one_hot": "overlapping"},
-    {"one_hot": "overlapping", "action_tokenization": "multi", "action_mlp": "per_component"},
-    {"positional_encoding": False, "return_activation": "linear", "return_scale": 0.01, "state_scale": 2},
-    {"action_layers": 1, "action_activation": "relu", "state_layers": 1},
+    {"one_hot": "overlapping", "action_tokenization": "multi"},
+    {"positional_encoding": False, "return_scale": 0.01},
 ]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import torch
@@ -30,7 +29,6 @@ from hf_mech.models.stack import (
 from hf_mech.models.stack.stack_values import (
     Cell,
     Inputs,
-    looped_values,
     recurrent_values,
     recurrent_values_reference,
 )
@@ -167,12 +165,6 @@ FORMULAS = (
     Formula("stack attention", stack_attention, stack_attention_reference, arguments),
     Formula("up to three pops", stack_attention, stack_attention_reference, lambda seed: arguments(seed, 3)),
     Formula("recurrent values", values_by(recurrent_values), values_by(recurrent_values_reference), held_values),
-    Formula(
-        "recurrent values at once",
-        values_by(partial(looped_values, loops=7)),
-        values_by(recurrent_values_reference),
-        held_values,
-    ),
 )
 PADDING = {"input_ids": PAD, "attention_mask": 0, "labels": -100, "start_positions": -100, "end_positions": -100}
 NO_STREAM = "generation keeps its state in transformers' cache"

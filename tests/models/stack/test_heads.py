@@ -1,4 +1,4 @@
-"""The heads of StackGPT2 and StackRoberta: stock checkpoints, losses, padding, tokenizers, pipelines."""
+"""The heads of StackGPT2 and StackRoberta: stock checkpoints, losses, tokenizers."""
 
 from __future__ import annotations
 
@@ -8,17 +8,14 @@ from typing import Any
 import pytest
 import torch
 from torch.testing import assert_close
-from transformers import pipeline
 from transformers.pipelines import PIPELINE_REGISTRY
 
 from hf_mech.models.stack import (
     StackGPT2ForQuestionAnswering,
     StackGPT2ForSequenceClassification,
-    StackGPT2ForTokenClassification,
     StackRobertaForMultipleChoice,
     StackRobertaForQuestionAnswering,
     StackRobertaForSequenceClassification,
-    StackRobertaForTokenClassification,
 )
 
 from .contract import answering, tagging_rows
@@ -61,8 +58,14 @@ def test_a_stock_checkpoint_loads_and_only_the_stacks_are_new(ours: Any, tmp_pat
     assert not info["unexpected_keys"]
     for name, weight in theirs.state_dict().items():
         assert torch.equal(model.state_dict()[name], weight), name
-    for logits, wanted in zip(logits_of(model(**batch)), logits_of(theirs(**batch)), strict=True):
+    outputs, plain = model(**batch), ours.from_pretrained(tmp_path)(**batch)
+    for logits, wanted, ungated in zip(logits_of(outputs), logits_of(theirs(**batch)), logits_of(plain), strict=True):
         assert torch.equal(logits, wanted)  # the gate is zero
+        assert not torch.allclose(ungated, wanted)
+    outputs.loss.backward()
+    gates = {name: weight for name, weight in model.named_parameters() if name.endswith(".gate")}
+    assert len(gates) == 2
+    assert any(weight.grad is not None and weight.grad.any() for weight in gates.values())
 
 
 @heads
@@ -109,44 +112,12 @@ def test_answers_outside_the_inputs_are_ignored(ours: Any):
     assert_close(model(**batch).loss, model(**first).loss)
 
 
-# ---------------------------------------------------------------------------------- stock tokenizers and pipelines
+# ---------------------------------------------------------------------------------- stock tokenizers
 
 
 def begun(ours: Any, tokenizer: Any, text: str) -> str:
     """RoBERTa's tokenizer adds its <s>; GPT-2's adds nothing."""
     return tokenizer.bos_token + text if "GPT2" in ours.__name__ else text
-
-
-@classifiers
-def test_text_classification_pipeline(ours: Any, stock_tokenizers: dict[str, Any], tmp_path: Path):
-    model, tokenizer = with_tokenizer(ours, stock_tokenizers, tmp_path, id2label={0: "cat", 1: "dog", 2: "both"})
-    texts = [begun(ours, tokenizer, text) for text in TEXT]
-    for side in ("right", "left"):
-        tokenizer.padding_side = side
-        classify = pipeline("text-classification", model=model, tokenizer=tokenizer)
-        together, alone = classify(texts, batch_size=3, top_k=None), [classify([text], top_k=None)[0] for text in texts]
-        for row, single in zip(together, alone, strict=True):
-            assert {entry["label"] for entry in row} == {"cat", "dog", "both"}
-            assert_close(
-                {entry["label"]: entry["score"] for entry in row},
-                {entry["label"]: entry["score"] for entry in single},
-                atol=1e-5,
-                rtol=1e-4,
-            )
-
-
-@pytest.mark.parametrize("ours", [StackGPT2ForTokenClassification, StackRobertaForTokenClassification])
-def test_token_classification_pipeline(ours: Any, stock_tokenizers: dict[str, Any], tmp_path: Path):
-    model, tokenizer = with_tokenizer(ours, stock_tokenizers, tmp_path, id2label={0: "A", 1: "B"})
-    tag = pipeline("token-classification", model=model, tokenizer=tokenizer, ignore_labels=[])
-    text = begun(ours, tokenizer, TEXT[0])
-    tags = tag(text)
-    encoded = tokenizer(text, return_tensors="pt")
-    expected = model(**encoded).logits[0].argmax(-1).tolist()
-    found = {entry["index"]: entry["entity"] for entry in tags}
-    inner = range(1, len(expected) - 1)  # whether the ends are special tokens depends on the tokenizer
-    assert set(inner) <= set(found)
-    assert all(entity == "AB"[expected[index]] for index, entity in found.items())
 
 
 @pytest.mark.parametrize("ours", [StackGPT2ForQuestionAnswering, StackRobertaForQuestionAnswering])
@@ -157,8 +128,8 @@ def test_question_answering_with_a_stock_tokenizer(ours: Any, stock_tokenizers: 
     question = begun(ours, tokenizer, "who sat")
     batch = tokenizer([question] * 2, TEXT[:2], padding=True, return_tensors="pt")
     start = torch.tensor([5, 6])
-    optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3)
-    for _ in range(60):
+    optimizer = torch.optim.AdamW(model.parameters(), lr=5e-3)
+    for _ in range(40):
         optimizer.zero_grad()
         outputs = model(**batch, start_positions=start, end_positions=start + 1)
         outputs.loss.backward()

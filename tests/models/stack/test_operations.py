@@ -2,10 +2,11 @@
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hf_mech.models.stack import (
+    StackError,
     most_probable_operations,
     operations_as_text,
     stack_attention,
@@ -13,7 +14,6 @@ from hf_mech.models.stack import (
     stack_attention_reference,
     stacks_of,
 )
-from hf_mech.models.stack.stack_errors import ActionError
 
 
 @st.composite
@@ -26,6 +26,7 @@ def batches(draw):
     return multi_pop, operations, start
 
 
+@settings(max_examples=40)
 @given(batches(), st.booleans())
 def test_given_operations_equal_the_recursion(example, padded):
     multi_pop, operations, start = example
@@ -85,5 +86,5 @@ def test_what_it_gives():
     ],
 )
 def test_bad_input(call, message):
-    with pytest.raises(ActionError, match=message):
+    with pytest.raises(StackError, match=message):
         call()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,15 +15,14 @@ from torch import Tensor
 from torch.testing import assert_close
 
 from hf_mech.models.stack import (
-    ActionError,
+    StackError,
     stack_attention,
     stack_attention_from_operations,
     stack_attention_reference,
     stack_kernel_cpu,
-    stack_kernel_torch,
     stack_kernel_triton,
 )
-from hf_mech.models.stack.stack_attention import stack_attention_step
+from hf_mech.models.stack.stack_attention import backward_torch, forward_torch, stack_attention_step
 
 from .tiny_triton import interpreted
 
@@ -32,7 +32,8 @@ Segments = list[tuple[int, bool]]  # the lengths of a row's parts, and whether a
 @pytest.fixture(params=["cpu", "torch", "triton"])
 def kernel(request: pytest.FixtureRequest) -> Iterator[Any]:
     """The `forward` and `backward` of each kernel; Triton's code is interpreted where there is no GPU."""
-    kernels = {"cpu": stack_kernel_cpu, "torch": stack_kernel_torch, "triton": stack_kernel_triton}
+    torch_kernel = SimpleNamespace(forward=forward_torch, backward=backward_torch)
+    kernels = {"cpu": stack_kernel_cpu, "torch": torch_kernel, "triton": stack_kernel_triton}
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "triton":
             interpreted(stack_kernel_triton, patch)
@@ -82,6 +83,7 @@ def with_gradient(function: Any, actions: Tensor, upstream: Tensor) -> tuple[Ten
     return alpha.detach(), torch.autograd.grad(alpha, actions, upstream)[0]
 
 
+@settings(max_examples=25)
 @given(packed())
 def test_the_reference_is_each_sequence_alone(given: tuple[Tensor, Tensor, list[Segments]]):
     actions, starts, rows = given
@@ -91,7 +93,7 @@ def test_the_reference_is_each_sequence_alone(given: tuple[Tensor, Tensor, list[
     assert_close(whole, apart, rtol=0, atol=1e-12)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=25)
 @given(packed(), st.data())
 def test_every_kernel_is_the_reference(kernel: Any, given: tuple[Tensor, Tensor, list[Segments]], data: st.DataObject):
     """Values and gradients, whole and in two chunks."""
@@ -115,6 +117,7 @@ def test_every_kernel_is_the_reference(kernel: Any, given: tuple[Tensor, Tensor,
         assert_close((alpha[:, cut:], gradient), expected, rtol=0, atol=1e-12)
 
 
+@settings(max_examples=25)
 @given(packed())
 def test_a_step_and_the_operator_with_its_checks(given: tuple[Tensor, Tensor, list[Segments]]):
     """The next row alone, at the end of a past and within a larger one; and by `stack_attention`."""
@@ -183,7 +186,7 @@ def test_threads_take_sequences(threads: int):
     ],
 )
 def test_starts_that_divide_a_sequence(start: list[list[int]], says: str):
-    with pytest.raises(ActionError, match=says):
+    with pytest.raises(StackError, match=says):
         stack_attention(torch.rand(2, 4, 3).softmax(-1), start=torch.tensor(start))
 
 

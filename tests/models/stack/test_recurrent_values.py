@@ -52,11 +52,10 @@ def test_position_0_is_pushed_and_takes_nothing_over():
     assert not popped[0, :2].any()
 
 
-@pytest.mark.parametrize("chunks", [[12], [1] * 12, [5, 7], [4, 1, 1, 3, 3], [1, 11]])
+@pytest.mark.parametrize("chunks", [[1] * 12, [4, 1, 1, 3, 3]])
 @pytest.mark.parametrize("kind", ["dynamic", "static"])
-@pytest.mark.parametrize("loops", [None, 12])
-def test_chunks_are_the_whole(chunks: list[int], kind: str, loops: int | None):
-    ours, batch = model(num_stack_loops=loops), inputs(3, 12, 0)
+def test_chunks_are_the_whole(chunks: list[int], kind: str):
+    ours, batch = model(), inputs(3, 12, 0)
     cache = DynamicCache() if kind == "dynamic" else StaticCache(config=ours.config, max_cache_len=16)
     parts = [ours(part, past_key_values=cache).logits for part in batch["input_ids"].split(chunks, 1)]
     assert_close(torch.cat(parts, 1), model()(**batch).logits)
@@ -76,11 +75,6 @@ def test_sequences_in_a_row_are_as_if_alone():
     ours, batch = model(), inputs(3, 9, 0)
     row, places = batch["input_ids"].view(1, -1), torch.arange(9).repeat(3)[None]
     assert_close(ours(row, position_ids=places).logits.view(3, 9, -1), ours(**batch).logits)
-
-
-def test_too_few_loops_are_another_function():
-    batch = inputs(3, 12, 0)
-    assert not torch.allclose(model(num_stack_loops=1)(**batch).logits, model()(**batch).logits)
 
 
 def test_later_chunks_have_their_gradient():
@@ -105,12 +99,6 @@ def test_differentiating_twice_is_refused():
 def test_several_pops_are_refused():
     with pytest.raises(StackError, match="multi_pop must be 1, got 2"):
         gpt2(stack_values="recurrent", multi_pop=2)
-
-
-@pytest.mark.parametrize("option", ["stack_inner_size", "num_stack_loops"])
-def test_options_of_recurrent_values_are_refused_without_them(option: str):
-    with pytest.raises(StackError, match=f"{option}=3 .* stack_values='recurrent'"):
-        gpt2(**{option: 3})
 
 
 # ------------------------------------------------------------------------------------------------------------- losses

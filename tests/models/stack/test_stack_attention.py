@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from hf_mech.models.stack import read_stack, stack_attention, stack_attention_reference, stack_kernel_cpu
+from hf_mech.models.stack import StackError, read_stack, stack_attention, stack_attention_reference, stack_kernel_cpu
 from hf_mech.models.stack.stack_attention import stack_attention_step
-from hf_mech.models.stack.stack_errors import ActionError, BosError, StackError
 
 BATCH, LENGTH = 4, 13
 STARTS = [None, (0, 3, 7, LENGTH - 1)]
@@ -87,7 +86,7 @@ def test_values_and_gradients_of_the_reference(pops, start, dtype, tolerance):
 
 
 @pytest.mark.usefixtures("form")
-@pytest.mark.parametrize("length", [2, 3, 40, 65])
+@pytest.mark.parametrize("length", [2, 3, 33])
 def test_any_length(length):
     actions, grad = random_actions(2, 2, length), torch.randn(2, length, length, dtype=torch.float64)
     fast = with_gradient(stack_attention, actions, grad)
@@ -287,36 +286,34 @@ good = random_actions()
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "message"),
+    ("arguments", "message"),
     [
-        ({"actions": good[0]}, ActionError, r"\[batch, length, 2 \+ K\].*\[13, 3\]"),
-        ({"actions": good[..., :2]}, ActionError, r"\[4, 13, 2\]"),
-        ({"actions": good[:, :0]}, ActionError, "length and K at least 1"),
-        ({"actions": good.long()}, ActionError, r"floating point.*int64.*stack_attention_from_operations"),
-        ({"actions": good * 1.1}, ActionError, "sum to one; row 0, position 0.*softmax"),
-        ({"actions": good.log()}, ActionError, "sum to one"),
-        ({"actions": torch.tensor([[[1.5, -0.5, 0.0]]])}, ActionError, r"row 0, position 0 holds \[1.5, -0.5, 0.0\]"),
-        ({"actions": good * torch.nan}, ActionError, "nan"),
-        ({"start": torch.zeros(3, dtype=torch.long)}, ActionError, r"each of the 4 rows.*\[3\]"),
-        ({"start": torch.zeros(4)}, ActionError, "integer.*float32"),
-        ({"start": torch.tensor([0, 0, -1, 0])}, BosError, r"negative.*\[0, 0, -1, 0\]"),
-        ({"past": good}, ActionError, r"past must be.*\[4, 13, 3\]"),
-        ({"past": good[:, :0, :0]}, ActionError, "leave it out"),
-        ({"past": torch.eye(2).expand(3, 2, 2)}, ActionError, r"\[4, past_length, past_length\].*\[3, 2, 2\]"),
-        ({"past": torch.eye(2).expand(4, 2, 2).clone().requires_grad_()}, ActionError, "detach"),
+        ({"actions": good[0]}, r"\[batch, length, 2 \+ K\].*\[13, 3\]"),
+        ({"actions": good[..., :2]}, r"\[4, 13, 2\]"),
+        ({"actions": good[:, :0]}, "length and K at least 1"),
+        ({"actions": good.long()}, r"floating point.*int64.*stack_attention_from_operations"),
+        ({"actions": good * 1.1}, "sum to one; row 0, position 0.*softmax"),
+        ({"actions": good.log()}, "sum to one"),
+        ({"actions": torch.tensor([[[1.5, -0.5, 0.0]]])}, r"row 0, position 0 holds \[1.5, -0.5, 0.0\]"),
+        ({"actions": good * torch.nan}, "nan"),
+        ({"start": torch.zeros(3, dtype=torch.long)}, r"each of the 4 rows.*\[3\]"),
+        ({"start": torch.zeros(4)}, "integer.*float32"),
+        ({"start": torch.tensor([0, 0, -1, 0])}, r"negative.*\[0, 0, -1, 0\]"),
+        ({"past": good}, r"past must be.*\[4, 13, 3\]"),
+        ({"past": good[:, :0, :0]}, "leave it out"),
+        ({"past": torch.eye(2).expand(3, 2, 2)}, r"\[4, past_length, past_length\].*\[3, 2, 2\]"),
+        ({"past": torch.eye(2).expand(4, 2, 2).clone().requires_grad_()}, "detach"),
     ],
 )
-def test_bad_input(arguments, error, message):
-    with pytest.raises(error, match=message) as raised:
+def test_bad_input(arguments, message):
+    with pytest.raises(StackError, match=message):
         stack_attention(**({"actions": good} | arguments))
-    assert isinstance(raised.value, StackError)
-    assert isinstance(raised.value, ValueError)
 
 
 def test_one_bad_row_is_named():
     actions = random_actions()
     actions[2, 5, 1] += 0.5
-    with pytest.raises(ActionError, match="row 2, position 5"):
+    with pytest.raises(StackError, match="row 2, position 5"):
         stack_attention(actions)
     assert stack_attention(actions, validate=False).isfinite().all()
 

@@ -1,7 +1,7 @@
 """Theorems 3.1 and 3.2 as properties, for any number of pops in a step."""
 
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hf_mech.models.stack import stack_attention, stack_attention_reference
@@ -28,6 +28,7 @@ def histories(draw):
     return multi_pop, draw(st.lists(st.integers(0, multi_pop + 1), max_size=40))
 
 
+@settings(max_examples=40)
 @given(histories())
 def test_theorem_3_1(history):
     """With one-hot actions the stack attention is the one-hot of PEEK."""
@@ -40,6 +41,7 @@ def test_theorem_3_1(history):
     assert torch.equal(stack_attention_reference(actions), expected)
 
 
+@settings(max_examples=40)
 @given(st.integers(1, 3), st.integers(1, 30), st.floats(0, 20), st.integers(0, 2**31))
 def test_theorem_3_2(multi_pop, length, hardness, seed):
     """Every stack attention is a distribution over the positions up to its own."""

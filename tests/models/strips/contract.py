@@ -9,9 +9,9 @@ from torch import Tensor
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from hf_mech.models.strips import (
-    CheckpointError,
     StripsAction,
     StripsDomain,
+    StripsError,
     StripsTransformerConfig,
     strips_tokenizer,
 )
@@ -111,7 +111,7 @@ CASES = (
             Formula("default", strips_attention, reference, attention_arguments),
             Formula("linear", strips_attention_linear, reference, attention_arguments),
         ),
-        refuses_partial=CheckpointError,
+        refuses_partial=StripsError,
         processing=processing,
         texts=("switch-on enter", "unlock switch-on lock enter switch-off"),
         lacks=LACKS,
@@ -124,7 +124,7 @@ CASES = (
         position_outputs=("logits",),
         learning_rate=0.02,
         stream=stream_logits,
-        refuses_partial=CheckpointError,
+        refuses_partial=StripsError,
         processing=processing,
         texts=("switch-on enter", "unlock switch-on lock enter switch-off"),
         lacks={**LACKS, "formulas": "those of StripsTransformer, which computes the scores"},

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hf_mech.models.strips.strips_domain import StripsAction, StripsDomain
-from hf_mech.models.strips.strips_errors import DomainError, TraceError
+from hf_mech.models.strips.strips_domain import StripsAction, StripsDomain, StripsError
 from tests.models.strips.definition_1 import f_m
 from tests.models.strips.strategies import domains, domains_with_traces
 
@@ -63,7 +62,7 @@ def test_a_domain_survives_json_and_names_survive_indices(case):
     ],
 )
 def test_a_domain_that_contradicts_itself_is_refused(propositions, actions, says):
-    with pytest.raises(DomainError, match=says):
+    with pytest.raises(StripsError, match=says):
         StripsDomain(propositions, actions)
 
 
@@ -72,7 +71,7 @@ def test_actions_take_any_collection_of_names_but_no_string():
         "a", frozenset({"p"}), frozenset({"q"}), frozenset({"r", "p"})
     )
     for kind in ("pre", "add", "delete"):
-        with pytest.raises(DomainError, match=f"{kind} must be a set .* 'lit'"):
+        with pytest.raises(StripsError, match=f"{kind} must be a set .* 'lit'"):
             StripsAction("a", **{kind: "lit"})
 
 
@@ -89,17 +88,17 @@ def test_actions_take_any_collection_of_names_but_no_string():
     ],
 )
 def test_data_of_another_form_is_refused(changes):
-    with pytest.raises(DomainError):
+    with pytest.raises(StripsError):
         StripsDomain.from_dict({"propositions": ["p"], "actions": [], **changes})
 
 
 def test_unknown_names_and_indices_are_refused():
     domain = StripsDomain(("p",), (StripsAction("a"),))
-    with pytest.raises(TraceError, match="position 1"):
+    with pytest.raises(StripsError, match="position 1"):
         domain.encode(["a", "b"])
-    with pytest.raises(TraceError, match="out of range"):
+    with pytest.raises(StripsError, match="out of range"):
         domain.encode([1])
-    with pytest.raises(DomainError, match="'q'"):
+    with pytest.raises(StripsError, match="'q'"):
         domain.mask(["q"])
-    with pytest.raises(DomainError, match="actions"):
+    with pytest.raises(StripsError, match="actions"):
         StripsDomain.from_dict({"propositions": []})

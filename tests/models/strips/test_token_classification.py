@@ -21,13 +21,13 @@ from transformers import (
 
 from hf_mech.hub.checkpoint import save_checkpoint
 from hf_mech.models.strips import (
+    StripsError,
     StripsTransformer,
     StripsTransformerConfig,
     StripsTransformerForTokenClassification,
-    TraceError,
     strips_tokenizer,
 )
-from hf_mech.planning.bundled import load_bundled
+from hf_mech.planning.pddl import load_bundled
 from tests.docs.test_readme import python_blocks
 
 SIMPLE = load_bundled("simple").domain
@@ -73,7 +73,7 @@ def test_the_usage_on_the_card_works(
 
 
 def test_the_pipeline_names_an_unknown_action(checkpoint: Path):
-    with pytest.raises(TraceError, match="a name that it does not know"):
+    with pytest.raises(StripsError, match="a name that it does not know"):
         pipeline("token-classification", model=str(checkpoint))("a zork")
 
 
@@ -153,15 +153,15 @@ def test_no_keyword_is_ignored(model_class: type[StripsTransformer]):
     for unknown in ("inputs_embeds", "position_ids", "zork"):
         with pytest.raises(TypeError, match=unknown):
             model(ids, **{unknown: None})
-    with pytest.raises(TraceError, match=r"output_hidden_states.*head_outputs"):
+    with pytest.raises(StripsError, match=r"output_hidden_states.*head_outputs"):
         model(ids, output_hidden_states=True)
     model.config.output_hidden_states = True
-    with pytest.raises(TraceError, match="output_hidden_states"):
+    with pytest.raises(StripsError, match="output_hidden_states"):
         model(ids)
     assert model(ids, output_hidden_states=False, token_type_ids=torch.zeros_like(ids)) is not None
-    with pytest.raises(TraceError, match="token_type_ids must be 0"):
+    with pytest.raises(StripsError, match="token_type_ids must be 0"):
         model(ids, output_hidden_states=False, token_type_ids=torch.ones_like(ids))
-    with pytest.raises(TraceError, match="token_type_ids must have input_ids' shape"):
+    with pytest.raises(StripsError, match="token_type_ids must have input_ids' shape"):
         model(ids, output_hidden_states=False, token_type_ids=torch.zeros(1, 3, dtype=torch.long))
     model.config.output_hidden_states = False
     assert isinstance(model(ids, return_dict=False), tuple)

@@ -11,9 +11,9 @@ from transformers.tokenization_utils_tokenizers import PreTrainedTokenizerFast
 
 from hf_mech.models.strips.configuration_strips import StripsTransformerConfig
 from hf_mech.models.strips.modeling_strips import StripsTransformer
-from hf_mech.models.strips.strips_errors import TraceError
+from hf_mech.models.strips.strips_domain import StripsError
 from hf_mech.models.strips.tokenization_strips import strips_tokenizer
-from hf_mech.planning.bundled import load_bundled
+from hf_mech.planning.pddl import load_bundled
 from hf_mech.planning.traces import PAPER_MAX_TRAIN_LENGTH
 
 
@@ -38,7 +38,7 @@ def test_it_is_saved_and_loaded_whole(tmp_path: Path):
 def test_an_unknown_action_is_refused_by_the_model():
     model = StripsTransformer(StripsTransformerConfig(actions=["a", "b"]))
     ids = strips_tokenizer(["a", "b"])("a zork b", return_tensors="pt")
-    with pytest.raises(TraceError, match="index 3 at row 0, position 1"):
+    with pytest.raises(StripsError, match="index 3 at row 0, position 1"):
         model(**ids)
 
 

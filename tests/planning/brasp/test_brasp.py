@@ -6,12 +6,11 @@ import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from hf_mech.models.strips.strips_errors import DomainError
+from hf_mech.models.strips.strips_domain import StripsError
 from hf_mech.planning.brasp import (
     FALSE,
     TRUE,
     Attention,
-    BraspError,
     Initial,
     PositionWise,
     Program,
@@ -22,7 +21,8 @@ from hf_mech.planning.brasp import (
     run,
     strips_program,
 )
-from hf_mech.planning.bundled import load_bundled
+from hf_mech.planning.pddl import load_bundled
+from hf_mech.planning.problem import PlanningError
 from tests.models.strips.definition_1 import f_m
 from tests.models.strips.strategies import domains, domains_with_traces
 
@@ -149,7 +149,7 @@ def test_heads_of_other_names_compile_to_unnamed_propositions():
 
 def test_a_transformer_has_a_head():
     y = PositionWise("Y", FALSE)
-    with pytest.raises(DomainError, match="proposition"):
+    with pytest.raises(StripsError, match="proposition"):
         compile_strips_transformer(Program("ab", [y, Attention("Z", "rightmost", "all", score=y.j, value=TRUE)]))
 
 
@@ -173,7 +173,7 @@ def _almost_strips(**changes):
 )
 def test_compile_names_the_head_of_another_form(changes):
     compile_theta(Program("ab", _almost_strips()))
-    with pytest.raises(BraspError, match="Y_p"):
+    with pytest.raises(PlanningError, match="Y_p"):
         compile_theta(Program("ab", _almost_strips(**changes)))
 
 
@@ -181,11 +181,11 @@ def test_compile_refuses_queries_made_by_attention_and_programs_without_an_end()
     operations = _almost_strips()
     looks_back = Attention("Q2", "leftmost", "all", score=TRUE, value=TRUE)
     head = Attention("Y_p", "rightmost", "before", score=looks_back.i & operations[1].j, value=operations[2].j)
-    with pytest.raises(BraspError, match="Q2"):
+    with pytest.raises(PlanningError, match="Q2"):
         compile_theta(Program("ab", [*operations[:3], looks_back, head, *operations[4:]]))
-    with pytest.raises(BraspError, match="Y\\(i\\)"):
+    with pytest.raises(PlanningError, match="Y\\(i\\)"):
         compile_theta(Program("ab", operations[:-1]))
-    with pytest.raises(BraspError, match="empty"):
+    with pytest.raises(PlanningError, match="empty"):
         compile_theta(Program("ab", []))
 
 
@@ -201,13 +201,13 @@ def test_mistakes_in_programs_are_refused():
         ([Attention("P", "leftmost", "past", TRUE, TRUE)], "mask"),
         ([PositionWise("P", 1)], "expression"),
     ):
-        with pytest.raises(BraspError, match=says):
+        with pytest.raises(PlanningError, match=says):
             Program("ab", operations)
-    with pytest.raises(BraspError, match="alphabet"):
+    with pytest.raises(PlanningError, match="alphabet"):
         Program("aa", [])
-    with pytest.raises(BraspError, match="position 1"):
+    with pytest.raises(PlanningError, match="position 1"):
         run(Program("ab", []), "ac")
-    with pytest.raises(BraspError, match="truth value"):
+    with pytest.raises(PlanningError, match="truth value"):
         bool(a.i)
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, event, given, settings
 
-from hf_mech.models.dat import DATConfigError, DATForCausalLM
+from hf_mech.models.dat import DATError, DATForCausalLM
 from hf_mech.programs.errors import ProgramsError
 from hf_mech.programs.psl import compile_program, load_program
 from hf_mech.programs.psl import machine as symbolic
@@ -317,7 +317,7 @@ def qkvl(*heads: QKVLProduction) -> QKVLProgram:
 
 def test_heads_that_conflict_are_refused() -> None:
     one, other = (QKVLProduction(q={"s": "s"}, k={"s": "s"}, v={"x": constant}) for constant in "AB")
-    with pytest.raises(DATConfigError, match="both write x"):
+    with pytest.raises(DATError, match="both write x"):
         compile_program(qkvl(one, other))
     apart = [QKVLProduction(q={"s": "s", "p": "p"}, k={"s": c, "p": "p"}, v={"x": c}) for c in "AB"]
     model, tokenizer = compile_program(qkvl(*apart), max_position_embeddings=5, num_open_values=4)
@@ -339,7 +339,7 @@ def test_json_that_is_refused() -> None:
         json["weights"][0]["heads"] = heads
         with pytest.raises(ProgramsError, match=says):
             QKVLProgram.from_json(json)
-        with pytest.raises(DATConfigError):
+        with pytest.raises(DATError):
             compile_program(json)
-    with pytest.raises(DATConfigError, match="num_attention_heads"):
+    with pytest.raises(DATError, match="num_attention_heads"):
         compile_program(program, num_attention_heads=3)

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from hf_mech.models.dat import DATForCausalLM, DATTokenizer
-from hf_mech.models.dat.dat_errors import DATInputError, DATVocabularyError
+from hf_mech.models.dat.dat_program import DATError
 from hf_mech.programs.errors import ProgramsError, PSLError
 from hf_mech.programs.psl import PSM, QKVM, QKVLProgram, compile_program, load_program, lower_program
 from hf_mech.programs.psl.network import DAT
@@ -87,28 +87,28 @@ def test_what_cannot_be_set_is_refused(registers, said):
 
 def test_the_model_and_the_tokenizer_refuse_them_too():
     model, tokenizer = network()
-    with pytest.raises(DATVocabularyError, match=r"registers are .*got 'colour'"):
+    with pytest.raises(DATError, match=r"registers are .*got 'colour'"):
         tokenizer(WORDS, registers={"colour": ["red"] * 3})
-    with pytest.raises(DATVocabularyError, match="each of 3 words"):
+    with pytest.raises(DATError, match="each of 3 words"):
         tokenizer(WORDS, registers={"to": ["1"]})
-    with pytest.raises(DATVocabularyError, match="those of 2 texts, got 1"):
+    with pytest.raises(DATError, match="those of 2 texts, got 1"):
         tokenizer([WORDS, WORDS], registers=[REGISTERS])
     batch = tokenizer(WORDS, registers=REGISTERS, return_tensors="pt")
     values = batch.pop("register_values")
     wrong = values.clone()
     wrong[0, 0, tokenizer.registers.index("seen")] = 1
-    with pytest.raises(DATInputError, match=r"may set the registers m, t, got values of e"):
+    with pytest.raises(DATError, match=r"may set the registers m, t, got values of e"):
         model(**batch, register_values=wrong)
-    with pytest.raises(DATInputError, match=r"integers \(1, 4, 5\)"):
+    with pytest.raises(DATError, match=r"integers \(1, 4, 5\)"):
         model(**batch, register_values=values[..., 0])
-    with pytest.raises(DATInputError, match="between 0 and"):
+    with pytest.raises(DATError, match="between 0 and"):
         model(**batch, register_values=values.masked_fill(values != -100, 10_000))
     wrong = values.clone()
     wrong[0, -1] = values[0, 0]
-    with pytest.raises(DATInputError, match="no word of the prompt"):
+    with pytest.raises(DATError, match="no word of the prompt"):
         model(**batch, register_values=wrong)
     cache = model(**batch, register_values=values, use_cache=True).past_key_values
-    with pytest.raises(DATInputError, match="the cache has read the prompt"):
+    with pytest.raises(DATError, match="the cache has read the prompt"):
         model(torch.tensor([[2]]), past_key_values=cache, register_values=values[:, :1])
 
 

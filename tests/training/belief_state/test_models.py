@@ -8,10 +8,9 @@ from torch.optim import AdamW
 from transformers import GPT2LMHeadModel
 
 from tests.training.belief_state.small import run_of, small
-from training.belief_state.models import SHARPER, forward_encoder, make_model, prompt_states
-from training.belief_state.optimizers import make_optimizer
+from training.belief_state.models import SHARPER, forward_encoder, make_model, make_optimizer, prompt_states
 from training.belief_state.settings import BASELINES, BELIEF_STATES
-from training.engine.optimizers.muon import MuonOfParts, Together
+from training.engine.optimizers import MuonOfParts, Together
 
 
 def test_ablations_lack_their_part() -> None:

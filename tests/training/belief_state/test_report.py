@@ -9,8 +9,17 @@ import pytest
 from hf_mech.hub import Results
 from tests.training.belief_state.small import outcome_of, run_of, small
 from training.belief_state.figures import figures_of
-from training.belief_state.knowledge import BEYOND, knowledge_table
-from training.belief_state.report import NAME, choose, measurements, order, results, summary, table
+from training.belief_state.report import (
+    BEYOND,
+    NAME,
+    choose,
+    knowledge_table,
+    measurements,
+    order,
+    results,
+    summary,
+    table,
+)
 
 CHANCE_BITS = [5.64] * 21
 

@@ -15,8 +15,7 @@ from training.belief_state import probes
 from training.belief_state.batches import StarGraphBatches, held_out
 from training.belief_state.experiment import EXPERIMENT
 from training.belief_state.models import make_model
-from training.belief_state.run import train_run
-from training.belief_state.score import right_paths
+from training.belief_state.run import right_paths, train_run
 
 
 def test_a_baselines_checkpoint_gives_the_figure_of_its_outcome(tmp_path: Path) -> None:
@@ -86,9 +85,9 @@ def test_a_batch_trains_bst() -> None:
     run = small(batch_size=16)
     torch.manual_seed(0)
     model, batch = make_model(run), StarGraphBatches(run)[0]
-    optimizer = torch.optim.Adam(model.parameters(), 3e-3)
+    optimizer = torch.optim.Adam(model.parameters(), 5e-3)
     losses = []
-    for _ in range(40):
+    for _ in range(20):
         loss = model(**batch).loss
         loss.backward()
         optimizer.step()

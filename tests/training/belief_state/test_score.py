@@ -11,8 +11,10 @@ from hf_mech.lookahead.star_graphs.layouts import inference_prompts, read_paths
 from tests.training.belief_state.small import small
 from training.belief_state.batches import held_out
 from training.belief_state.models import make_model
-from training.belief_state.score import generated_right, right_paths
+from training.belief_state.run import generated_right, right_paths
 from training.belief_state.settings import MODELS, Run
+
+GRAPHS = 40
 
 
 def sharp_model(run: Run) -> PreTrainedModel:
@@ -29,8 +31,8 @@ def sharp_model(run: Run) -> PreTrainedModel:
 def rows_that_it_solves(run: Run, model: PreTrainedModel) -> Tensor:
     """Rows whose path is the model's own greedy answer, and whose goal is that path's end."""
     graph = run.final
-    rows = held_out(run, 60).repeat_interleave(run.num_nodes, 0)
-    rows[:, graph.prompt_length - 2] = torch.arange(run.num_nodes).repeat(60)
+    rows = held_out(run, GRAPHS).repeat_interleave(run.num_nodes, 0)
+    rows[:, graph.prompt_length - 2] = torch.arange(run.num_nodes).repeat(GRAPHS)
     prompts = torch.from_numpy(inference_prompts(graph, run.layout, rows.numpy()))
     if run.layout == "teacherless":
         answered = model(prompts).logits.argmax(-1)
@@ -47,7 +49,7 @@ def rows_that_it_solves(run: Run, model: PreTrainedModel) -> Tensor:
 @pytest.mark.parametrize("model_name", MODELS)
 @torch.no_grad()
 def test_one_pass_and_generation_agree(model_name: str) -> None:
-    run = small(model_name)
+    run = small(model_name, num_nodes=20)
     model = sharp_model(run)
     solved = rows_that_it_solves(run, model)
     assert len(solved) >= 2

@@ -53,12 +53,36 @@ def test_all_models_of_a_preset_share_the_recipe() -> None:
         (("--heads", "5"), "--hidden must be a multiple of 5"),
         (("--examples", "100"), "--examples must be a multiple of 64"),
         (("--model", "gpt"), "--model must be of bst, forward_only"),
-        (("--graph", "g-3-3"), "--graph must be of g-2-5, g-5-5, g-2-20"),
+        (
+            ("--graph", "stars"),
+            "--graph must be g-D-L for D arms and paths of L nodes, such as g-2-5, g-5-5, g-2-20, got",
+        ),
+        (("--graph", "g-02-5"), "--graph must be g-D-L"),
+        (("--graph", "g-0-5"), "degree must be a whole number, 1 or more, got 0"),
+        (("--graph", "g-2-1"), "length must be a whole number, 2 or more, got 1"),
+        (("--graph", "g-5-20"), "G(5,20) has 96 nodes, more than the 50 names; give num_nodes of at least that"),
+        (("--graph", "g-3-2", "--model", "augmented"), "a length of 3 or more, got 2"),
+        (("--graph", "g-1-3", "--model", "augmented", "--num_nodes", "5"), "There are 60 graphs g-1-3"),
         (("--decay", "1.5"), "--decay must be 1 or less"),
     ],
 )
 def test_refusals(arguments: tuple[str, ...], said: str) -> None:
     assert said in refusal_of(EXPERIMENT, *arguments)
+
+
+@pytest.mark.parametrize("preset", Run.PRESETS)
+def test_any_graph_has_every_preset(preset: str) -> None:
+    for graph in ("g-3-4", "g-7-3", "g-1-30", "g-5-20"):
+        (run,) = runs_of(
+            EXPERIMENT, "--graph", graph, "--preset", preset, "--num_nodes", "100", "--seeds", "0", "--model", "bst"
+        )
+        assert (run.final.degree, run.final.length) == tuple(map(int, graph.split("-")[1:]))
+        assert run.departures == {"num_nodes": 100}
+        assert run.grown(0.0) == run.final
+
+
+def test_all_graphs_are_the_papers() -> None:
+    assert {run.graph for run in runs_of(EXPERIMENT, "--graph", "all", "--seeds", "0")} == set(GRAPHS)
 
 
 def test_graphs_do_not_grow_without_growth() -> None:

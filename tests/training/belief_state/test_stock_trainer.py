@@ -25,9 +25,9 @@ def test_stock_trainer_and_collator(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         BeliefStateForCausalLM(config),
         TrainingArguments(
             output_dir=str(tmp_path / "out"),
-            max_steps=60,
+            max_steps=30,
             per_device_train_batch_size=16,
-            learning_rate=1e-2,
+            learning_rate=2e-2,
             gradient_accumulation_steps=2,
             report_to=[],
             dataloader_pin_memory=False,

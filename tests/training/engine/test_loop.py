@@ -12,7 +12,7 @@ from tests.training.cases import CASES
 from tests.training.toy.experiment import Batches
 from training.engine.loop import batches_from
 from training.engine.paper import Paper
-from training.formal_languages.lessons import FreshBatches, Growth
+from training.formal_languages.models import FreshBatches, Growth
 from training.formal_languages.settings import Run
 
 ROOT = Path(__file__).parents[3]

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from tests.training.cases import CASES
+from tests.training.jobs import runs_of
 from tests.training.toy.experiment import EXPERIMENT, Count
 from training.engine import SettingsError, main
-from training.engine.main import finished_runs
+from training.engine.main import command_of, finished_runs
 
 
 def command(tmp_path: Path, *arguments: str) -> None:
@@ -85,3 +88,47 @@ def test_a_bug_keeps_its_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(type(EXPERIMENT), "train", train)
     with pytest.raises(KeyError, match="a bug"):
         command(tmp_path)
+
+
+PYTHON = "python -m training.train "
+
+
+@pytest.mark.parametrize(
+    ("name", "commands", "repeats"),
+    [
+        ("toy", ["--seeds 1 --steps 5 --output_dir ctl6"], ["--seeds 1 --steps 5 --output_dir ctl6"]),
+        (
+            "toy",
+            ["--num_seeds 2 --jobs 1", "--seeds 2..4 --output_dir ctl6"],
+            ["--modulus 5 --preset cpu --seeds 0..4"],
+        ),
+        (
+            "toy",
+            ["--seeds 3,5", "--seeds 3 --steps 7", "--seeds 3 --modulus 7"],
+            [
+                "--modulus 5 --preset cpu --seeds 3,5",
+                "--modulus 5 --preset cpu --seeds 3 --steps 7",
+                "--modulus 7 --preset cpu --seeds 3",
+            ],
+        ),
+        (
+            "pargen",
+            ["--split test --num_prompts 20", "--split dev --num_prompts 20 --jobs 1"],
+            ["--program pargen --task 1_shot_rlw --split test dev --preset whole --seeds 0 --num_prompts 20"],
+        ),
+        (  # no setting says how many prompts
+            "pargen",
+            ["--split test --num_prompts 20", "--split dev --num_prompts 10"],
+            ["--split test --num_prompts 20", "--split dev --num_prompts 10"],
+        ),
+    ],
+)
+def test_a_card_names_a_command_that_repeats_it(name: str, commands: list[str], repeats: list[str]) -> None:
+    experiment = CASES[name].experiment
+    outcomes = [
+        SimpleNamespace(settings=run, origin={"command": PYTHON + command})
+        for command in commands
+        for run in runs_of(experiment, *command.split())
+    ]
+    made = command_of(experiment, outcomes, experiment.options(output_dir="runs"))
+    assert made.split(" && ") == [PYTHON + command for command in repeats]

@@ -10,8 +10,7 @@ from torch import Tensor, nn
 from torch.optim import SGD, AdamW, Muon
 from torch.optim.lr_scheduler import LambdaLR
 
-from training.engine.optimizers.muon import MuonOfParts
-from training.engine.optimizers.together import Together
+from training.engine.optimizers import MuonOfParts, Together
 
 
 def layers(seed: int = 0) -> nn.ModuleList:

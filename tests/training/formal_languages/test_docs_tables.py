@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hf_mech.hub import PaperFigure, Results, measurement
-from training.formal_languages.docs_tables import recurrent_table, summary, table1, table2, taught_table
+from training.formal_languages.tables import recurrent_table, summary, table1, table2, taught_table
 
 
 def save(cards: Path, name: str, *entries: Any) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from training.formal_languages.nesting import _examples, accuracy_of_levels, nesting
+from training.formal_languages.run import _examples, accuracy_of_levels, nesting
 
 README = Path(__file__).parents[3] / "hf_mech" / "models" / "stack" / "README.md"
 

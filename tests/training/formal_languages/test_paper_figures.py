@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.training.formal_languages.small import outcome_of, run_of
-from training.formal_languages.groups import Group, paper_figure, paper_figure_beside
+from training.formal_languages.tables import Group, paper_figure, paper_figure_beside
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from training.language_models.settings import Run
 DATA = "prepared"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def output_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of runs that holds the prepared data."""
     folder = tmp_path_factory.mktemp("runs")

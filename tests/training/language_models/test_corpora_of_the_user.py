@@ -37,7 +37,7 @@ def test_text_files_and_a_stock_checkpoint(output_dir: Path, tmp_path: Path):
     printed_by(
         EXPERIMENT,
         *(*files, "--model_name_or_path", str(tmp_path / "stock"), "--objective", "mlm", "--use_stack", "true"),
-        *("--stack_gate", "true", "--multi_pop", "2", "--num_seeds", "1", *TINY),
+        *("--stack_gate", "true", "--multi_pop", "2", "--num_seeds", "1", *TINY, "--epochs", "1"),
         *("--output_dir", str(tmp_path / "runs"), "--cards_dir", str(tmp_path / "cards")),
     )
     (file,) = (tmp_path / "runs").glob("*/*/outcome.json")

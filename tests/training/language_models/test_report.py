@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from training.language_models.figures import curves_of
-from training.language_models.report import SCORE, measurements, table3
+from training.language_models.report import SCORE, curves_of, measurements, table3
 from training.language_models.run import RunOutcome
 from training.language_models.settings import Run
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch import nn
 
+from hf_mech.control.play import play
+from hf_mech.models.msat import MSATDecisionTransformer
 from tests.training.msat.small import small_run
 from training.msat.models import make_model, make_optimizer
 from training.msat.settings import Run
@@ -25,6 +29,18 @@ def test_vectors_and_autoregressive_components() -> None:
     made = make_model(small_run(scenario="doorway", component_prediction="autoregressive"))
     assert made.config.state_shape == [2]
     assert made.config.component_prediction == "autoregressive"
+
+
+def test_a_model_carries_its_environment_and_its_usual_return(tmp_path: Path) -> None:
+    run = small_run()
+    make_model(run).save_pretrained(tmp_path)
+    model = MSATDecisionTransformer.from_pretrained(tmp_path).eval()
+    assert model.config.environment == {"id": "hf_mech/Rooms-v0", "kwargs": {"frame_size": [36, 48]}}
+    assert model.config.target_return == run.target_return == 0.98
+    named = {"target_return": 0.98, "frame_size": (36, 48), "seed": 3, "max_episode_steps": 9}
+    assert play(model, episodes=range(2), seed=3, max_episode_steps=9) == play(
+        model, "hf_mech/Rooms-v0", range(2), **named
+    )
 
 
 def test_the_papers_scenarios() -> None:

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from training.msat import report
-from training.msat.figures import figures_of
-from training.msat.intervals import in_words, interval
+from training.msat.figures import figures_of, in_words, interval
 from training.msat.run import RunOutcome
 from training.msat.settings import Run
 

@@ -58,7 +58,8 @@ def test_its_card_has_a_film_and_the_attention_of_every_head(finished: tuple[Run
     for picture in ("episode.gif", "attention.png", "returns_over_training.png", "training_loss.png"):
         assert (tmp_path / picture).is_file()
         assert f"]({picture})" in text
-    assert 'play(model, "hf_mech/Rooms-v0", range(10), target_return=0.98, frame_size=(36, 48))' in text
+    assert "play(model, episodes=range(10))" in text
+    assert "`hf_mech/Rooms-v0` with frames of 48 x 36, and for which return, 0.98" in text.replace("\n", " ")
     assert "- vizdoom" not in text
     assert "Attention of M-SAT in Rooms" in (tmp_path / "attention.html").read_text()
     with Image.open(tmp_path / "episode.gif") as film:
@@ -75,7 +76,7 @@ def test_a_card_of_vectors_speaks_of_no_frames(tmp_path: Path) -> None:
     card.write(EXPERIMENT.folder / "card.md", tmp_path / "card")
     check_folder(tmp_path / "card")
     text = (tmp_path / "card" / "README.md").read_text().partition("# M-SAT in Doorway")[2]
-    assert 'play(model, "hf_mech/Doorway-v0", range(10), target_return=1.0)' in text
+    assert "`hf_mech/Doorway-v0`, and for which return, 1.0" in text.replace("\n", " ")
     assert "**Reduced** (preset `cpu`): 1 layers" in text.replace("\n", " ")
     assert "frame" not in text.partition("## Results")[0]
     assert "Section 5" not in text

@@ -13,7 +13,9 @@ from hf_mech.models.msat.configuration_msat import MSATDecisionTransformerConfig
 from hf_mech.models.msat.modeling_msat import MSATDecisionTransformer
 
 
-@pytest.mark.parametrize("tokenization", ["single", "multi", pytest.param("multi_state", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "tokenization", ["single", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("multi", "multi_state"))]
+)
 def test_stock_trainer(tokenization: str, tmp_path: Path) -> None:
     rows = record("hf_mech/Rooms-v0", "expert", 4, frame_size=(36, 36), cache_dir=str(tmp_path / "data"))
     windows = ContextWindows(rows, context_length=5)
@@ -33,7 +35,6 @@ def test_stock_trainer(tokenization: str, tmp_path: Path) -> None:
             output_dir=str(tmp_path / "out"),
             max_steps=30,
             per_device_train_batch_size=8,
-            gradient_accumulation_steps=2,
             learning_rate=3e-3,
             report_to=[],
             dataloader_pin_memory=False,

@@ -14,11 +14,10 @@ from tests.training.commands import stages_of
 from training.engine import SettingsError
 from training.engine.runner import run_one
 from training.stories import report
-from training.stories.completions import complete
 from training.stories.data import StoryBatches, layout_of, load_stories
 from training.stories.experiment import EXPERIMENT
 from training.stories.models import make_model
-from training.stories.run import held_out_loss
+from training.stories.run import complete, held_out_loss
 from training.stories.settings import Run
 
 

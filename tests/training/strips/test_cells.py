@@ -17,16 +17,11 @@ from training.strips.run import train_cell
 from training.strips.settings import Cell
 
 
-def test_a_run_shorter_than_one_measurement(cell: Cell, job: Job):
+def test_a_run_shorter_than_one_measurement_saves_its_theta_in_its_range(cell: Cell, job: Job):
     outcome = train_cell(replace(cell, max_steps=20), job)
     assert outcome is not None
     assert outcome.steps == 20
     assert outcome.settled_at == [None] * 4
-
-
-def test_the_saved_theta_is_in_its_range(cell: Cell, job: Job):
-    outcome = train_cell(replace(cell, max_steps=300), job)
-    assert outcome is not None
     theta = theta_of(job.folder)
     assert theta.min() >= 0
     assert theta.max() <= 1
@@ -37,7 +32,7 @@ def test_the_saved_theta_is_in_its_range(cell: Cell, job: Job):
 
 
 def test_the_paper_preset_never_redraws(cell: Cell, job: Job):
-    overrides = {"num_test": 200, "max_steps": 400, "eval_steps": 100, "patience": 200}
+    overrides = {"num_test": 200, "max_steps": 120, "eval_steps": 30, "patience": 60}
     paper = Cell.of("paper", overrides, domain="simple", num_train=50, head_factor=1.0, data_seed=0, seeds="0..3")
     assert (paper.redraw_after, paper.beta2) == (0, 0.999)
     assert paper.name.startswith("simple-50-paper-")

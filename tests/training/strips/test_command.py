@@ -38,7 +38,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     """Two tiny cells trained and reported."""
     root = tmp_path_factory.mktemp("report")
     options = [*("--domain", "simple", "--sizes", "50", "200", "--num_seeds", "3", "--num_test", "100")]
-    options += [*("--max_steps", "1000", "--output_dir", str(root / "runs"))]
+    options += [*("--max_steps", "200", "--output_dir", str(root / "runs"))]
     printed = printed_by(EXPERIMENT, *options, "--jobs", "1", "--cards_dir", str(root / "cards"))
     (cells,) = stages_of(EXPERIMENT, *options)
     folders = {cell.num_train: root / "runs" / cell.name for cell in cells}

@@ -11,7 +11,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from torch import Tensor
 
-from hf_mech.models.dat import DATInputError
+from hf_mech.models.dat import DATError
 from hf_mech.programs.errors import ProgramsError
 from hf_mech.programs.explorer_view import VIEW, read_settings
 from hf_mech.programs.psl import PSM, compile_program, load_program, program_text
@@ -222,6 +222,6 @@ def function_matrix(name: str, size: int) -> Tensor:
 def test_reads_are_of_one_row() -> None:
     model, tokenizer = compile_program(program_text("pargen"), max_position_embeddings=24, num_open_values=12)
     batch = tokenizer(["Q a A a . Q b A", "Q a A a . Q c A"], padding=True, return_tensors="pt")
-    with pytest.raises(DATInputError, match="one row, got 2"):
+    with pytest.raises(DATError, match="one row, got 2"):
         model.dat.trace(**batch, reads=True)
     assert model.dat.trace(**batch)[0][1].reads is None

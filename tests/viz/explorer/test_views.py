@@ -26,9 +26,9 @@ from hf_mech.lookahead.star_graphs import StarGraph, star_graph_tokenizer
 from hf_mech.models.belief_state import BeliefStateConfig, BeliefStateForCausalLM
 from hf_mech.models.msat import MSATDecisionTransformer, MSATDecisionTransformerConfig
 from hf_mech.models.stack import StackRobertaConfig, StackRobertaForMaskedLM
-from hf_mech.models.strips import StripsTransformer, TraceError
-from hf_mech.planning.bundled import load_bundled
+from hf_mech.models.strips import StripsError, StripsTransformer
 from hf_mech.planning.explorer_view import VIEW as STRIPS
+from hf_mech.planning.pddl import load_bundled
 from hf_mech.probing import ProbingError
 from hf_mech.probing.state_probes import StateProbes
 from hf_mech.programs.psl import compile_file, program_text
@@ -80,7 +80,7 @@ def test_the_example_of_a_bundled_domain_ends_with_its_first_fault(source: str) 
 
 
 def test_what_strips_cannot_show_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(TraceError, match="fly"):
+    with pytest.raises(StripsError, match="fly"):
         STRIPS.page("simple", "a fly")
     with pytest.raises(ExplorerError, match="1 to 24 actions"):
         STRIPS.page("simple", "")

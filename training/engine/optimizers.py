@@ -1,0 +1,112 @@
+"""Optimizers that torch lacks: several as one, and Muon for the matrices of the blocks beside AdamW for the rest."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import torch
+from torch import nn
+from torch.optim import AdamW, Muon, Optimizer
+
+
+class Together(Optimizer):
+    """Several optimizers, each with parameters of its own, that a scheduler and a checkpoint see as one.
+
+    Args:
+        optimizers: at least one.
+    """
+
+    def __init__(self, *optimizers: Optimizer) -> None:
+        self.optimizers = optimizers
+        super().__init__([{"params": group["params"]} for part in optimizers for group in part.param_groups], {})
+        self._join()
+
+    def _join(self) -> None:
+        """A scheduler changes the learning rates in the parts' own groups."""
+        self.param_groups = [group for part in self.optimizers for group in part.param_groups]
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        """One step of each; a closure is refused."""
+        if closure is not None:
+            raise ValueError("Several optimizers take no closure together; call step() without one.")
+        for part in self.optimizers:
+            part.step()
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Of each."""
+        for part in self.optimizers:
+            part.zero_grad(set_to_none)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The states of the parts, in their order."""
+        return {"parts": [part.state_dict() for part in self.optimizers]}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Takes the states of [`state_dict`]."""
+        for part, state in zip(self.optimizers, state_dict["parts"], strict=True):
+            part.load_state_dict(state)
+        self._join()
+
+
+class MuonOfParts(Muon):
+    """Muon that orthogonalises the parts of a fused projection one by one, as if they were matrices of their own.
+
+    GPT-2 keeps queries, keys and values in one matrix; together they would share the directions of one step.
+
+    Args:
+        matrices: parameters, already on their device, into how many equal parts of columns each is cut, and the
+            learning rate of its parts.
+        options: of `torch.optim.Muon`.
+    """
+
+    def __init__(self, matrices: Iterable[tuple[nn.Parameter, int, float]], **options: Any) -> None:
+        self.views, groups = [], defaultdict[float, list[nn.Parameter]](list)
+        for parameter, count, rate in matrices:
+            # The views share the parameters' memory, so a step of theirs changes the parameters.
+            parts = [nn.Parameter(part) for part in parameter.data.chunk(count, 1)]
+            self.views.append((parameter, parts))
+            groups[rate] += parts
+        super().__init__([{"params": parts, "lr": rate} for rate, parts in groups.items()], **options)
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        """One step, from the gradients of the whole parameters."""
+        for parameter, parts in self.views:
+            if parameter.grad is not None:
+                for part, grad in zip(parts, parameter.grad.chunk(len(parts), 1), strict=True):
+                    part.grad = grad
+        super().step(closure)
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Also of the whole parameters."""
+        super().zero_grad(set_to_none)
+        for parameter, _ in self.views:
+            parameter.grad = None
+
+
+def muon_and_adamw(
+    named: Mapping[str, nn.Parameter], rates: Mapping[str, float], *, weight_decay: float, **adamw: Any
+) -> Together:
+    """Muon for some matrices, and AdamW for the rest.
+
+    Args:
+        named: all parameters by name, already on their device.
+        rates: Muon's learning rate by name, of the matrices that it trains. Its steps are as large as AdamW's.
+        weight_decay: of both.
+        adamw: other options of AdamW, with its learning rate `lr`.
+    """
+    muon = MuonOfParts(
+        ((named[name], 3 if name.endswith("attn.c_attn.weight") else 1, rate) for name, rate in rates.items()),
+        weight_decay=weight_decay,
+        adjust_lr_fn="match_rms_adamw",
+    )
+    rest = [parameter for name, parameter in named.items() if name not in rates]
+    return Together(muon, AdamW(rest, weight_decay=weight_decay, **adamw))
+
+
+def in_a_block(name: str, parameter: nn.Parameter) -> bool:
+    """Whether it is a matrix of a block, or of the first layer of the Belief State Transformer's text head."""
+    return parameter.dim() == 2 and any(part in name for part in (".h.", "text_head.prefix.", "text_head.suffix."))
