@@ -148,7 +148,7 @@ def test_compile_to_a_full_or_read_only_disk(
 
     monkeypatch.setattr(Path, where, fail)
     done = hf_mech("compile", source, "-o", folder)
-    refused(done, f"cannot be written to {folder}", os.strerror(code))
+    refused(done, str(tmp_path), "made", f"cannot be written: {os.strerror(code)}")
     assert done.stderr.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["induction.psl"]
 

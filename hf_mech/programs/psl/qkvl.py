@@ -12,7 +12,7 @@ set to. In the JSON a source is
 | `["in", "s"]` | the constant `s`, if `s` is also a register's short name |
 
 A layer of several productions, (90a), is `{"layer_comment": ..., "heads": [production, ...]}`; `compile.merge_heads`
-makes them.
+makes it.
 
 Besides App. J's keys the JSON has `initial`, `prompt`, `values`, `stop`, `functions` and a repeat block's `bound`. All
 of these, and `layer_comment`, `causal_attn` and `right_match`, are optional in the input.
