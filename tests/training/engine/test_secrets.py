@@ -6,64 +6,17 @@ import json
 import os
 import subprocess
 import sys
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from hf_mech.hub import Results
-from hf_mech.hub.redaction import redact
 from tests.training.jobs import refusal_of
 from tests.training.toy.experiment import EXPERIMENT, Count
-from training.engine import main, runner
+from training.engine import main
 from training.engine.runner import claim
 
 ROOT = Path(__file__).parents[3]
-CODE = """
-import sys
-from tests.training.toy.experiment import EXPERIMENT
-from training.engine import main
-sys.argv = sys.argv[:1] + sys.argv[sys.argv.index("--") + 1:]
-main(EXPERIMENT)
-"""
-SECRETS = {"HF_TOKEN": "token-of-the-hub", "WANDB_API_KEY": "key-of-wandb", "line": "token-of-the-line"}
-
-
-def test_files_and_output_of_a_whole_command(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", CODE, f"--hub_token={SECRETS['line']}", "--url", "https://me:pass-word@host/x"]
-    command += ["--", "--steps", "5", "--output_dir", str(tmp_path / "runs"), "--cards_dir", str(tmp_path / "cards")]
-    command += ["--report_to", "tensorboard"]
-    environment = {**os.environ, **SECRETS, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    files = [path for path in tmp_path.rglob("*") if path.is_file()]
-    assert {"run.json", "outcome.json", "results.json", "README.md", "card.yaml"} <= {path.name for path in files}
-    written = b"\n".join(path.read_bytes() for path in files) + done.stdout.encode() + done.stderr.encode()
-    for secret in (*SECRETS.values(), "pass-word"):
-        assert secret.encode() not in written
-    command_written = Results.load(tmp_path / "cards" / "toy" / "results.json").command
-    assert "--hub_token=***" in command_written
-    assert "https://***@host/x" in command_written
-    assert "--steps 5 " in command_written
-
-
-def test_workers_know_the_secrets_of_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Each is a process with a command line of its own."""
-    monkeypatch.setattr(sys, "orig_argv", ["python", "x.py", "--hub_token", SECRETS["line"]])
-    made: list[Any] = []
-
-    class Pool(ProcessPoolExecutor):
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            super().__init__(*args, **kwargs)
-            made.append(self.submit(redact, f"the server says {SECRETS['line']}").result())
-
-    monkeypatch.setattr(runner, "ProcessPoolExecutor", Pool)
-    options = SimpleNamespace(output_dir=str(tmp_path))
-    with pytest.raises(AttributeError):  # no options of an experiment: the runs end at once
-        runner.run_all(EXPERIMENT, [Count.of("cpu", modulus=5, seed=seed) for seed in (0, 1)], options, 2)
-    assert made == ["the server says ***"]
 
 
 @pytest.mark.parametrize("given", [["--hub_token", "abc"], ["--hub_token=abc"], ["--config", '{"api_key": "abc"}']])
@@ -119,6 +72,7 @@ tracker.finish()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", ["--hub_token=token-of-the-line", "--model=an-ordinary-name"])
 def test_trackers_note_no_secret(option: str, tmp_path: Path) -> None:
     """wandb notes the command line by itself; an ordinary one stays."""
