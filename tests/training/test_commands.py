@@ -30,10 +30,6 @@ def test_there_are_commands() -> None:
     assert len(COMMANDS) > len(EXPERIMENTS) >= 5
 
 
-def test_accelerate_launches_a_command() -> None:
-    assert "python -m training.train_strips --domain simple" in shown_help("train_strips", "accelerate")
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("launcher", LAUNCHERS)
 @pytest.mark.parametrize("command", COMMANDS)

@@ -19,7 +19,8 @@ import torch
 
 from hf_mech.hub import check_folder
 from hf_mech.hub.environment import describe_machine, package_versions
-from tests.training.cases import CASES, TRAINED, Case, outcome_of, reset_process, weights_of
+from hf_mech.hub.files import held
+from tests.training.cases import CASES, TRAINED, Case, few_rows, outcome_of, reset_process, weights_of
 from training.engine.runner import run_one
 from training.engine.settings import OPTION, Settings, SettingsError, names_of
 from training.render_readme import experiments
@@ -33,6 +34,7 @@ from pathlib import Path
 import torch
 from hf_mech.hub import check_folder
 from hf_mech.hub.environment import describe_machine, package_versions
+from hf_mech.hub.files import held
 from tests.training.cases import CASES
 from training.engine.runner import run_one
 torch.set_num_threads(1)
@@ -53,9 +55,15 @@ def straight(case: Case, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any,
     output_dir = tmp_path_factory.mktemp(case.experiment.name)
     settings = case.settings(output_dir)
     job = case.job(settings, output_dir)
-    outcome = run_one(case.experiment, settings, job)
+    with pytest.MonkeyPatch.context() as patch:
+        few_rows(name_of(case), patch)
+        outcome = run_one(case.experiment, settings, job)
     reset_process()
     return outcome, job.folder
+
+
+def name_of(case: Case) -> str:
+    return next(name for name, other in CASES.items() if other is case)
 
 
 def assert_same_run(outcome: Any, folder: Path, straight: tuple[Any, Path]) -> None:
@@ -119,9 +127,8 @@ def test_stopped_and_started_again(case: Case, straight: tuple[Any, Path], tmp_p
 def test_killed_and_started_again(case: Case, straight: tuple[Any, Path], tmp_path: Path) -> None:
     settings = case.settings(tmp_path)
     job = case.job(settings, tmp_path)
-    name = next(name for name, other in CASES.items() if other is case)
     child = subprocess.Popen(
-        [sys.executable, "-c", CHILD, name, str(tmp_path)],
+        [sys.executable, "-c", CHILD, name_of(case), str(tmp_path)],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stderr=subprocess.PIPE,
@@ -131,10 +138,15 @@ def test_killed_and_started_again(case: Case, straight: tuple[Any, Path], tmp_pa
         while not list(job.folder.glob("checkpoint-*")):
             assert child.poll() is None, child.communicate()[1]
             time.sleep(0.005)
+        with held(job.folder) as alone:
+            assert not alone
     finally:
         child.send_signal(signal.SIGKILL)
         child.wait()
         child.stderr.close()
+    with held(job.folder) as alone:
+        assert alone  # the kill has freed it
+    assert not list(job.folder.parent.glob(".*"))
     assert not (job.folder / "outcome.json").exists()
     assert_same_run(run_one(case.experiment, settings, job), job.folder, straight)
 

@@ -13,15 +13,13 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import datasets
 import pytest
 import torch
 
-from tests.training.cases import CASES, Case
+from tests.training.cases import CASES, Case, few_rows
 from training.engine.run import Tracker
 
 ROOT = Path(__file__).parents[2]
@@ -31,7 +29,7 @@ TOLERANCE = 1e-5  # relative; processors round differently
 
 LICENSE = [part for name in ("train", "validation", "test") for part in (f"--{name}_file", str(ROOT / "LICENSE"))]
 """A text that is the same everywhere: the standard library differs from one Python to the next."""
-SOONER = {"strips": ("--eval_steps", "10"), "lm": ("--epochs", "1", *LICENSE)}
+SOONER = {"strips": ("--eval_steps", "10", "--redraw_after", "200"), "lm": ("--epochs", "1", *LICENSE)}
 """Arguments by experiment that replace those of the case."""
 
 
@@ -68,9 +66,7 @@ def first_steps(case: Case, output_dir: Path) -> list[dict[str, float]]:
 @pytest.mark.parametrize("name", CASES)
 def test_the_first_steps_are_the_same(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
-    if name == "nested_functions":  # no row of its test splits is needed
-        few = partial(datasets.load_dataset, num_eval=1)
-        monkeypatch.setattr(datasets, "load_dataset", few)
+    few_rows(name, monkeypatch)
     logged = first_steps(CASES[name], tmp_path)
     assert logged
     if os.environ.get("NEW_INVARIANTS"):

@@ -7,6 +7,7 @@ import statistics
 import sys
 from collections.abc import Hashable, Sequence
 from contextlib import ExitStack, redirect_stderr
+from functools import lru_cache
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -166,7 +167,6 @@ def command_of(experiment: Experiment[Any, Any], finished: Sequence[Outcome[Any]
 def plan_of(experiment: Experiment[Any, Any], runs: Sequence[Settings], output_dir: Path) -> Table:
     """The runs that a command would do: where each stands, and how long similar ones took, each on one core."""
     done = [experiment.load(file.parent) for file in files_named(output_dir, OUTCOME_FILE)]
-    published = [entry for file in sorted(_CARDS.glob("*/results.json")) for entry in Results.load(file).results]
     table, known, unknown = Table([experiment.unit, "state", ">similar runs took"]), 0.0, 0
     for settings in runs:
         folder, seconds = output_dir / settings.name, None
@@ -175,7 +175,7 @@ def plan_of(experiment: Experiment[Any, Any], runs: Sequence[Settings], output_d
         else:
             checkpoint = last_checkpoint(folder)
             state = f"goes on from {step_of(checkpoint):,}" if checkpoint else "new"
-            seconds = _similar(settings, done) or _published(settings, published)
+            seconds = _similar(settings, done) or _published(settings)
             known, unknown = known + (seconds or 0), unknown + (seconds is None)
         table.rows.append([settings.name, state, "" if seconds is None else _duration(seconds)])
     total = (
@@ -198,10 +198,15 @@ def _similar(settings: Settings, done: Sequence[Outcome[Any]]) -> float | None:
     return statistics.median(seconds) if seconds else None
 
 
-def _published(settings: Settings, entries: Sequence[Measurement]) -> float | None:
+@lru_cache(maxsize=1)
+def _all_published() -> list[Measurement]:
+    return [entry for file in sorted(_CARDS.glob("*/results.json")) for entry in Results.load(file).results]
+
+
+def _published(settings: Settings) -> float | None:
     """The mean time of the published runs that agree in every setting that both name, departures among them."""
     own, departures = settings.to_dict(), settings.departures
-    for entry in entries:
+    for entry in _all_published():
         shared = entry.setting.keys() & own.keys() - {"seed", "seeds"}
         named = entry.metric in _TIMES and entry.config in own.values() and "preset" in shared
         if named and departures.keys() <= shared and all(entry.setting[name] == own[name] for name in shared):

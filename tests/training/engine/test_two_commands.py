@@ -1,26 +1,27 @@
-"""Two commands that share runs: each run is trained once, nothing is torn, and a kill frees what it held."""
+"""Several processes that share runs: each run is trained once, and nothing is torn; the same on a full disk."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import signal
+import resource
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 from hf_mech.hub import Results, check_folder, verify_checksums
 from hf_mech.hub.files import held
 from tests.training.engine.test_toy import COMMAND
 from tests.training.jobs import job_in
 from tests.training.toy.experiment import EXPERIMENT, Count
-from training.engine import main
+from training.engine import main, runner
 from training.engine.run import files_named
 from training.engine.runner import RunInProgressError, run_all, run_one
 
@@ -32,29 +33,21 @@ def options(root: Path, *more: str) -> list[str]:
     return ["--steps", "30", "--output_dir", str(root / "runs"), "--cards_dir", str(root / "cards"), *more]
 
 
-@pytest.fixture
-def start() -> Iterator[Callable[..., subprocess.Popen[str]]]:
-    """Starts commands of the toy, each in a session of its own; ends those that are left."""
-    commands: list[subprocess.Popen[str]] = []
-
-    def begin(root: Path, *more: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-c", COMMAND, *options(root, *more)]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-        commands.append(subprocess.Popen(command, cwd=ROOT, env=environment, start_new_session=True, **pipes))
-        return commands[-1]
-
-    yield begin
-    for command in commands:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(command.pid, signal.SIGKILL)
-        command.communicate()
-
-
-def test_two_commands_at_once_on_the_same_runs(start: Callable[..., subprocess.Popen[str]], tmp_path: Path) -> None:
-    both = [start(tmp_path, "--num_seeds", "3", "--jobs", jobs) for jobs in ("1", "2")]
-    said = [command.communicate(timeout=300) for command in both]
-    assert [command.returncode for command in both] == [0, 0], said
+def test_two_commands_at_once_on_the_same_runs(tmp_path: Path) -> None:
+    """One in a process of its own, the other here as soon as that one trains."""
+    asked = options(tmp_path, "--num_seeds", "3", "--jobs", "1")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen([sys.executable, "-c", COMMAND, *asked], cwd=ROOT, env=environment, **pipes) as command:
+        try:
+            while not list((tmp_path / "runs").glob("*/run.json")):
+                assert command.poll() is None, command.communicate()
+                time.sleep(0.01)
+            main(EXPERIMENT, asked)
+            said = command.communicate(timeout=300)
+        finally:
+            command.kill()
+    assert command.returncode == 0, said
     for seed in range(3):
         assert sorted(path.name for path in (tmp_path / "runs" / NAME.format(seed)).iterdir()) == [
             "model",
@@ -62,7 +55,7 @@ def test_two_commands_at_once_on_the_same_runs(start: Callable[..., subprocess.P
             "run.json",
         ]
     assert not list(files_named(tmp_path, "*.lock", "*.tmp"))
-    main(EXPERIMENT, options(tmp_path, "--num_seeds", "3", "--jobs", "1"))
+    main(EXPERIMENT, asked)
     check_folder(tmp_path / "cards" / "toy")
     assert Results.load(tmp_path / "cards" / "toy" / "results.json").results[0].n == 3
     assert verify_checksums(tmp_path / "runs" / "toy") == ["model.safetensors"]
@@ -82,14 +75,27 @@ def test_a_run_in_progress_is_left_to_its_command(tmp_path: Path, capsys: pytest
     assert Results.load(tmp_path / "cards" / "toy" / "results.json").results[0].n == 2
 
 
-def test_workers_leave_a_run_in_progress_too(tmp_path: Path) -> None:
-    asked = [Count.of("cpu", {"steps": 5}, modulus=5, seed=seed) for seed in range(3)]
+def test_workers_are_like_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They begin without a CUDA context, and leave a run in progress to others.
+
+    The outcomes come in the order of the settings.
+    """
+    made: list[Any] = []
+
+    class Pool(ProcessPoolExecutor):
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            made.append(self.submit(torch.cuda.is_initialized).result())
+
+    monkeypatch.setattr(runner, "ProcessPoolExecutor", Pool)
+    asked = [Count.of("cpu", {"steps": 5}, modulus=5, seed=seed) for seed in (2, 1, 0)]
     job = job_in(tmp_path / "x", EXPERIMENT)
     with held(tmp_path / asked[1].name):
         found = run_all(EXPERIMENT, asked, job.options, 2)
         with pytest.raises(RunInProgressError, match="is trained by another process right now"):
             run_one(EXPERIMENT, asked[1], job_in(tmp_path / asked[1].name, EXPERIMENT))
-    assert [outcome and outcome.settings.seed for outcome in found] == [0, None, 2]
+    assert [outcome and outcome.settings.seed for outcome in found] == [2, None, 0]
+    assert made == [False]
 
 
 def test_a_stage_that_another_one_needs_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,22 +114,6 @@ def test_a_stage_that_another_one_needs_is_waited_for(tmp_path: Path, monkeypatc
         (outcome,) = run_all(EXPERIMENT, asked, job_in(tmp_path / "x", EXPERIMENT).options, 1, wait=True)
     assert outcome is not None
     assert len(looks) == 3
-
-
-def test_a_kill_frees_the_run(start: Callable[..., subprocess.Popen[str]], tmp_path: Path) -> None:
-    more = ("--jobs", "1", "--checkpoint_steps", "20")
-    killed = start(tmp_path, *more, "--steps", "100000")
-    folder = tmp_path / "runs" / "5-cpu-steps=100000-seed0"
-    while not list(folder.glob("checkpoint-*")):
-        assert killed.poll() is None, killed.communicate()
-        time.sleep(0.05)
-    with held(folder) as alone:
-        assert not alone
-    killed.send_signal(signal.SIGKILL)
-    killed.wait()
-    with held(folder) as alone:
-        assert alone
-    assert not list(folder.parent.glob(".*"))
 
 
 def test_runs_are_found_while_folders_come_and_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,18 +144,19 @@ def test_a_place_that_is_no_folder_is_one_line(place: str, tmp_path: Path, capsy
     assert "Traceback" not in line
 
 
-LIMITED = f"import resource; {COMMAND.replace('main(EXPERIMENT)', '')}"
-LIMITED += "import torch._dynamo; resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000)); main(EXPERIMENT)"
-
-
-def test_a_full_disk_is_one_line_and_the_run_can_go_on(tmp_path: Path) -> None:
+def test_a_full_disk_is_one_line_and_the_run_can_go_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The system itself refuses files of more than 9,000 bytes; the model is larger."""
-    command = [sys.executable, "-c", LIMITED, *options(tmp_path, "--jobs", "1")]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 1, done.stderr
-    last = done.stderr.strip().splitlines()[-1]
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (9000, before[1]))
+    try:
+        with pytest.raises(SystemExit) as left:
+            main(EXPERIMENT, options(tmp_path, "--jobs", "1"))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert left.value.code == 1
+    said = capsys.readouterr().err
+    last = said.strip().splitlines()[-1]
     assert f"{tmp_path / 'runs' / NAME.format(0)} cannot be written: File too large. Free space there" in last
-    assert "Traceback" not in done.stderr
+    assert "Traceback" not in said
     main(EXPERIMENT, options(tmp_path, "--jobs", "1"))
     assert verify_checksums(tmp_path / "runs" / "toy") == ["model.safetensors"]
