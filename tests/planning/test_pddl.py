@@ -43,7 +43,7 @@ def read(text, **kwargs):
         ("gripper-8b", 36, 66, 11_776),
         ("logistics-2p", 20, 30, 392),
         ("logistics-4p", 34, 54, 19_208),
-        ("sokoban-4x4", 48, 80, 240),
+        pytest.param("sokoban-4x4", 48, 80, 240, marks=pytest.mark.slow),
     ],
 )
 def test_bundled_domains_have_their_size(name, propositions, actions, states):
