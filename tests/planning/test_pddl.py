@@ -43,7 +43,7 @@ def read(text, **kwargs):
         ("gripper-8b", 36, 66, 11_776),
         ("logistics-2p", 20, 30, 392),
         ("logistics-4p", 34, 54, 19_208),
-        ("sokoban-4x4", 48, 80, 240),
+        pytest.param("sokoban-4x4", 48, 80, 240, marks=pytest.mark.slow),
     ],
 )
 def test_bundled_domains_have_their_size(name, propositions, actions, states):
@@ -110,14 +110,14 @@ def test_a_path_with_a_parenthesis_is_a_path_and_a_comment_begins_pddl(tmp_path)
     assert read_pddl(*(f"\n; a comment\n{text}" for text in texts)) == load_bundled("simple")
 
 
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(domains())
 def test_domains_come_back(domain):
     assert read_pddl(*write_pddl(domain), prune=False).domain == domain
     assert find_distinguishing_trace(read_pddl(*write_pddl(domain)).domain, domain).equivalent
 
 
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(domains(), st.data())
 def test_problems_come_back(domain, data):
     some = st.sets(st.sampled_from(domain.propositions)) if domain.propositions else st.just(set())
@@ -311,7 +311,7 @@ def test_a_file_that_ends_too_early():
         read_pddl(domain, "(define (problem simple) (:domain simple)\n (:init ((p))\n (:goal (q))\n)\n")
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(
     st.sampled_from(["domain", "problem"]),
     st.integers(0, 10**6),

@@ -29,7 +29,7 @@ def test_bundled_problems_are_solved(name):
     assert reaches(problem.domain, found, problem.initial, problem.goal)
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(domains(most_propositions=3, most_actions=3), st.data())
 def test_there_is_a_plan_exactly_if_a_goal_state_is_reachable(domain, data):
     some = st.sets(st.sampled_from(domain.propositions)) if domain.propositions else st.just(set())

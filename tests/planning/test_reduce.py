@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from hf_mech.models.strips.strips_domain import StripsAction, StripsDomain
 from hf_mech.planning.equivalence import find_distinguishing_trace
@@ -32,6 +32,7 @@ def same(a, b):
     return find_distinguishing_trace(a, b).equivalent
 
 
+@settings(max_examples=40)
 @given(domains(most_propositions=6))
 def test_the_traces_stay_and_no_single_step_is_left(domain):
     reduced = reduce_propositions(domain)

@@ -17,7 +17,7 @@ from training.strips.settings import Cell
 
 @pytest.fixture
 def code_cell() -> Cell:
-    overrides = {"num_test": 200, "sweeps": 100}
+    overrides = {"num_test": 200, "sweeps": 40}
     chosen = {"domain": "simple", "num_train": 50, "head_factor": 1.0, "data_seed": 3, "seeds": "0..2"}
     return Cell.of("two_part_code", overrides, **chosen)
 
@@ -28,7 +28,7 @@ def test_it_learns_the_domain_and_saves_it(code_cell: Cell, job: Job):
     assert outcome.train_trace_accuracy == outcome.test_trace_accuracy == [1.0] * 3
     assert outcome.code_bits is not None
     assert len(outcome.code_bits) == 3
-    assert outcome.steps == 100
+    assert outcome.steps == 40
     model = StripsTransformer.from_pretrained(job.folder / "model")
     for place, domain in enumerate(outcome.domains):
         assert model.to_domain(place, name=domain["name"]).to_dict() == domain
@@ -44,8 +44,8 @@ def test_heads_that_are_not_needed_stay_empty(code_cell: Cell, job: Job):
 
 def test_killed_between_two_saves(code_cell: Cell, job: Job, tmp_path):
     straight = train_cell(code_cell, replace(job, folder=tmp_path / "straight"))
-    assert train_cell(code_cell, replace(job, stop_at=40)) is None
-    assert (job.folder / "checkpoint-40").is_dir()
+    assert train_cell(code_cell, replace(job, stop_at=20)) is None
+    assert (job.folder / "checkpoint-20").is_dir()
     revived = train_cell(code_cell, job)
     assert straight is not None
     assert revived is not None
