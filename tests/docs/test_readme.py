@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,8 +23,21 @@ READMES = sorted(
 
 pytestmark = pytest.mark.docs
 
-# Compiled under the README's own name, so that a traceback shows its lines.
-RUN = "import sys; exec(compile(sys.stdin.read(), sys.argv[1], 'exec'), {'__name__': '__main__'})"
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[subprocess.Popen[str]]:
+    """The process that runs the pages, with a Hub."""
+    with LocalHub() as hub:
+        with subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("run_pages.py"))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=hub.environment(tmp_path_factory.mktemp("home")) | {"PYTHONPATH": str(ROOT)},
+        ) as process:
+            yield process
+            assert process.stdin is not None
+            process.stdin.close()
 
 
 def python_blocks(text: str) -> str:
@@ -43,22 +58,17 @@ def python_blocks(text: str) -> str:
 
 
 @pytest.mark.parametrize("readme", READMES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_python_blocks_run(readme: Path, tmp_path: Path) -> None:
+def test_python_blocks_run(readme: Path, pages: subprocess.Popen[str], tmp_path: Path) -> None:
     program = python_blocks(readme.read_text(encoding="utf-8"))
     assert program.strip(), f"{readme} has no Python block"
-    here = tmp_path / "here"
+    here, printed = tmp_path / "here", tmp_path / "printed"
     here.mkdir()
-    with LocalHub() as hub:
-        done = subprocess.run(
-            [sys.executable, "-c", RUN, str(readme)],
-            input=program,
-            env=hub.environment(tmp_path / "home") | {"PYTHONPATH": str(ROOT)},
-            cwd=here,
-            capture_output=True,
-            text=True,
-            timeout=600,
-        )
-    assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-6000:]}"
+    page = {"name": str(readme), "program": program, "folder": str(here), "printed": str(printed)}
+    assert pages.stdin is not None
+    assert pages.stdout is not None
+    pages.stdin.write(json.dumps(page) + "\n")
+    pages.stdin.flush()
+    assert pages.stdout.readline() == "0\n", printed.read_text(encoding="utf-8")[-6000:]
 
 
 def test_line_numbers_stay() -> None:
