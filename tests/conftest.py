@@ -18,6 +18,7 @@ os.environ.update(
     HF_DATASETS_DISABLE_PROGRESS_BARS="1",
     MPLBACKEND="Agg",
     OMP_NUM_THREADS="1",
+    MKL_CBWR="AUTO,STRICT",  # else a product depends on the address of its operands, on some processors
     TOKENIZERS_PARALLELISM="false",
     CUBLAS_WORKSPACE_CONFIG=":4096:8",
 )
