@@ -159,6 +159,11 @@ def test_its_card_can_be_written(case: Case, straight: tuple[Any, Path], tmp_pat
         own.origin = here
     card.write(case.experiment.folder / "card.md", tmp_path / card.name)
     check_folder(tmp_path / card.name)
+    for preset in case.experiment.settings.PRESETS:  # before anything is trained: one card never replaces another
+        with suppress(SettingsError):
+            settings = replace(outcome.settings, preset=preset)
+            if case.experiment.shares_card(settings) != case.experiment.shares_card(outcome.settings):
+                assert case.experiment.card({folder: replace(outcome, settings=settings)}).name != card.name
 
 
 def test_every_setting_and_option_has_help(case: Case) -> None:

@@ -89,7 +89,9 @@ def _run(experiment: Experiment[Any, Any], stages: Sequence[Sequence[Settings]],
     cards = [experiment.card(finished) for finished in every]
     if len({card.name for card in cards}) < len(cards):
         names = ", ".join(card.name for card in cards)
-        raise SettingsError(f"Two cards would have one name: {names}. Ask for one preset at a time.")
+        raise SettingsError(
+            f"{experiment.name} gives two cards one name: {names}. Name them by what `shares_card` tells."
+        )
     for card, finished in zip(cards, every, strict=True):
         folder, checkpoint = Path(options.cards_dir) / card.name, Path(options.output_dir) / card.name
         with ExitStack() as locks:  # another command may be writing the same card

@@ -47,13 +47,14 @@ def test_runs_of_another_preset_have_a_card_of_their_own(one: Path) -> None:
     assert [list(found) for found in finished_runs(EXPERIMENT, asked[:1], one.parent)] == [[one]]
 
 
-def test_two_cards_of_one_name_are_refused(
+def test_an_experiment_that_gives_two_cards_one_name_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr(type(EXPERIMENT), "shares_card", lambda _, settings: settings.seed)
     with pytest.raises(SystemExit) as left:
-        command(tmp_path, "--preset", "cpu,paper", "--steps", "5", "--jobs", "1")
+        command(tmp_path, "--num_seeds", "2", "--steps", "5", "--jobs", "1")
     assert left.value.code == 2
-    assert "Two cards would have one name: toy, toy" in capsys.readouterr().err
+    assert "toy gives two cards one name: toy, toy" in capsys.readouterr().err
     assert not (tmp_path / "cards").exists()
 
 

@@ -200,7 +200,8 @@ def running(root: Path) -> list[int]:
     return found
 
 
-@pytest.mark.parametrize("ending", [signal.SIGINT, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
 def test_an_ended_command_leaves_nobody_behind(tmp_path: Path, ending: signal.Signals) -> None:
     """Ctrl-C and a kill end the runs that are under way, and no further one begins."""
     command = subprocess.Popen(

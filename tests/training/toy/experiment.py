@@ -66,7 +66,8 @@ class Counting(Experiment[Count, Counted]):
         text = {"modulus": 5, "table": self.table(outcomes)}
         more = {"task": "text-generation", "paper": "li2024stack", "model_class": "GPT2LMHeadModel"}
         checkpoint = Checkpoint(GPT2LMHeadModel.from_pretrained(folder / "model"))
-        return Card(name="toy", outcomes=outcomes, measured=measured, text=text, checkpoint=checkpoint, **more)
+        name = "-".join(["toy", *({outcomes[0].settings.preset} - {"cpu"})])
+        return Card(name=name, outcomes=outcomes, measured=measured, text=text, checkpoint=checkpoint, **more)
 
     def table(self, outcomes):
         return Table(["run", ">accuracy"], [[o.settings.name, f"{o.accuracy:.2f}"] for o in outcomes]).markdown()
