@@ -168,7 +168,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     path = Path(path)
     with naming_the_path(path):
-        _sweep(path)
+        sweep(path)
         hidden = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent))
         aside, old = hidden / path.name, hidden / f"{path.name}.old"
         try:
@@ -183,9 +183,17 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             shutil.rmtree(hidden, ignore_errors=True)
 
 
-def _sweep(path: Path) -> None:
+def sweep(path: Path) -> None:
     """Remove what killed processes left beside `path` more than a day ago."""
     for leftover in path.parent.glob(f".{glob.escape(path.name)}.*.tmp"):
         with suppress(OSError):  # another process removes it, too
             if time.time() - leftover.stat().st_mtime > _DAY:
-                shutil.rmtree(leftover)
+                remove(leftover)
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder, if it is there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
