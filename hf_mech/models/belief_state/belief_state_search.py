@@ -104,14 +104,14 @@ def search(
     sequences = torch.cat([input_ids, new], 1)
     if not generation_config.return_dict_in_generate:
         return sequences
-    tokens, lengths, scores, priorities, log_probs = zip(*found, strict=True)
+    fields = list(zip(*found, strict=True))
     return SearchOutput(
         sequences=sequences,
-        candidates=_padded(tokens, pad),
-        candidate_lengths=_padded(lengths, -1),
-        scores=_padded(scores, -torch.inf),
-        priorities=_padded(priorities, -torch.inf) if proposals == "queue" else None,
-        log_probs=_padded(log_probs, 0),
+        candidates=_padded(fields[0], pad),
+        candidate_lengths=_padded(fields[1], -1),
+        scores=_padded(fields[2], -torch.inf),
+        priorities=_padded(fields[3], -torch.inf) if proposals == "queue" else None,
+        log_probs=_padded(fields[4], 0),
     )
 
 
@@ -429,7 +429,7 @@ def _score(model: Any, prompt: Prompt, middles: Tensor, lengths: Tensor, score: 
     return total, said * (torch.arange(horizon, device=device) < lengths[:, None])
 
 
-def read_backwards(model: Any, tokens: Tensor, cache: Any = None) -> Tensor | None:
+def read_backwards(model: Any, tokens: Tensor, cache: Any = None) -> Any:
     """B after each of the tokens of a text read from its end, [batch, length, hidden]; None without such an encoder."""
     encoder = model.model.backward_encoder
     if encoder is None:
