@@ -61,8 +61,7 @@ class Counting(Experiment[Count, Counted]):
 
     def card(self, finished):
         outcomes, folder = list(finished.values()), next(iter(finished))
-        scores = [outcome.accuracy for outcome in outcomes]
-        measured = [measurement("counting", None, {"preset": "cpu"}, "accuracy", scores)]
+        measured = [measurement("counting", None, {"preset": "cpu"}, "accuracy", [o.accuracy for o in outcomes])]
         text = {"modulus": 5, "table": self.table(outcomes)}
         more = {"task": "text-generation", "paper": "li2024stack", "model_class": "GPT2LMHeadModel"}
         checkpoint = Checkpoint(GPT2LMHeadModel.from_pretrained(folder / "model"))
