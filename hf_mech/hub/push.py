@@ -151,7 +151,7 @@ def push_checkpoint(
     """Upload a model with everything that belongs to it, in exactly one commit.
 
     All files are made and checked before anything is sent. Without hf_mech, the checkpoint loads by its name with
-    `trust_remote_code=True`, through every Auto class of the model type.
+    `trust_remote_code=True`, through every Auto class of its heads, if it is one of ours.
 
     Args:
         model: the trained model.

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
+from pathlib import Path
 
 from hf_mech.control import MissingExtraError
-from tests.test_imports import python
 
+ROOT = Path(__file__).parents[2]
 MISSING = """
 import sys
 
@@ -32,7 +35,8 @@ said(lambda: load_dataset("hf_mech/vizdoom_trajectories", "my_way_home-expert", 
 
 def test_a_missing_package_names_its_extra(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path))
-    done = python(MISSING.replace('"data"', repr(str(tmp_path / "data"))))
+    code = MISSING.replace('"data"', repr(str(tmp_path / "data")))
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     missing = "MissingExtraError {0} is not installed. Run: pip install 'hf-mech[{1}]'"
     assert done.stdout.splitlines() == [

@@ -85,7 +85,7 @@ def test_a_single_row_is_enough():
 
 def test_the_cache_knows_the_code_of_the_grammar():
     sources = local_datasets._project_sources("hf_mech.dataset_builders.templatic_generation")
-    for module in ("rows", "grammar", "tasks"):
+    for module in ("grammar", "tasks"):
         assert f"hf_mech.programs.templatic.{module}" in sources
     assert {"hf_mech.dataset_builders._base", "hf_mech.data.shards", "hf_mech.data.random_numbers"} <= set(sources)
     assert NAME in local_datasets.local_dataset_names()

@@ -34,13 +34,13 @@ def load_everything() -> dict[str, Any]:
     import datasets
     import numpy as np
     import torch
-    from transformers import AutoModel, AutoModelForCausalLM, AutoProcessor
+    from transformers import AutoModel, AutoModelForCausalLM, AutoModelForTokenClassification, AutoProcessor
 
     input_ids = torch.tensor([[0, 1, 2, 3]])
     with torch.no_grad():
         toy = AutoModelForCausalLM.from_pretrained("tester/toy", trust_remote_code=True)
-        base = AutoModel.from_pretrained("tester/toy", trust_remote_code=True)
         strips = AutoModel.from_pretrained("tester/strips", trust_remote_code=True)
+        labels = AutoModelForTokenClassification.from_pretrained("tester/strips", trust_remote_code=True)
         doom = AutoModel.from_pretrained("tester/doom", trust_remote_code=True).eval()
         processor = AutoProcessor.from_pretrained("tester/doom", trust_remote_code=True)
         context, decided = doom.start_context(2), []
@@ -51,8 +51,8 @@ def load_everything() -> dict[str, Any]:
         stream = datasets.load_dataset("tester/toy_data", "small", split="test", streaming=True)
         return {
             "logits": toy(input_ids).logits.tolist(),
-            "hidden": base(input_ids).last_hidden_state.tolist(),
             "inapplicability": strips(input_ids).inapplicability.tolist(),
+            "head": type(labels).__name__,
             "decided": decided,
             "module": type(strips).__module__.partition(".")[0],
             "rows": {split: rows.num_rows for split, rows in whole.items()},

@@ -222,6 +222,7 @@ def save_state(accelerator: Accelerator, folder: Path, step: int) -> None:
     with ExitStack() as main_process:
         where = [folder]
         if accelerator.is_main_process:
+            folder.mkdir(parents=True, exist_ok=True)
             where = [main_process.enter_context(replacing(folder / f"checkpoint-{step}"))]
         if accelerator.num_processes > 1:
             broadcast_object_list(where)  # every process writes its part there
