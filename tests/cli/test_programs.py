@@ -69,6 +69,7 @@ def refused(done: Result, *said: str) -> None:
 # ------------------------------------------------------------------------------------------------------------- compile
 
 
+@pytest.mark.slow
 def test_a_five_line_program_is_compiled_and_loaded_by_auto_classes(tmp_path: Path) -> None:
     (tmp_path / "induction.psl").write_text(FIVE_LINES)
     done = subprocess.run(

@@ -90,6 +90,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kills", [1, pytest.param(20, marks=pytest.mark.slow)])
 def test_a_kill_leaves_no_half_shard(kills, tmp_path):
     whole = {shard_path(tmp_path, *s).name: shard_bytes(SETTINGS, *s) for s in shards_of(SETTINGS)}

@@ -148,6 +148,7 @@ def _engines(folder: Path) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kills", [1, pytest.param(20, marks=pytest.mark.slow)])
 def test_a_killed_generation_leaves_no_engine_and_no_half_shard(kills, tmp_path):
     """Killed at any time, it leaves no data set that could be loaded; started again, it makes the right one."""

@@ -26,6 +26,7 @@ def test_it_is_symmetric_and_its_trace_tells_the_two_apart(a, b):
         assert len(found.trace) == len(reverse.trace)
 
 
+@pytest.mark.slow
 @given(small, small)
 def test_no_shorter_trace_tells_them_apart(a, b):
     found = find_distinguishing_trace(a, b)

@@ -123,6 +123,7 @@ def test_stopped_and_started_again(case: Case, straight: tuple[Any, Path], tmp_p
     assert_same_run(resumed, job.folder, straight)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", TOY_AND_SLOW, indirect=True)
 def test_killed_and_started_again(case: Case, straight: tuple[Any, Path], tmp_path: Path) -> None:
     settings = case.settings(tmp_path)

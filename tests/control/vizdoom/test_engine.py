@@ -131,6 +131,7 @@ def killed(name: str, sent: list[signal.Signals], temporary: Path) -> None:
         parent.communicate()
 
 
+@pytest.mark.slow
 def test_a_killed_process_leaves_no_engine(temporary: Path) -> None:
     killed("hf_mech/MyWayHome-v0", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT], temporary)
 

@@ -61,6 +61,7 @@ def test_prompts_pad_on_the_left_and_the_end_is_learned():
     assert labels == [[1, 2, 51, 1, 2, 54], [-100, -100, 1, 51, 1, 54]]
 
 
+@pytest.mark.slow
 def test_it_loads_without_hf_mech(tmp_path):
     tokenizer = star_graph_tokenizer(GRAPH)
     tokenizer.save_pretrained(tmp_path)

@@ -93,6 +93,7 @@ def test_prompts_with_and_without_a_goal():
     assert layout("prefix-first").prompt([10, 11]) == [PREFIX, 10, 11, SUFFIX, EOS, MIDDLE]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", ORDERS)
 def test_a_stock_model_learns_to_fill_the_middle(order, tokenizer, tmp_path):
     """Stories `a n n n n`: only the suffix tells the n behind `a`; a stock Trainer, collator and generate."""

@@ -120,6 +120,7 @@ print(*sorted(files), rows._fingerprint, snippets._fingerprint, sep="\\n")
 """
 
 
+@pytest.mark.slow
 def test_the_cache_of_datasets_serves_the_next_process(tokenizer, tmp_path, monkeypatch):
     tokenizer.save_pretrained(tmp_path / "tokenizer")
     arguments = [str(tmp_path / "tokenizer"), str(tmp_path / "cache")]

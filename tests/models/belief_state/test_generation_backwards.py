@@ -105,6 +105,7 @@ def test_backwards_from_the_state_is_the_distribution(first: int):
     assert distance(backwards, belief_distribution(made, state(made, [1 - first]), 3)) > 0.3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", [0, 1])
 @torch.no_grad()
 def test_texts_of_different_lengths_end_where_prefix_and_suffix_meet(first: int):

@@ -72,6 +72,7 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_checkpoint_searches_and_infills_without_the_package(checkpoint: Path, tmp_path: Path):
     assert not list(checkpoint.glob("*reference*"))
     done = subprocess.run(

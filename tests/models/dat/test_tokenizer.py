@@ -312,6 +312,7 @@ print(prompts["input_ids"].tolist(), tokenizer.batch_decode(generated, skip_spec
 """
 
 
+@pytest.mark.slow
 def test_loads_and_runs_without_the_package(tmp_path: Path) -> None:
     """The words of the tokenizer, the completion, and states of vectors that no checkpoint holds."""
     model, tokenizer = compile_program(

@@ -154,6 +154,7 @@ def test_the_gradient_is_the_derivative():
     assert torch.autograd.gradcheck(lambda a: stack_attention(a, start=starts, validate=False), (actions,))
 
 
+@pytest.mark.slow
 def test_compiles_as_one_graph():
     starts = torch.tensor([[0, 0, 2, 2, 2, 5], [1, 1, 1, 3, 3, 3]])
 

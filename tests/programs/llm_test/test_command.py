@@ -101,6 +101,7 @@ def test_accuracy_is_that_of_the_replies(server, tmp_path):
         assert sum(part.setting["prompts"] * part.values[0] for part in groups) == pytest.approx(20)
 
 
+@pytest.mark.slow
 def test_a_run_that_is_killed_goes_on_as_if_it_had_not_been(tmp_path):
     """SIGKILL while the server holds back a reply; what was written stays, and nothing of it is asked again."""
     count, before = 12, 5
@@ -171,6 +172,7 @@ def test_wrong_command_lines(server, tmp_path, options, code, said):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_a_model_of_transformers_that_learned_four_of_the_answers(tmp_path):
     """A tiny GPT-2, trained here on the first four prompts as they are asked, gets these right by the command line."""
     prompts = prompts_of(Variant(con_count=1, con_length=1), count=6)
@@ -230,6 +232,7 @@ def written_in(folder):
     return b"\n".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
 
 
+@pytest.mark.slow
 def test_no_secret_is_written_or_printed(server, tmp_path):
     """The server repeats the key, and a token of the environment, in an error and in an answer."""
     secrets = {"MY_API_KEY": "key-of-the-server", "HF_TOKEN": "token-of-the-hub"}

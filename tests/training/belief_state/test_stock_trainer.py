@@ -13,6 +13,7 @@ from hf_mech.models.belief_state.configuration_belief_state import BeliefStateCo
 from hf_mech.models.belief_state.modeling_belief_state import BeliefStateForCausalLM
 
 
+@pytest.mark.slow
 def test_stock_trainer_and_collator(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "datasets")
     graphs = datasets.load_dataset("hf_mech/star_graph", "g-2-5", num_train=32, num_test=32)

@@ -33,6 +33,7 @@ def options(root: Path, *more: str) -> list[str]:
     return ["--steps", "30", "--output_dir", str(root / "runs"), "--cards_dir", str(root / "cards"), *more]
 
 
+@pytest.mark.slow
 def test_two_commands_at_once_on_the_same_runs(tmp_path: Path) -> None:
     """One in a process of its own, the other here as soon as that one trains."""
     asked = options(tmp_path, "--num_seeds", "3", "--jobs", "1")

@@ -75,6 +75,7 @@ def test_the_share_of_right_answers_is_what_the_model_says():
     assert growth.right == pytest.approx(0.02 * float(right))
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_with_texts_as_long(tmp_path: Path):
     """The texts grow between the last checkpoint and the end of the run."""
     run = taught("even_pairs", steps=90, batch_size=8, learning_rate=0.01, first_train_length=2, least_push=0.5)

@@ -189,6 +189,7 @@ def test_the_table_is_printed(finished: tuple[Path, Path, str]):
     assert any("stack_rnn" in row and "max_train_length 8" in row for row in rows)
 
 
+@pytest.mark.slow
 def test_the_card_and_the_table_of_taught_models(tmp_path: Path):
     """The recurrent stack goes with the card; no figure of the paper stands beside what was taught more."""
     folders = ["--output_dir", str(tmp_path / "runs"), "--cards_dir", str(tmp_path / "cards"), "--jobs", "1"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from pathlib import Path
 
+import pytest
 import torch
 from safetensors.torch import load_file
 
@@ -37,6 +38,7 @@ def test_a_run_that_was_killed_and_moved_ends_as_if_it_had_not_been(run: Run, jo
     assert not list(moved.folder.glob("checkpoint-*"))
 
 
+@pytest.mark.slow
 def test_patience_that_has_ended_stays_ended(run: Run, job: Job):
     still = replace(run, learning_rate=0.0, patience=1, epochs=5)  # never better than after the first epoch
     assert run_one(EXPERIMENT, still, replace(job, stop_at=5)) is None

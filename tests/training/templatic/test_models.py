@@ -46,7 +46,9 @@ def test_a_batch_is_its_rows_and_generation_is_the_forward(
             assert forward.tolist() == said[row, : lengths[row]].tolist()
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name == "lstm_attn" else name for name in MODELS]
+)
 def test_a_model_learns_one_batch(tokenizer: PreTrainedTokenizerFast, rows: dict[str, list[str]], name: str):
     few = {key: texts[:4] for key, texts in rows.items()}
     layout = Layout(tokenizer, KINDS[name])

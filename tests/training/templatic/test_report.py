@@ -75,6 +75,7 @@ def test_from_the_command_to_the_card(finished: tuple[Path, str]):
     assert {path.name for path in card.glob("*.png")} == {"exact_match_by_split.png", "training_loss.png"}
 
 
+@pytest.mark.slow
 def test_finished_runs_stay_in_the_card(finished: tuple[Path, str]):
     root, _ = finished
     printed_by(EXPERIMENT, "--model", "nano_gpt", "--seeds", "1", *TINY, *where(root))

@@ -254,6 +254,7 @@ def test_decisions_in_an_environment_of_vectors(tmp_path: Path) -> None:
     assert "<img" not in page
 
 
+@pytest.mark.slow
 def test_an_episode_with_frames_is_a_film(tmp_path: Path) -> None:
     model = player(tmp_path, action_sizes=[3, 3], state_shape=[3, 36, 48], context_length=30)
     page = DECISIONS.page(str(tmp_path), "hf_mech/Rooms-v0", settings="episode: 1")
