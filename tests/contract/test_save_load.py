@@ -166,8 +166,8 @@ def checkpoints(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
         folder = folders[case.name]
         case.model().save_pretrained(folder)
         torch.save(case.questions(3, 7, 0), folder / "inputs.pt")
-        others = other_heads(case) if wants_others else {}
-        others = {auto_class: arguments_for(case, other) for auto_class, other in others.items()}
+        heads = other_heads(case) if wants_others else {}
+        others = {auto_class: arguments_for(case, other) for auto_class, other in heads.items()}
         plan = {"own": registered_models()[case.model_class], "outputs": case.outputs, "others": others}
         (folder / "plan.json").write_text(json.dumps(plan))
     environment = {**os.environ, "HF_MODULES_CACHE": str(root / "modules")}
