@@ -109,6 +109,26 @@ def compile_to_folder(
     )
 
 
+def list_programs(
+    program: Annotated[str, typer.Argument(help="Show all that is said of this one.", show_default=False)] = "",
+) -> None:
+    """List the programs of the package: what each does, and an example."""
+    from hf_mech.programs.psl.library import program_heading, program_names, program_text
+
+    if program:
+        typer.echo(program_heading(program_text(program)))
+        return
+    headings = {name: program_heading(program_text(name)).splitlines() for name in program_names()}
+    _print_pairs(
+        "Programs",
+        {
+            name: "\n".join([lines[0], *(line for line in lines if "->" in line)][:2])
+            for name, lines in headings.items()
+        },
+    )
+    typer.echo("\nhf-mech programs PROGRAM says how it is prompted; hf-mech run PROGRAM PROMPT runs it.")
+
+
 def run_prompts(
     program: _Source,
     prompts: Annotated[
@@ -213,6 +233,62 @@ def trace_prompt(
         typer.echo(f"Wrote {write_text_atomically(html_file, page.export_html())}")
 
 
+def run_table(
+    table: Annotated[
+        Path, typer.Argument(help="A file of lines `state symbol -> state symbol L`.", show_default=False)
+    ],
+    tape: Annotated[str, typer.Argument(help="The symbols of the tape, with spaces between them.", show_default=False)],
+    head: Annotated[int, typer.Option(min=0, help="The cell of the tape where the head begins.")] = 0,
+    left: Annotated[int, typer.Option(min=0, help="Blanks before the tape.")] = 16,
+    right: Annotated[int, typer.Option(min=0, help="Blanks behind the tape.")] = 16,
+    max_steps: Annotated[int, typer.Option(min=1, help="Most steps of the compiled program.")] = 10_000,
+    universal: Annotated[
+        bool, typer.Option("--universal", help="Put the table into the prompt of one program for all tables.")
+    ] = False,
+    machine: MachineName = "dat",
+    show: Annotated[bool, typer.Option("--show", help="Print the tape after every step, too.")] = False,
+    psl: Annotated[bool, typer.Option("--psl", help="Print the compiled program instead of running it.")] = False,
+) -> None:
+    """Run a Turing machine as a program: what it wrote, its last state, and its steps."""
+    from hf_mech.programs.psl.turing import Tape, TuringMachine, run_turing
+
+    made = TuringMachine.read(table)
+    if psl:
+        typer.echo(made.to_psl(max_steps), nl=False)
+        return
+    cells = len(tape.split()) + left + right + (len(made.table) if universal else 0)
+    ended: Tape = run_turing(
+        made,
+        tape,
+        head=head,
+        left=left,
+        right=right,
+        max_steps=max_steps,
+        universal=universal,
+        runner=lambda program: _machine(machine, program, cells),
+    )
+    for step in ended.history() if show else ():
+        typer.echo(step)
+    typer.echo(" ".join(ended.written))
+    typer.echo(f"state {ended.state}, {ended.steps:,} steps", err=True)
+
+
+def _machine(name: str, program: Program, cells: int) -> Any:
+    from hf_mech.programs.psl.compile import compile_program, lower_program
+    from hf_mech.programs.psl.machines import PSM, QKVM
+    from hf_mech.programs.psl.network import DAT
+
+    if name == "psm":
+        return PSM(program)
+    if name == "qkvm":
+        return QKVM(lower_program(program))
+    return DAT(*compile_program(program, max_position_embeddings=max(512, cells)))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What the commands share: options, progress bars, batches of prompts, messages and tables.
+
+
 def _given(**config: int | None) -> dict[str, Any]:
     """The options that were given."""
     return {name: value for name, value in config.items() if value is not None}
@@ -262,26 +338,6 @@ def _completions(
         return
     for prompt in prompts:
         yield opened.run(prompt, machine=machine, max_new_tokens=most).completion
-
-
-def list_programs(
-    program: Annotated[str, typer.Argument(help="Show all that is said of this one.", show_default=False)] = "",
-) -> None:
-    """List the programs of the package: what each does, and an example."""
-    from hf_mech.programs.psl.library import program_heading, program_names, program_text
-
-    if program:
-        typer.echo(program_heading(program_text(program)))
-        return
-    headings = {name: program_heading(program_text(name)).splitlines() for name in program_names()}
-    _print_pairs(
-        "Programs",
-        {
-            name: "\n".join([lines[0], *(line for line in lines if "->" in line)][:2])
-            for name, lines in headings.items()
-        },
-    )
-    typer.echo("\nhf-mech programs PROGRAM says how it is prompted; hf-mech run PROGRAM PROMPT runs it.")
 
 
 def _say_how_to_prompt(opened: OpenedProgram, where: str) -> None:
@@ -392,59 +448,3 @@ def _record(opened: OpenedProgram, run: Run, prompt: str, machine: str) -> dict[
             for steps in run.trace
         ],
     }
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# The command `hf-mech turing`.
-
-
-def run_table(
-    table: Annotated[
-        Path, typer.Argument(help="A file of lines `state symbol -> state symbol L`.", show_default=False)
-    ],
-    tape: Annotated[str, typer.Argument(help="The symbols of the tape, with spaces between them.", show_default=False)],
-    head: Annotated[int, typer.Option(min=0, help="The cell of the tape where the head begins.")] = 0,
-    left: Annotated[int, typer.Option(min=0, help="Blanks before the tape.")] = 16,
-    right: Annotated[int, typer.Option(min=0, help="Blanks behind the tape.")] = 16,
-    max_steps: Annotated[int, typer.Option(min=1, help="Most steps of the compiled program.")] = 10_000,
-    universal: Annotated[
-        bool, typer.Option("--universal", help="Put the table into the prompt of one program for all tables.")
-    ] = False,
-    machine: MachineName = "dat",
-    show: Annotated[bool, typer.Option("--show", help="Print the tape after every step, too.")] = False,
-    psl: Annotated[bool, typer.Option("--psl", help="Print the compiled program instead of running it.")] = False,
-) -> None:
-    """Run a Turing machine as a program: what it wrote, its last state, and its steps."""
-    from hf_mech.programs.psl.turing import Tape, TuringMachine, run_turing
-
-    made = TuringMachine.read(table)
-    if psl:
-        typer.echo(made.to_psl(max_steps), nl=False)
-        return
-    cells = len(tape.split()) + left + right + (len(made.table) if universal else 0)
-    ended: Tape = run_turing(
-        made,
-        tape,
-        head=head,
-        left=left,
-        right=right,
-        max_steps=max_steps,
-        universal=universal,
-        runner=lambda program: _machine(machine, program, cells),
-    )
-    for step in ended.history() if show else ():
-        typer.echo(step)
-    typer.echo(" ".join(ended.written))
-    typer.echo(f"state {ended.state}, {ended.steps:,} steps", err=True)
-
-
-def _machine(name: str, program: Program, cells: int) -> Any:
-    from hf_mech.programs.psl.compile import compile_program, lower_program
-    from hf_mech.programs.psl.machines import PSM, QKVM
-    from hf_mech.programs.psl.network import DAT
-
-    if name == "psm":
-        return PSM(program)
-    if name == "qkvm":
-        return QKVM(lower_program(program))
-    return DAT(*compile_program(program, max_position_embeddings=max(512, cells)))

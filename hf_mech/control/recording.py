@@ -28,48 +28,6 @@ MAX_STEPS = 100_000
 _POLICY_STREAM = 1  # apart from the environment's own stream, which the seed alone begins
 
 
-def record_episode(
-    environment: gymnasium.Env[Any, Any], policy: Policy, seed: int, max_steps: int = MAX_STEPS
-) -> Episode:
-    """Plays one episode. It depends on nothing but the arguments.
-
-    Args:
-        environment: of [`make_environment`]; stays open.
-        policy: decides; its random numbers begin with the seed.
-        seed: of the episode, for `environment.reset` and the policy.
-        max_steps: the most steps to wait for the end.
-
-    Raises:
-        ControlError: the episode goes on for longer.
-    """
-    observation, info = environment.reset(seed=seed)
-    policy.reset(environment, np.random.default_rng([seed, _POLICY_STREAM]))
-    observations, actions, rewards, success = [], [], [], []
-    for _ in range(max_steps):
-        action = policy(observation, info)
-        # Environments may write the next observation into the same array.
-        observations.append(np.array(observation))
-        actions.append(np.array(action, np.int64))
-        observation, reward, terminated, truncated, info = environment.step(action)
-        rewards.append(reward)
-        success.append(info["is_success"])
-        if terminated or truncated:
-            return Episode(
-                observations=np.stack(observations),
-                actions=np.stack(actions),
-                rewards=np.array(rewards, np.float32),
-                success=np.array(success, bool),
-                terminated=bool(terminated),
-                truncated=bool(truncated),
-                seed=seed,
-                final_observation=np.array(observation),
-            )
-    raise ControlError(
-        f"The episode of seed {seed} has no end after {max_steps} steps. Give the environment a limit of time: "
-        "make_environment(id, max_episode_steps=...)."
-    )
-
-
 def record(
     environment: str,
     policy: Policy | PolicyName,
@@ -116,6 +74,14 @@ def record(
     return built(recording.tables, list(range(num_episodes)), features, split, num_proc, cache_dir)
 
 
+def environment_features(environment: str, options: dict[str, Any]) -> datasets.Features:
+    """The columns of an environment's episodes, and their types."""
+    with closing(make_environment(environment, **options)) as opened:
+        space: Any = opened.observation_space
+        sizes: Any = opened.action_space
+        return features_of(None if len(space.shape) == 3 else space.shape[0], sizes.nvec.tolist())
+
+
 @dataclass(frozen=True)
 class Recording:
     """The episodes of a policy in an environment, by their numbers.
@@ -154,12 +120,46 @@ class Recording:
                 yield encoding.result()
 
 
-def environment_features(environment: str, options: dict[str, Any]) -> datasets.Features:
-    """The columns of an environment's episodes, and their types."""
-    with closing(make_environment(environment, **options)) as opened:
-        space: Any = opened.observation_space
-        sizes: Any = opened.action_space
-        return features_of(None if len(space.shape) == 3 else space.shape[0], sizes.nvec.tolist())
+def record_episode(
+    environment: gymnasium.Env[Any, Any], policy: Policy, seed: int, max_steps: int = MAX_STEPS
+) -> Episode:
+    """Plays one episode. It depends on nothing but the arguments.
+
+    Args:
+        environment: of [`make_environment`]; stays open.
+        policy: decides; its random numbers begin with the seed.
+        seed: of the episode, for `environment.reset` and the policy.
+        max_steps: the most steps to wait for the end.
+
+    Raises:
+        ControlError: the episode goes on for longer.
+    """
+    observation, info = environment.reset(seed=seed)
+    policy.reset(environment, np.random.default_rng([seed, _POLICY_STREAM]))
+    observations, actions, rewards, success = [], [], [], []
+    for _ in range(max_steps):
+        action = policy(observation, info)
+        # Environments may write the next observation into the same array.
+        observations.append(np.array(observation))
+        actions.append(np.array(action, np.int64))
+        observation, reward, terminated, truncated, info = environment.step(action)
+        rewards.append(reward)
+        success.append(info["is_success"])
+        if terminated or truncated:
+            return Episode(
+                observations=np.stack(observations),
+                actions=np.stack(actions),
+                rewards=np.array(rewards, np.float32),
+                success=np.array(success, bool),
+                terminated=bool(terminated),
+                truncated=bool(truncated),
+                seed=seed,
+                final_observation=np.array(observation),
+            )
+    raise ControlError(
+        f"The episode of seed {seed} has no end after {max_steps} steps. Give the environment a limit of time: "
+        "make_environment(id, max_episode_steps=...)."
+    )
 
 
 def built(

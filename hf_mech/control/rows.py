@@ -77,33 +77,17 @@ def features_of(features: int | None, action_sizes: Sequence[int]) -> datasets.F
     return datasets.Features(types)
 
 
-def encode_frame(frame: NDArray[np.uint8]) -> bytes:
-    """A frame, [height, width, 3] uint8, as lossless WebP.
-
-    Method 0 at quality 0 is WebP's fastest: half the bytes of PNG's fastest, in about the same time.
-
-    Raises:
-        ControlError: no uint8 array of that shape.
-    """
-    if frame.dtype != np.uint8 or frame.ndim != 3 or frame.shape[2] != 3:
-        raise ControlError(f"A frame must be uint8 [height, width, 3], got {frame.dtype} of shape {list(frame.shape)}.")
-    encoded = io.BytesIO()
-    Image.fromarray(frame).save(encoded, "WEBP", lossless=True, method=0, quality=0)
-    return encoded.getvalue()
+def check_columns(names: Iterable[str], needed: Iterable[str] = COLUMNS) -> None:
+    """Raises ControlError if a data set lacks one of the columns needed."""
+    if missing := [name for name in needed if name not in set(names)]:
+        raise ControlError(
+            f"The data set has no column {', '.join(map(repr, missing))}; its columns are {', '.join(names)}. "
+            "hf_mech.control.rows has the list of those of trajectories; rename_column changes a name."
+        )
 
 
-def decode_frame(encoded: bytes) -> NDArray[np.uint8]:
-    """The frame of any image file that PIL reads, [height, width, 3] uint8.
-
-    Raises:
-        ControlError: no image.
-    """
-    try:
-        # Pillow tries one format after the other, which takes as long as to decode a frame.
-        with Image.open(io.BytesIO(encoded), formats=("WEBP",) if encoded[:4] == b"RIFF" else None) as image:
-            return np.asarray(image if image.mode == "RGB" else image.convert("RGB"))
-    except (UnidentifiedImageError, OSError) as error:
-        raise ControlError(f"A frame of {len(encoded)} bytes cannot be read as an image: {error}.") from error
+# ----------------------------------------------------------------------------------------------------------------------
+# An episode as rows.
 
 
 def table_of(episode: Episode, number: int, schema: pa.Schema) -> pa.Table:
@@ -129,6 +113,110 @@ def table_of(episode: Episode, number: int, schema: pa.Schema) -> pa.Table:
         "seed": np.full(steps, episode.seed, np.int64),
     }
     return pa.table([pa.array(columns[name]) for name in schema.names], schema=schema)
+
+
+def _observation_array(observations: NDArray[Any]) -> pa.Array:
+    if observations.ndim == 2:
+        vectors = np.ascontiguousarray(observations, np.float32)
+        return pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), vectors.shape[1])
+    images = pa.array([encode_frame(frame) for frame in observations], pa.binary())
+    return pa.StructArray.from_arrays([images, pa.nulls(len(images), pa.string())], ["bytes", "path"])
+
+
+def _lists(rows: NDArray[Any], kind: pa.FixedSizeListType) -> pa.Array:
+    return pa.FixedSizeListArray.from_arrays(pa.array(rows.reshape(-1)).cast(kind.value_type), rows.shape[1])
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Rows as episodes, or as pieces of episodes where a data set was cut.
+
+
+def episodes_of(dataset: datasets.Dataset | datasets.IterableDataset) -> Iterator[Episode]:
+    """The episodes of a data set, one after the other.
+
+    Raises:
+        ControlError: rows that cannot be read, that lack a column, or that stand in another order; an episode
+            without its first or its last row.
+    """
+    for piece in pieces_of(tables_of(dataset)):
+        first = piece.column("timestep")[0].as_py()
+        if first != 0:
+            raise ControlError(
+                f"Episode {piece.column('episode')[0]} begins at step {first}; begin the data set at a first step."
+            )
+        yield episode_of(piece)
+
+
+def tables_of(dataset: datasets.Dataset | datasets.IterableDataset) -> Iterator[pa.Table]:
+    """All rows of a data set, some at a time, images as they are stored."""
+    for table in dataset.with_format("arrow").iter(batch_size=ROWS_AT_A_TIME):
+        check_columns(table.column_names)
+        yield table
+
+
+def pieces_of(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """The rows of each episode as one table; only the first and the last may be a part of an episode.
+
+    Raises:
+        ControlError: the rows of an episode are not neighbours in the order of its steps.
+    """
+    waiting: list[pa.Table] = []
+    for table in tables:
+        rows = pa.concat_tables([*waiting, table]) if waiting else table
+        starts = piece_starts(*(rows.column(name).to_numpy() for name in ("episode", "timestep")))
+        ends = [*starts[1:].tolist(), len(rows)]
+        *whole, last = (rows.slice(start, end - start) for start, end in zip(starts.tolist(), ends, strict=True))
+        yield from whole
+        waiting = [last]
+    yield from waiting
+
+
+def piece_starts(episodes: NDArray[np.int32], timesteps: NDArray[np.int32]) -> NDArray[np.int64]:
+    """The rows at which another episode begins, the first row among them.
+
+    The first rows may begin in the midst of an episode, as in a file of a data set that was cut between its rows.
+
+    Args:
+        episodes: [rows], the column `episode`.
+        timesteps: [rows], the column `timestep`.
+
+    Raises:
+        ControlError: the rows of an episode are not neighbours in the order of its steps.
+    """
+    follows = (np.diff(episodes) == 0) & (np.diff(timesteps) == 1)
+    starts = np.flatnonzero(np.concatenate(([True], ~follows)))
+    if (late := starts[1:][timesteps[starts[1:]] != 0]).size:
+        row = int(late[0])
+        raise ControlError(
+            f"Row {row} is step {timesteps[row]} of episode {episodes[row]}, behind step {timesteps[row - 1]} of "
+            f"episode {episodes[row - 1]}: the rows of an episode must be neighbours, in the order of its steps. Do "
+            "not shuffle or filter rows; sort(['episode', 'timestep']) mends a shuffled data set."
+        )
+    return starts
+
+
+def episode_of(rows: pa.Table) -> Episode:
+    """The episode of its rows.
+
+    Raises:
+        ControlError: the last row neither terminated nor was truncated, or an earlier row did, so these are the
+            rows of two episodes.
+    """
+    ends = np.logical_or(*(rows.column(name).to_numpy().astype(bool) for name in ("terminated", "truncated")))
+    if ends[:-1].any():
+        raise ControlError(
+            f"Episode {rows.column('episode')[0]} ends with step {int(ends.argmax())} and goes on; give what follows "
+            "another number, timesteps from 0, and returns-to-go of its own."
+        )
+    return Episode(
+        observations=observations_of(rows.column("observation")),
+        actions=actions_of(rows.column("action")),
+        rewards=rows.column("reward").to_numpy().astype(np.float32, copy=False),
+        success=rows.column("success").to_numpy(),
+        terminated=rows.column("terminated")[-1].as_py(),
+        truncated=rows.column("truncated")[-1].as_py(),
+        seed=rows.column("seed")[0].as_py(),
+    )
 
 
 def observations_of(column: pa.ChunkedArray | pa.Array) -> NDArray[Any]:
@@ -159,103 +247,6 @@ def actions_of(column: pa.ChunkedArray | pa.Array) -> NDArray[np.int64]:
     return actions.astype(np.int64)
 
 
-def check_columns(names: Iterable[str], needed: Iterable[str] = COLUMNS) -> None:
-    """Raises ControlError if a data set lacks one of the columns needed."""
-    if missing := [name for name in needed if name not in set(names)]:
-        raise ControlError(
-            f"The data set has no column {', '.join(map(repr, missing))}; its columns are {', '.join(names)}. "
-            "hf_mech.control.rows has the list of those of trajectories; rename_column changes a name."
-        )
-
-
-def piece_starts(episodes: NDArray[np.int32], timesteps: NDArray[np.int32]) -> NDArray[np.int64]:
-    """The rows at which another episode begins, the first row among them.
-
-    The first rows may begin in the midst of an episode, as in a file of a data set that was cut between its rows.
-
-    Args:
-        episodes: [rows], the column `episode`.
-        timesteps: [rows], the column `timestep`.
-
-    Raises:
-        ControlError: the rows of an episode are not neighbours in the order of its steps.
-    """
-    follows = (np.diff(episodes) == 0) & (np.diff(timesteps) == 1)
-    starts = np.flatnonzero(np.concatenate(([True], ~follows)))
-    if (late := starts[1:][timesteps[starts[1:]] != 0]).size:
-        row = int(late[0])
-        raise ControlError(
-            f"Row {row} is step {timesteps[row]} of episode {episodes[row]}, behind step {timesteps[row - 1]} of "
-            f"episode {episodes[row - 1]}: the rows of an episode must be neighbours, in the order of its steps. Do "
-            "not shuffle or filter rows; sort(['episode', 'timestep']) mends a shuffled data set."
-        )
-    return starts
-
-
-def tables_of(dataset: datasets.Dataset | datasets.IterableDataset) -> Iterator[pa.Table]:
-    """All rows of a data set, some at a time, images as they are stored."""
-    for table in dataset.with_format("arrow").iter(batch_size=ROWS_AT_A_TIME):
-        check_columns(table.column_names)
-        yield table
-
-
-def pieces_of(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The rows of each episode as one table; only the first and the last may be a part of an episode.
-
-    Raises:
-        ControlError: the rows of an episode are not neighbours in the order of its steps.
-    """
-    waiting: list[pa.Table] = []
-    for table in tables:
-        rows = pa.concat_tables([*waiting, table]) if waiting else table
-        starts = piece_starts(*(rows.column(name).to_numpy() for name in ("episode", "timestep")))
-        ends = [*starts[1:].tolist(), len(rows)]
-        *whole, last = (rows.slice(start, end - start) for start, end in zip(starts.tolist(), ends, strict=True))
-        yield from whole
-        waiting = [last]
-    yield from waiting
-
-
-def episodes_of(dataset: datasets.Dataset | datasets.IterableDataset) -> Iterator[Episode]:
-    """The episodes of a data set, one after the other.
-
-    Raises:
-        ControlError: rows that cannot be read, that lack a column, or that stand in another order; an episode
-            without its first or its last row.
-    """
-    for piece in pieces_of(tables_of(dataset)):
-        first = piece.column("timestep")[0].as_py()
-        if first != 0:
-            raise ControlError(
-                f"Episode {piece.column('episode')[0]} begins at step {first}; begin the data set at a first step."
-            )
-        yield episode_of(piece)
-
-
-def episode_of(rows: pa.Table) -> Episode:
-    """The episode of its rows.
-
-    Raises:
-        ControlError: the last row neither terminated nor was truncated, or an earlier row did, so these are the
-            rows of two episodes.
-    """
-    ends = np.logical_or(*(rows.column(name).to_numpy().astype(bool) for name in ("terminated", "truncated")))
-    if ends[:-1].any():
-        raise ControlError(
-            f"Episode {rows.column('episode')[0]} ends with step {int(ends.argmax())} and goes on; give what follows "
-            "another number, timesteps from 0, and returns-to-go of its own."
-        )
-    return Episode(
-        observations=observations_of(rows.column("observation")),
-        actions=actions_of(rows.column("action")),
-        rewards=rows.column("reward").to_numpy().astype(np.float32, copy=False),
-        success=rows.column("success").to_numpy(),
-        terminated=rows.column("terminated")[-1].as_py(),
-        truncated=rows.column("truncated")[-1].as_py(),
-        seed=rows.column("seed")[0].as_py(),
-    )
-
-
 def _embedded(image: dict[str, Any] | None) -> bytes:
     if image is None or image["bytes"] is None:
         raise ControlError(
@@ -264,18 +255,6 @@ def _embedded(image: dict[str, Any] | None) -> bytes:
         )
     encoded: bytes = image["bytes"]
     return encoded
-
-
-def _observation_array(observations: NDArray[Any]) -> pa.Array:
-    if observations.ndim == 2:
-        vectors = np.ascontiguousarray(observations, np.float32)
-        return pa.FixedSizeListArray.from_arrays(pa.array(vectors.reshape(-1)), vectors.shape[1])
-    images = pa.array([encode_frame(frame) for frame in observations], pa.binary())
-    return pa.StructArray.from_arrays([images, pa.nulls(len(images), pa.string())], ["bytes", "path"])
-
-
-def _lists(rows: NDArray[Any], kind: pa.FixedSizeListType) -> pa.Array:
-    return pa.FixedSizeListArray.from_arrays(pa.array(rows.reshape(-1)).cast(kind.value_type), rows.shape[1])
 
 
 def _matrix(column: pa.ChunkedArray | pa.Array, what: str) -> NDArray[Any]:
@@ -301,3 +280,36 @@ def _matrix(column: pa.ChunkedArray | pa.Array, what: str) -> NDArray[Any]:
             f"{what} must have the same number of numbers in all rows, at least one, has {sorted(lengths)}."
         )
     return np.concatenate([part.to_numpy(zero_copy_only=False) for part in values]).reshape(-1, *lengths)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# A frame as bytes, and back.
+
+
+def encode_frame(frame: NDArray[np.uint8]) -> bytes:
+    """A frame, [height, width, 3] uint8, as lossless WebP.
+
+    Method 0 at quality 0 is WebP's fastest: half the bytes of PNG's fastest, in about the same time.
+
+    Raises:
+        ControlError: no uint8 array of that shape.
+    """
+    if frame.dtype != np.uint8 or frame.ndim != 3 or frame.shape[2] != 3:
+        raise ControlError(f"A frame must be uint8 [height, width, 3], got {frame.dtype} of shape {list(frame.shape)}.")
+    encoded = io.BytesIO()
+    Image.fromarray(frame).save(encoded, "WEBP", lossless=True, method=0, quality=0)
+    return encoded.getvalue()
+
+
+def decode_frame(encoded: bytes) -> NDArray[np.uint8]:
+    """The frame of any image file that PIL reads, [height, width, 3] uint8.
+
+    Raises:
+        ControlError: no image.
+    """
+    try:
+        # Pillow tries one format after the other, which takes as long as to decode a frame.
+        with Image.open(io.BytesIO(encoded), formats=("WEBP",) if encoded[:4] == b"RIFF" else None) as image:
+            return np.asarray(image if image.mode == "RGB" else image.convert("RGB"))
+    except (UnidentifiedImageError, OSError) as error:
+        raise ControlError(f"A frame of {len(encoded)} bytes cannot be read as an image: {error}.") from error

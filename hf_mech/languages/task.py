@@ -18,8 +18,6 @@ class LanguagesError(ValueError):
     """A task, a length, a layout, rows, a tokenizer or a corpus that do not fit; the text says what to do."""
 
 
-_STREAMS = {"fresh": 0, "evaluation": 1, "train": 2, "test": 3}
-
 Level = Literal["regular", "deterministic context-free", "context-sensitive"]
 
 
@@ -101,6 +99,10 @@ class Task:
         self.lengths(length, length)
         check_whole("count", count, 1, LanguagesError)
         return self.draw(dice, length, count)
+
+
+# The independent streams of a seed, by number. The numbers never change: data sets depend on them.
+_STREAMS = {"fresh": 0, "evaluation": 1, "train": 2, "test": 3}
 
 
 def dice_for(task_name: str, stream: Literal["fresh", "evaluation", "train", "test"], seed: int, index: int) -> Dice:

@@ -15,107 +15,10 @@ from hf_mech.data.random_numbers import Dice
 from hf_mech.data.whole_numbers import check_whole
 from hf_mech.lookahead import LookaheadError
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Random choices for many rows at once, from numpy's generator or from `Dice`, whose numbers never change.
-
-
-Random = np.random.Generator | Dice
-
-
-def orders(random: Random, count: int, n: int) -> NDArray[np.int64]:
-    """Random orders of 0 to n - 1, [count, n], each as likely."""
-    if isinstance(random, Dice):
-        # The index in the lower half makes all keys of a row differ, so every way to sort gives the same order.
-        keys = random.words((count, n)) << np.uint64(32) | np.arange(n, dtype=np.uint64)
-        keys.sort(axis=1)
-        return (keys & np.uint64(0xFFFFFFFF)).view(np.int64)
-    return random.random((count, n)).argsort(1)
-
-
-def below(random: Random, n: int, shape: tuple[int, ...]) -> NDArray[np.int64]:
-    """Whole numbers of that shape, uniform in 0 to n - 1."""
-    return random.below(n, shape) if isinstance(random, Dice) else random.integers(n, size=shape)
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# The check of a graph of one's own.
-
-
-def check_star(
-    edges: Iterable[tuple[int, int]], start: int, goal: int, degree: int, length: int, num_nodes: int
-) -> list[tuple[int, int]]:
-    """The edges as a list, if they are those of G(degree, length) around `start` and have the goal.
-
-    Raises:
-        LookaheadError: they are not.
-    """
-    pairs = [_pair(edge, num_nodes) for edge in edges]
-    for node in (start, goal):
-        _check_node(node, num_nodes)
-    shape = f"G({degree},{length})"
-    nodes = {node for pair in pairs for node in pair}
-    if len(nodes) > num_nodes or len(pairs) != degree * (length - 1):
-        raise LookaheadError(
-            f"{shape} has {degree * (length - 1)} edges, got {len(pairs)} between {len(nodes)} nodes; give all edges "
-            "of the graph, or make the StarGraph with its degree and length."
-        )
-    if start not in nodes:
-        raise LookaheadError(f"The start {start} is not in the graph; its nodes are {sorted(nodes)}.")
-    if goal not in nodes or goal == start:
-        rest = sorted(nodes - {start})
-        raise LookaheadError(f"The goal must be a node of the graph other than the start, one of {rest}, got {goal}.")
-    children: dict[int, list[int]] = {}
-    for parent, child in pairs:
-        children.setdefault(parent, []).append(child)
-    first = children.get(start, [])
-    if len(first) != degree:
-        raise LookaheadError(f"{shape} has {degree} edges from its start, got {len(first)} from {start}.")
-    for node in first:
-        arm = [start, node]
-        while len(after := children.get(arm[-1], [])) == 1 and len(arm) <= length:
-            arm.append(after[0])
-        if len(arm) != length or after:
-            raise LookaheadError(
-                f"The arm {' -> '.join(map(str, arm))} of {shape} must have {length} nodes and no branches; edges go "
-                "from parent to child."
-            )
-    if len(nodes) != degree * (length - 1) + 1:
-        raise LookaheadError(f"The arms of {shape} share no node but the start, but {pairs} has {len(nodes)} nodes.")
-    return pairs
-
-
-def _pair(edge: Any, num_nodes: int) -> tuple[int, int]:
-    try:
-        parent, child = edge
-    except (TypeError, ValueError) as error:
-        raise LookaheadError(f"An edge is a pair (parent, child), got {edge!r}.") from error
-    _check_node(parent, num_nodes)
-    _check_node(child, num_nodes)
-    return int(parent), int(child)
-
-
-def _check_node(node: Any, num_nodes: int) -> None:
-    if isinstance(node, bool) or not isinstance(node, int | np.integer) or not 0 <= node < num_nodes:
-        raise LookaheadError(
-            f"Nodes are whole numbers from 0 to {num_nodes - 1} (num_nodes={num_nodes}), got {node!r}; rename the "
-            "nodes, or use a larger num_nodes and a model that was trained with it."
-        )
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Random star graphs as rows of tokens, any number at once, and the prompt of a graph of one's own.
-
-
 SEPARATORS = ("|", "=", "/", "$")
 END, PAD = "<eos>", "<pad>"
 MOST_NODES = 100_000
 """The most names: each graph takes a number for every name."""
-
-
-def sizes_of(name: str) -> tuple[int, int] | None:
-    """Degree and length of the graphs `g-D-L`; None for another name."""
-    match = re.fullmatch(r"g-(\d+)-(\d+)", name)
-    return (int(match[1]), int(match[2])) if match else None
 
 
 @dataclass(frozen=True)
@@ -273,6 +176,77 @@ class StarGraph:
         )
 
 
+def sizes_of(name: str) -> tuple[int, int] | None:
+    """Degree and length of the graphs `g-D-L`; None for another name."""
+    match = re.fullmatch(r"g-(\d+)-(\d+)", name)
+    return (int(match[1]), int(match[2])) if match else None
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The check of a graph of one's own.
+
+
+def check_star(
+    edges: Iterable[tuple[int, int]], start: int, goal: int, degree: int, length: int, num_nodes: int
+) -> list[tuple[int, int]]:
+    """The edges as a list, if they are those of G(degree, length) around `start` and have the goal.
+
+    Raises:
+        LookaheadError: they are not.
+    """
+    pairs = [_pair(edge, num_nodes) for edge in edges]
+    for node in (start, goal):
+        _check_node(node, num_nodes)
+    shape = f"G({degree},{length})"
+    nodes = {node for pair in pairs for node in pair}
+    if len(nodes) > num_nodes or len(pairs) != degree * (length - 1):
+        raise LookaheadError(
+            f"{shape} has {degree * (length - 1)} edges, got {len(pairs)} between {len(nodes)} nodes; give all edges "
+            "of the graph, or make the StarGraph with its degree and length."
+        )
+    if start not in nodes:
+        raise LookaheadError(f"The start {start} is not in the graph; its nodes are {sorted(nodes)}.")
+    if goal not in nodes or goal == start:
+        rest = sorted(nodes - {start})
+        raise LookaheadError(f"The goal must be a node of the graph other than the start, one of {rest}, got {goal}.")
+    children: dict[int, list[int]] = {}
+    for parent, child in pairs:
+        children.setdefault(parent, []).append(child)
+    first = children.get(start, [])
+    if len(first) != degree:
+        raise LookaheadError(f"{shape} has {degree} edges from its start, got {len(first)} from {start}.")
+    for node in first:
+        arm = [start, node]
+        while len(after := children.get(arm[-1], [])) == 1 and len(arm) <= length:
+            arm.append(after[0])
+        if len(arm) != length or after:
+            raise LookaheadError(
+                f"The arm {' -> '.join(map(str, arm))} of {shape} must have {length} nodes and no branches; edges go "
+                "from parent to child."
+            )
+    if len(nodes) != degree * (length - 1) + 1:
+        raise LookaheadError(f"The arms of {shape} share no node but the start, but {pairs} has {len(nodes)} nodes.")
+    return pairs
+
+
+def _pair(edge: Any, num_nodes: int) -> tuple[int, int]:
+    try:
+        parent, child = edge
+    except (TypeError, ValueError) as error:
+        raise LookaheadError(f"An edge is a pair (parent, child), got {edge!r}.") from error
+    _check_node(parent, num_nodes)
+    _check_node(child, num_nodes)
+    return int(parent), int(child)
+
+
+def _check_node(node: Any, num_nodes: int) -> None:
+    if isinstance(node, bool) or not isinstance(node, int | np.integer) or not 0 <= node < num_nodes:
+        raise LookaheadError(
+            f"Nodes are whole numbers from 0 to {num_nodes - 1} (num_nodes={num_nodes}), got {node!r}; rename the "
+            "nodes, or use a larger num_nodes and a model that was trained with it."
+        )
+
+
 # ----------------------------------------------------------------------------------------------------------------------
 # Which split a graph belongs to: a hash of its edges decides, so that no list of graphs has to be kept.
 
@@ -322,3 +296,25 @@ def _mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return words ^ (words >> np.uint64(31))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Random choices for many graphs at once, from numpy's generator or from `Dice`, whose numbers never change.
+
+
+Random = np.random.Generator | Dice
+
+
+def orders(random: Random, count: int, n: int) -> NDArray[np.int64]:
+    """Random orders of 0 to n - 1, [count, n], each as likely."""
+    if isinstance(random, Dice):
+        # The index in the lower half makes all keys of a row differ, so every way to sort gives the same order.
+        keys = random.words((count, n)) << np.uint64(32) | np.arange(n, dtype=np.uint64)
+        keys.sort(axis=1)
+        return (keys & np.uint64(0xFFFFFFFF)).view(np.int64)
+    return random.random((count, n)).argsort(1)
+
+
+def below(random: Random, n: int, shape: tuple[int, ...]) -> NDArray[np.int64]:
+    """Whole numbers of that shape, uniform in 0 to n - 1."""
+    return random.below(n, shape) if isinstance(random, Dice) else random.integers(n, size=shape)
