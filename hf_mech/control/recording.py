@@ -1,4 +1,4 @@
-"""Recording episodes of any environment as a data set."""
+"""Recording episodes of any environment as a data set: `record`, and its parts, which the builders use."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class Recording:
                 episode = record_episode(environment, self.policy, seed, self.max_steps)
                 if encoding:
                     yield encoding.result()
-                # While the next episode is played: to encode a frame takes as long as to play a step.
+                # While the next episode is played, as a frame takes as long to encode as a step to play.
                 encoding = encoder.submit(table_of, episode, number, self.schema)
             if encoding:
                 yield encoding.result()
@@ -123,7 +123,7 @@ class Recording:
 def record_episode(
     environment: gymnasium.Env[Any, Any], policy: Policy, seed: int, max_steps: int = MAX_STEPS
 ) -> Episode:
-    """Plays one episode. It depends on nothing but the arguments.
+    """Plays one episode, which depends on nothing but the arguments.
 
     Args:
         environment: of [`make_environment`]; stays open.
@@ -177,6 +177,9 @@ def built(
         items: shared out between the processes, neighbours together.
         features: of the rows.
         split, num_proc, cache_dir: as in `load_dataset`.
+
+    Raises:
+        ControlError: as `tables` raises it, in whichever process.
     """
     # Every call has a folder of its own: what a policy or an environment does cannot be hashed.
     builder = _Builder(
@@ -222,11 +225,11 @@ class _Builder(datasets.ArrowBasedBuilder):
 
 
 class _Failed(datasets.exceptions.DatasetGenerationError):
-    """Brings an error of ours out of `datasets`, which replaces all errors but its own, and out of a process."""
+    """Carries a ControlError out of a worker process and out of `datasets`, which replaces all errors but its own."""
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Processes that share a work end with the one that began it, however that one ends.
+# Worker processes end with the process that started them, however that one ends.
 
 
 SECONDS_BETWEEN_LOOKS = 0.2
@@ -238,8 +241,8 @@ _is_registered = False
 def children_end_with_us() -> Iterator[None]:
     """Processes that are forked in the block end when this one is gone.
 
-    If a process with a pool is killed, its workers wait for work for ever, with their game engines, and hold the locks
-    of its files, so that the next one that wants them waits for ever, too.
+    Without it, the workers of a killed process wait for work for ever, with their game engines, and hold the locks of
+    its files, so that the next process that wants these files waits for ever, too.
     """
     global _began, _is_registered
     if not _is_registered and hasattr(os, "register_at_fork"):
@@ -253,7 +256,7 @@ def children_end_with_us() -> Iterator[None]:
 
 
 def _watch() -> None:
-    """In a child: looks after its parent from now on."""
+    """In a child: watches its parent from now on."""
     global _began
     parent, _began = _began, None
     if parent is not None:

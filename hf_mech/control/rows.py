@@ -31,9 +31,7 @@ from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from hf_mech.control.episodes import Episode
-from hf_mech.control.errors import (
-    ControlError,
-)
+from hf_mech.control.errors import ControlError
 
 if TYPE_CHECKING:
     import datasets
@@ -50,17 +48,17 @@ COLUMNS = (
     "success",
     "seed",
 )
-ROWS_AT_A_TIME = 1_000  # of the tables that are read one after the other
+ROWS_AT_A_TIME = 1_000  # of each table that `tables_of` reads
 
 
 def features_of(features: int | None, action_sizes: Sequence[int]) -> datasets.Features:
     """The columns and their types.
 
     Args:
-        features: of an observation, or None for frames.
+        features: the length of an observation that is a vector, or None for frames.
         action_sizes: the number of choices of each component.
     """
-    import datasets  # heavy, and without need for a process that only encodes
+    import datasets  # heavy, and not needed by a process that only encodes
 
     kind = next(kind for kind in ("int8", "int16", "int32") if max(action_sizes) - 1 <= np.iinfo(kind).max)
     vector = None if features is None else datasets.List(datasets.Value("float32"), length=features)
@@ -155,7 +153,7 @@ def tables_of(dataset: datasets.Dataset | datasets.IterableDataset) -> Iterator[
 
 
 def pieces_of(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
-    """The rows of each episode as one table; only the first and the last may be a part of an episode.
+    """The rows of each episode as one table; only the first and the last table may be a part of one.
 
     Raises:
         ControlError: the rows of an episode are not neighbours in the order of its steps.
@@ -174,7 +172,7 @@ def pieces_of(tables: Iterable[pa.Table]) -> Iterator[pa.Table]:
 def piece_starts(episodes: NDArray[np.int32], timesteps: NDArray[np.int32]) -> NDArray[np.int64]:
     """The rows at which another episode begins, the first row among them.
 
-    The first rows may begin in the midst of an episode, as in a file of a data set that was cut between its rows.
+    The first rows may begin in the middle of an episode, as in a file of a data set that was cut between its rows.
 
     Args:
         episodes: [rows], the column `episode`.
@@ -196,7 +194,7 @@ def piece_starts(episodes: NDArray[np.int32], timesteps: NDArray[np.int32]) -> N
 
 
 def episode_of(rows: pa.Table) -> Episode:
-    """The episode of its rows.
+    """The episode that these rows are.
 
     Raises:
         ControlError: the last row neither terminated nor was truncated, or an earlier row did, so these are the
@@ -308,7 +306,7 @@ def decode_frame(encoded: bytes) -> NDArray[np.uint8]:
         ControlError: no image.
     """
     try:
-        # Pillow tries one format after the other, which takes as long as to decode a frame.
+        # Without a format, Pillow tries one after the other, which takes as long as to decode a frame.
         with Image.open(io.BytesIO(encoded), formats=("WEBP",) if encoded[:4] == b"RIFF" else None) as image:
             return np.asarray(image if image.mode == "RGB" else image.convert("RGB"))
     except (UnidentifiedImageError, OSError) as error:

@@ -1,22 +1,25 @@
 """Random whole numbers that never change, on any machine or with any version of numpy.
 
-Every number is a 32-bit word, scaled to its range. There are three classes because data sets draw in three ways:
+Every number is a 32-bit word, scaled to its range; in a range of n, the probability of a number is off by a share of
+n / 2**32 at most. There are three classes because data sets draw in three ways:
 
-=======  =========  =========================================================  =====================================
-class    words      draws                                                      used by
-=======  =========  =========================================================  =====================================
-`Dice`   PCG64      whole arrays, many examples at once                        `hf_mech.languages`
-`Die`    PCG64      one number at a time, from one long stream                 `hf_mech.planning.traces`: a walk
-                                                                               decides each step by the last one
-`Draws`  SHAKE-128  one number at a time, from a short stream for each         `hf_mech.programs.templatic`: a row
-                    example                                                    depends on its own index alone
-=======  =========  =========================================================  =====================================
+=======  =========  ======================================================  ========================================
+class    words      draws                                                   used, for example, by
+=======  =========  ======================================================  ========================================
+`Dice`   PCG64      whole arrays, many examples at once                     `hf_mech.languages`, and star graphs in
+                                                                            `hf_mech.lookahead`
+`Die`    PCG64      one number at a time, from one long stream              `hf_mech.planning.traces`: each step of
+                                                                            a walk depends on the one before
+`Draws`  SHAKE-128  one number at a time, from a short stream for each      `hf_mech.programs`, and stories in
+                    example                                                 `hf_mech.lookahead`: a row depends on its
+                                                                            own index alone
+=======  =========  ======================================================  ========================================
 
 PCG64 is numpy's fast generator, and its raw bits are all that numpy promises to keep; numpy's methods that turn bits
 into ranges, shuffles or choices may change, so none is used here. `Draws` begins a new stream for every row, so it has
 to start fast, and its key is a text; a hash function serves both needs.
 
-Published data sets and results depend on these streams: a new way to draw is a new class, never a change of an old one.
+Published data sets and results depend on these streams: a new way to draw is a new class, never a change of these.
 """
 
 from __future__ import annotations
@@ -49,7 +52,7 @@ class Dice:
         self._bits = np.random.PCG64(np.random.SeedSequence(seed, spawn_key=key))
 
     def below(self, n: ArrayLike, shape: tuple[int, ...]) -> NDArray[np.int64]:
-        """Numbers of that shape, uniform in 0 to n - 1 up to n / 2**32; n may be an array that broadcasts to it."""
+        """Numbers of that shape, uniform in 0 to n - 1; n may be an array that broadcasts to it."""
         return scaled(self.words(shape), n)
 
     def words(self, shape: tuple[int, ...]) -> NDArray[np.uint64]:
@@ -88,13 +91,13 @@ class Die:
         self._words: list[int] = []
 
     def below(self, n: int) -> int:
-        """A number uniform in 0 to n - 1, up to n / 2**32."""
+        """A number uniform in 0 to n - 1."""
         if not self._words:
             self._words = self._dice.words((self._BLOCK,)).tolist()
         return self._words.pop() * n >> 32
 
     def shuffle(self, items: list[Any]) -> None:
-        """Put the list into a random order, each as likely."""
+        """Puts the list into a random order, all equally likely."""
         for i in range(len(items) - 1, 0, -1):
             j = self.below(i + 1)
             items[i], items[j] = items[j], items[i]
@@ -122,7 +125,7 @@ class Draws:
         self._next = 0
 
     def below(self, n: int) -> int:
-        """A number uniform in 0 to n - 1, up to n / 2**32."""
+        """A number uniform in 0 to n - 1."""
         at = self._next
         if at == len(self._words):
             # A longer digest of the same key begins with the shorter one.

@@ -1,4 +1,7 @@
-"""A task: its alphabet, its examples, and the positions that are scored."""
+"""What a task is: its alphabet, its examples, the positions that are scored, and its random numbers.
+
+The tasks themselves are in `hf_mech.languages.tasks`.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +48,7 @@ class Task:
     """A function from strings to strings, with the distribution of its examples (Delétang et al., 2023).
 
     Args:
-        name: as in `TASKS`.
+        name: its key in `hf_mech.languages.TASKS`.
         level: its level in the Chomsky hierarchy.
         inputs: the input symbols.
         outputs: the output symbols; a symbol that is also an input symbol is the same token.
@@ -86,7 +89,7 @@ class Task:
         return found
 
     def sample(self, dice: Dice, length: int, count: int) -> Examples:
-        """Draw examples of one length.
+        """Draws examples of one length.
 
         Args:
             dice: the random numbers; the same dice draw the same examples.
@@ -94,7 +97,7 @@ class Task:
             count: the number of examples, 1 or more.
 
         Raises:
-            LanguagesError: the task has no examples of that length, or a count below 1.
+            LanguagesError: the task has no examples of that length, or the count is not a whole number from 1 on.
         """
         self.lengths(length, length)
         check_whole("count", count, 1, LanguagesError)
@@ -109,7 +112,7 @@ def dice_for(task_name: str, stream: Literal["fresh", "evaluation", "train", "te
     """The random numbers of one batch or shard; they differ for every task, stream, seed and index.
 
     Raises:
-        LanguagesError: a seed or a step (the index) that is not a whole number, or is negative.
+        LanguagesError: a seed or an index (the message says step) that is negative or no whole number.
     """
     check_whole("seed", seed, 0, LanguagesError)
     check_whole("step", index, 0, LanguagesError)

@@ -1,4 +1,4 @@
-"""Star graphs G(d, l): a node with d arms of l nodes, drawn at random or given, and the split of each."""
+"""Star graphs G(d, l), d arms of l nodes that share the first: drawn at random or given, and the split of each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hf_mech.lookahead import LookaheadError
 SEPARATORS = ("|", "=", "/", "$")
 END, PAD = "<eos>", "<pad>"
 MOST_NODES = 100_000
-"""The most names: each graph takes a number for every name."""
+"""The largest `num_nodes`: to draw a graph takes a random number for every name."""
 
 
 @dataclass(frozen=True)
@@ -79,12 +79,12 @@ class StarGraph:
 
     @property
     def prompt_length(self) -> int:
-        """The tokens up to and with `=`."""
+        """The number of tokens of a prompt, which ends with `=`."""
         return 3 * self.edges + 3
 
     @property
     def row_length(self) -> int:
-        """The tokens of a row with its end token."""
+        """The number of tokens of a row: prompt, path and end token."""
         return self.prompt_length + self.length + 1
 
     @property
@@ -107,8 +107,8 @@ class StarGraph:
 
         Args:
             count: the number of graphs.
-            generator: of all choices; with `Dice` the graphs are the same on every machine and
-                with every version of numpy.
+            generator: of all choices; with `Dice` the graphs are the same on every machine and with every version of
+                numpy.
 
         Returns:
             [count, row_length].
@@ -122,10 +122,10 @@ class StarGraph:
         return self.rows(edges, np.concatenate([start[:, None], arms[:, 0]], 1))
 
     def rows(self, edges: NDArray[np.int64], paths: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Edges in their order and paths as rows.
+        """The rows of given graphs.
 
         Args:
-            edges: [count, edges, 2], parent and child.
+            edges: [count, edges, 2], parent and child, in the order in which they are to stand.
             paths: [count, length], from the start to the goal.
 
         Returns:
@@ -150,7 +150,7 @@ class StarGraph:
         return rows[:, self.prompt_length : -1]
 
     def encode(self, edges: Iterable[tuple[int, int]], start: int, goal: int) -> NDArray[np.int64]:
-        """The prompt of a graph of one's own, up to and with `=`.
+        """The prompt of a graph of one's own, up to and including `=`.
 
         Args:
             edges: (parent, child) pairs, in the order in which they are to stand.
@@ -189,10 +189,10 @@ def sizes_of(name: str) -> tuple[int, int] | None:
 def check_star(
     edges: Iterable[tuple[int, int]], start: int, goal: int, degree: int, length: int, num_nodes: int
 ) -> list[tuple[int, int]]:
-    """The edges as a list, if they are those of G(degree, length) around `start` and have the goal.
+    """The edges as a list, if they form a G(degree, length) around `start`, and `goal` is another of its nodes.
 
     Raises:
-        LookaheadError: they are not.
+        LookaheadError: they do not, or it is not.
     """
     pairs = [_pair(edge, num_nodes) for edge in edges]
     for node in (start, goal):
@@ -291,7 +291,7 @@ def check_split(graph: StarGraph, rows: NDArray[np.int64], split: Split) -> None
 
 
 def _mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Words as different as random ones, the same for the same word (the finalizer of SplitMix64)."""
+    """A hash of every word, spread as evenly as random words (the finalizer of SplitMix64)."""
     words = words + np.uint64(0x9E3779B97F4A7C15)
     words = (words ^ (words >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     words = (words ^ (words >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -306,7 +306,7 @@ Random = np.random.Generator | Dice
 
 
 def orders(random: Random, count: int, n: int) -> NDArray[np.int64]:
-    """Random orders of 0 to n - 1, [count, n], each as likely."""
+    """Random orders of 0 to n - 1, [count, n], all equally likely."""
     if isinstance(random, Dice):
         # The index in the lower half makes all keys of a row differ, so every way to sort gives the same order.
         keys = random.words((count, n)) << np.uint64(32) | np.arange(n, dtype=np.uint64)
