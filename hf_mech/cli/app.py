@@ -11,7 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from hf_mech.cli.explore import explore_source
-from hf_mech.cli.programs import compile_to_folder, list_programs, run_prompts, run_table, trace_prompt
+from hf_mech.cli.programs import compile_to_folder, list_programs, run_prompts, run_turing_machine, trace_prompt
 from hf_mech.cli.test_llm import ask_llm
 
 _DEMO_NEEDS = ("matplotlib", "networkx", "up_pyperplan")  # modules of the extras `viz` and `plan`
@@ -163,5 +163,5 @@ app.command("programs")(list_programs)
 app.command("run")(run_prompts)
 app.command("trace")(trace_prompt)
 app.command("explore")(explore_source)
-app.command("turing")(run_table)
+app.command("turing")(run_turing_machine)
 app.command("test-llm")(ask_llm)

@@ -20,7 +20,7 @@ from hf_mech.programs.psl.machine import words_of
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from hf_mech.cli.open_program import OpenedProgram
+    from hf_mech.cli.open_program import MachineName, OpenedProgram
     from hf_mech.programs.psl.machine import Run
     from hf_mech.programs.psl.qkvl import QKVLProgram
     from hf_mech.programs.psl.syntax import Program
@@ -34,6 +34,9 @@ _PACKAGED = (
 
 _WIDTH = 120
 """The width of tables in a file or a pipe, in characters."""
+
+_MOST_WORDS = 64
+"""The most words of a completion, unless --max-new-tokens says another number."""
 
 _Source = Annotated[
     str,
@@ -51,15 +54,13 @@ _OpenValues = Annotated[
     int | None,
     typer.Option(min=0, help="Places for words that the program does not name; 4096.", show_default=False),
 ]
-MachineName = Annotated[
+_Machine = Annotated[
     Literal["dat", "psm", "qkvm"],
     typer.Option(help="The transformer, or one of the symbolic machines."),
 ]
-EmbeddingName = Literal["local", "semi_local", "distributed"]
 _MaxNewTokens = Annotated[
     int | None, typer.Option(min=1, help="The most words of a completion; 64.", show_default=False)
 ]
-_MOST_WORDS = 64
 
 
 def compile_to_folder(
@@ -71,14 +72,16 @@ def compile_to_folder(
     max_position_embeddings: _Positions = None,
     num_open_values: _OpenValues = None,
     embedding: Annotated[
-        EmbeddingName, typer.Option(help="The vectors of registers and values: one-hot, or dense, (69).")
+        Literal["local", "semi_local", "distributed"],
+        typer.Option(help="The vectors of registers and values: one-hot, or dense, equation (69)."),
     ] = "local",
     filler_dim: Annotated[
         int | None,
         typer.Option(min=4, help="The dimension of dense vectors of values; their number.", show_default=False),
     ] = None,
     heads: Annotated[
-        bool, typer.Option("--heads", help="Run productions that do not conflict as heads of one layer, (90a).")
+        bool,
+        typer.Option("--heads", help="Run productions that do not conflict as heads of one layer, equation (90a)."),
     ] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace a checkpoint that is there.")] = False,
 ) -> None:
@@ -135,7 +138,7 @@ def run_prompts(
         list[str] | None,
         typer.Argument(metavar="[PROMPT]...", help="Prompts; without one, the lines of stdin.", show_default=False),
     ] = None,
-    machine: MachineName = "dat",
+    machine: _Machine = "dat",
     max_new_tokens: _MaxNewTokens = None,
     batch_size: Annotated[int, typer.Option(min=1, help="Lines of stdin at once, for the transformer.")] = 32,
     max_position_embeddings: _Positions = None,
@@ -178,7 +181,7 @@ def trace_prompt(
         typer.Option(help="The registers to show, with commas between; `all`. [default: those that it watches]"),
     ] = None,
     generate: Annotated[bool, typer.Option("--generate", help="Follow the generated cells, too.")] = False,
-    machine: MachineName = "dat",
+    machine: _Machine = "dat",
     max_new_tokens: _MaxNewTokens = None,
     json_file: Annotated[
         Path | None, typer.Option("--json", metavar="FILE", help="Write all states of all cells here.")
@@ -233,7 +236,7 @@ def trace_prompt(
         typer.echo(f"Wrote {write_text_atomically(html_file, page.export_html())}")
 
 
-def run_table(
+def run_turing_machine(
     table: Annotated[
         Path, typer.Argument(help="A file of lines `state symbol -> state symbol L`.", show_default=False)
     ],
@@ -245,7 +248,7 @@ def run_table(
     universal: Annotated[
         bool, typer.Option("--universal", help="Put the table into the prompt of one program for all tables.")
     ] = False,
-    machine: MachineName = "dat",
+    machine: _Machine = "dat",
     show: Annotated[bool, typer.Option("--show", help="Print the tape after every step, too.")] = False,
     psl: Annotated[bool, typer.Option("--psl", help="Print the compiled program instead of running it.")] = False,
 ) -> None:
@@ -265,7 +268,7 @@ def run_table(
         right=right,
         max_steps=max_steps,
         universal=universal,
-        runner=lambda program: _machine(machine, program, cells),
+        runner=lambda program: _runner(machine, program, cells),
     )
     for step in ended.history() if show else ():
         typer.echo(step)
@@ -273,14 +276,15 @@ def run_table(
     typer.echo(f"state {ended.state}, {ended.steps:,} steps", err=True)
 
 
-def _machine(name: str, program: Program, cells: int) -> Any:
+def _runner(machine: MachineName, program: Program, cells: int) -> Any:
+    """The machine that runs the program, with room for so many cells."""
     from hf_mech.programs.psl.compile import compile_program, lower_program
     from hf_mech.programs.psl.machines import PSM, QKVM
     from hf_mech.programs.psl.network import DAT
 
-    if name == "psm":
+    if machine == "psm":
         return PSM(program)
-    if name == "qkvm":
+    if machine == "qkvm":
         return QKVM(lower_program(program))
     return DAT(*compile_program(program, max_position_embeddings=max(512, cells)))
 
@@ -326,9 +330,7 @@ def _batches(prompts: list[str] | None, size: int) -> Iterator[list[str]]:
         raise ProgramsError(f"stdin is not {error.encoding}: {error}") from error
 
 
-def _completions(
-    opened: OpenedProgram, prompts: list[str], machine: Literal["dat", "psm", "qkvm"], most: int
-) -> Iterator[Sequence[str]]:
+def _completions(opened: OpenedProgram, prompts: list[str], machine: MachineName, most: int) -> Iterator[Sequence[str]]:
     """The words of each completion."""
     if machine == "dat":
         from hf_mech.programs.psl.library import complete_batch
@@ -357,7 +359,7 @@ def _warn_of_grammar(qkvl: QKVLProgram, prompt: str) -> None:
 
 
 def _warn_of_a_cut(qkvl: QKVLProgram, prompt: str, where: str = "") -> None:
-    """Warns on stderr that the default bound ended a completion, and if the prompt has not the program's form."""
+    """Warns on stderr that the default bound ended a completion, and of faults of the prompt not reported yet."""
     from hf_mech.programs.templatic.grammar import QUESTION
 
     ends = " or ".join(["nil", *(repr(word) for word in qkvl.stop)])
@@ -365,7 +367,7 @@ def _warn_of_a_cut(qkvl: QKVLProgram, prompt: str, where: str = "") -> None:
         f"{where}The completion was cut after {_MOST_WORDS} words: the program did not end it ({ends}). "
         "--max-new-tokens sets another bound."
     )
-    faults = [] if prompt.split()[:1] == [QUESTION] else _faults(qkvl, prompt)  # those of the others are known by now
+    faults = [] if prompt.split()[:1] == [QUESTION] else _faults(qkvl, prompt)  # else _warn_of_grammar told them
     typer.echo(f"hf-mech: warning: {' '.join([text, *faults])}", err=True)
 
 
