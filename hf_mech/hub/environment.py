@@ -1,4 +1,4 @@
-"""The origin of a figure: the machine, the versions, the commit and the command."""
+"""Where a measured figure comes from: the machine, the versions, the commit and the command; and `hf-mech env`."""
 
 import importlib.metadata
 import os
@@ -28,7 +28,7 @@ REPORTED_PACKAGES = (
 """The packages whose versions a bug report needs."""
 
 _SOURCES = ("*.py", "*.pddl", "*.psl", "*.toml", "*.txt", "*.yaml")
-"""The files that can change a figure. The outputs of runs (JSON, figures, model_cards) do not make a commit dirty."""
+"""The files that can change a figure. The outputs of runs (JSON, pictures, model_cards) do not make a commit dirty."""
 
 
 def package_versions(packages: tuple[str, ...] = RECORDED_PACKAGES) -> dict[str, str]:
@@ -55,7 +55,7 @@ def describe_environment() -> dict[str, str]:
 
 
 def hf_mech_version() -> str:
-    """The version of the imported hf_mech, also if it runs from a source tree without installation."""
+    """The version of the imported hf_mech, also when it runs from a source tree without installation."""
     import hf_mech
 
     declared = getattr(hf_mech, "__version__", None)
@@ -114,7 +114,7 @@ def running_command() -> str:
 
 
 def without_folders(command: str) -> str:
-    """The command as it is published: of an absolute path only the last name stays, as its folders are this machine's.
+    """The command as it is published: of an absolute path only the last name stays, as the folders are this machine's.
 
     >>> without_folders("python train.py --output_dir=/home/me/runs --steps 5")
     'python train.py --output_dir=runs --steps 5'

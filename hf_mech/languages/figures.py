@@ -13,12 +13,16 @@ from numpy.typing import NDArray
 
 from hf_mech.viz.palette import ACCENT, CYCLE, INK, MATRIX_EDGE, MUTED, OURS, SHADED, style
 
+# ----------------------------------------------------------------------------------------------------------------------
+# Perplexity by epoch (stack attention paper, §5).
+
+
 _COLOURS = {"vanilla": MUTED, "stack": ACCENT, "gated": OURS}
 _LABELS = {"vanilla": "vanilla", "stack": "stack", "gated": "stack with gate"}
 
 
 def perplexity_figure(panels: Mapping[str, tuple[int, Mapping[str, Sequence[Sequence[float]]]]]) -> Figure:
-    """Validation perplexity by epoch, a panel a kind of run: mean over seeds as lines, a standard deviation as shade.
+    """Validation perplexity by epoch, one panel a kind of run: the seeds' mean, and a band of a standard deviation.
 
     Args:
         panels: title to the first epoch (0: before the first step) and, by form (`vanilla`, `stack`, `gated`), the
@@ -31,7 +35,7 @@ def perplexity_figure(panels: Mapping[str, tuple[int, Mapping[str, Sequence[Sequ
     for axes in grid.flat[len(panels) :]:
         axes.axis("off")
     for axes, (title, (first, forms)) in zip(grid.flat, panels.items(), strict=False):
-        _draw(axes, forms, first)
+        _draw_perplexity(axes, forms, first)
         axes.set_title(title, size=9, weight="bold", loc="left")
     for axes in grid[:, 0]:
         axes.set_ylabel("validation perplexity", size=8)
@@ -42,7 +46,7 @@ def perplexity_figure(panels: Mapping[str, tuple[int, Mapping[str, Sequence[Sequ
     return figure
 
 
-def _draw(axes: Axes, forms: Mapping[str, Sequence[Sequence[float]]], first: int) -> None:
+def _draw_perplexity(axes: Axes, forms: Mapping[str, Sequence[Sequence[float]]], first: int) -> None:
     for form, colour in _COLOURS.items():
         if form not in forms:
             continue
@@ -52,8 +56,8 @@ def _draw(axes: Axes, forms: Mapping[str, Sequence[Sequence[float]]], first: int
         axes.plot(epochs, mean, color=colour, marker="o", ms=3, linewidth=1.4, label=_LABELS[form])
         axes.fill_between(epochs, mean - std, mean + std, color=colour, alpha=0.2, linewidth=0)
     axes.set_yscale("log")
-    for axis in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
-        axis(ScalarFormatter())
+    for set_formatter in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
+        set_formatter(ScalarFormatter())
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("epoch", size=8)
     style(axes, ticks="both")
@@ -141,7 +145,7 @@ _LETTER = 0.3
 """The width of a letter, in cells."""
 
 _LONGEST_STACK = 12
-"""The longest written stack; of a longer one, the letters nearest to the top are written."""
+"""The most letters written of a stack; of a longer one, those nearest to the top."""
 
 
 @dataclass(frozen=True)
@@ -171,7 +175,7 @@ def stack_attention_figure(
         per_row: panels in a row.
 
     Raises:
-        ValueError: if a layer's stack is not over `tokens`, or there is no layer.
+        ValueError: a layer's stack is not over `tokens`, or there is no layer.
     """
     n = len(tokens)
     if not layers:

@@ -33,26 +33,25 @@ _CONNECT_SECONDS = 10.0
 _MOST_READ = 20_000  # characters of an error
 
 
+# The client is httpx2, as in huggingface_hub. `huggingface_hub.InferenceClient` itself does not fit: without a key it
+# sends the user's Hugging Face token to the endpoint, in offline mode it refuses local servers too, it turns a
+# redirected POST into a GET, and it has no retries. `openai.OpenAI` does not fit either: without a key it sends the one
+# in OPENAI_API_KEY to any server, and it bounds neither a reply that comes drop by drop or never ends, nor the time of
+# all attempts together.
 class ChatEndpoint:
     """A model behind `POST {base_url}/chat/completions`. Close it, or use it in a `with`, to close its connections.
 
-    Greedy by default (temperature 0); the paper does not give its sampling.
-
-    The client is httpx2, the one of huggingface_hub. `huggingface_hub.InferenceClient` itself does not fit: without a
-    key it sends the user's Hugging Face token to the endpoint, in offline mode it refuses local servers too, it turns a
-    redirected POST into a GET, and it has no retries. `openai.OpenAI` does not fit either: without a key it sends that
-    of OPENAI_API_KEY to any server, a reply that comes drop by drop or never ends has no bound, and all attempts
-    together have none.
+    Greedy by default (temperature 0); Smolensky et al. (2024) do not say how they sampled.
 
     Args:
         model: the model's name at the endpoint.
         base_url: the address up to and including the version, such as `http://localhost:8000/v1`.
         api_key: sent as a bearer token; None sends none. It is never written to a file or message, also if the server
             repeats it.
-        timeout: seconds for a whole reply, for each attempt; also if it comes drop by drop.
+        timeout: seconds for the whole reply of one attempt, even if it comes drop by drop.
         retries: further attempts after a status of `RETRIED`, a lost connection or a time-out.
-        backoff: seconds before the first retry; each later wait is about twice as long. A Retry-After header goes
-            first. No wait is longer than a minute.
+        backoff: seconds before the first retry; each later wait is about twice as long. A Retry-After header
+            takes precedence. No wait is longer than `LONGEST_WAIT`.
         deadline: seconds for a question: all attempts and the waits between them.
         max_reply_bytes: the most bytes of a reply, also after decompression.
         concurrency: simultaneous requests.
@@ -64,7 +63,7 @@ class ChatEndpoint:
         ProbingError: if the settings do not make a valid request.
     """
 
-    group = 1  # requests are independent
+    group = 1  # see `LanguageModel`: no reply depends on another
 
     def __init__(
         self,
@@ -133,7 +132,7 @@ class ChatEndpoint:
             try:
                 for question in questions:
                     waiting.append(pool.submit(self.reply, question))
-                    # Not further ahead: replies after a failed question would be paid for and lost.
+                    # No further ahead: replies to questions behind one that failed would be paid for and lost.
                     if len(waiting) == self.concurrency:
                         yield waiting.popleft().result()
                 while waiting:
@@ -176,7 +175,7 @@ class ChatEndpoint:
         return self._read(body)
 
     def _post(self, content: Any, seconds: float) -> tuple[httpx2.Response, bytes]:
-        """A response and its body, of which at most a part behind `max_reply_bytes` is read."""
+        """A response and its body; reading stops at the first part that goes beyond `max_reply_bytes`."""
         ends, body = time.monotonic() + seconds, bytearray()
         # The client's time-outs begin anew with each part of the reply; `ends` does not.
         timeout = httpx2.Timeout(seconds, connect=min(seconds, _CONNECT_SECONDS))
@@ -258,7 +257,7 @@ def api_key_from_environment(variable: str) -> str | None:
 
 
 def retry_after(response: httpx2.Response) -> float | None:
-    """Seconds until the time in the Retry-After header, 0 for a past one; None without a valid header (RFC 9110)."""
+    """The seconds that a Retry-After header asks for, 0 for a past time; None without a valid header (RFC 9110)."""
     value = response.headers.get("Retry-After", "").strip()
     if value.isascii() and value.isdigit():
         return float(value)

@@ -24,9 +24,10 @@ NAME = "templatic-baselines"
 TABLES = {"templatic-table-3": NAME, "templatic-single": f"{NAME}-1-shot-single"}
 """The tables of docs/results, and the card that each comes from."""
 HEADS = {name: split.short_name for name, split in SPLITS.items()}
+"""The heading of each split's column."""
 
 _NOT_THE_PAPERS = {"hidden", "layers", "filter", "heads", "state", "kernel", "data_seed", "num_train", "num_eval"}
-"""Departures that make another model, or another task, of a run: it stands beside no figure of the paper."""
+"""Settings whose departure from the preset makes another model or task: such a run has no figure of the paper."""
 
 _SHOWN = (
     *("batch_size", "layers", "hidden", "filter", "heads", "initializer_range", "learning_rate"),
@@ -35,11 +36,11 @@ _SHOWN = (
 _APART = ("ood_lexical", "ood_cons_len_7")
 """Splits that come apart from `dev`: words that only echo prompts have shown, and lengths that were not trained."""
 _CLASSES = {"transformer": BartForConditionalGeneration, "nano_gpt": GPT2LMHeadModel, "mamba": MambaForCausalLM}
-"""The models that are transformers' own, so that their checkpoints load anywhere."""
+"""The classes of those models that are transformers' own, whose checkpoints load anywhere."""
 
 
 def order(outcome: RunOutcome) -> tuple[Any, ...]:
-    """The order of Table 3, task by task and preset by preset."""
+    """A key that sorts outcomes by task and preset, and then as Table 3 has its models."""
     run = outcome.settings
     return (
         run.task,
@@ -63,7 +64,7 @@ def choose(outcomes: Mapping[Path, RunOutcome]) -> Path | None:
 
 
 def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
-    """The card of a task and preset. One that is not the usual one has a name of its own."""
+    """The card of a task and preset. Its name tells a task that is not the paper's, and a preset other than `cpu`."""
     first = next(iter(outcomes.values())).settings
     task, preset = first.task, first.preset
     own, measured, folder = list(outcomes.values()), measurements(outcomes.values()), choose(outcomes)
@@ -83,7 +84,9 @@ def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
             "counts": _listed(task_named(task).trained_counts),
             "lengths": _listed(task_named(task).trained_lengths),
             "words": task_named(task).num_words,
-            **{"hidden": _values(own, "hidden"), "steps": _values(own, "steps"), "batches": _values(own, "batch_size")},
+            "hidden": _values(own, "hidden"),
+            "steps": _values(own, "steps"),
+            "batches": _values(own, "batch_size"),
             "table": table3(measured).markdown(),
             "prompts": same if len(counts) == 1 else f"{counts[0]:,} to {counts[-1]:,} of each split",
             "seeds": "One seed,"
@@ -129,7 +132,7 @@ def table(finished: Iterable[RunOutcome]) -> Table:
 
 
 def results(cards: Path) -> dict[str, str]:
-    """The tables of docs/results; one without rows where there is no card."""
+    """The tables of docs/results by name; one without rows where there is no card."""
     files = {table: cards / card / "results.json" for table, card in TABLES.items()}
     return {
         table: table3(Results.load(file).results if file.exists() else []).markdown() for table, file in files.items()
@@ -164,6 +167,7 @@ def _checkpoint(run: Run, folder: Path) -> Checkpoint:
 
 
 def _of_group(members: Sequence[RunOutcome]) -> list[Measurement]:
+    """The figures of runs that differ in their seeds alone: one a split, and the training time."""
     run = members[0].settings
     setting = {
         "model": run.model,
@@ -193,13 +197,14 @@ def _of_group(members: Sequence[RunOutcome]) -> list[Measurement]:
 
 
 def _values(outcomes: Sequence[RunOutcome], name: str) -> str:
-    """A number of the runs' settings in words, or the smallest and the largest."""
+    """The value of a setting in all runs, or the smallest and the largest: `2,500 to 5,000`."""
     found = sorted({getattr(outcome.settings, name) for outcome in outcomes})
     return " to ".join(f"{value:,}" for value in dict.fromkeys((found[0], found[-1])))
 
 
 def _listed(numbers: Sequence[int]) -> str:
-    """
+    """Numbers as a list in words.
+
     >>> _listed((1, 2, 4)), _listed((1,))
     ('1, 2 and 4', '1')
     """

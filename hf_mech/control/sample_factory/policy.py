@@ -1,4 +1,7 @@
-"""A checkpoint of Sample Factory as a policy: a process in its own Python environment decides."""
+"""A checkpoint of Sample Factory as a policy: a process in Sample Factory's own Python environment decides.
+
+The messages between the two are described in `serve.py`.
+"""
 
 from __future__ import annotations
 
@@ -19,16 +22,19 @@ from hf_mech.control.errors import ControlError
 from hf_mech.control.policies import component_sizes
 
 SERVER = Path(__file__).with_name("serve.py")
+_ADVICE = (
+    "Set its environment up with python -m hf_mech.control.sample_factory.train, and name that environment's Python."
+)
 
 
 class SampleFactoryPolicy:
-    """Asks a checkpoint, in a process that ends with this one.
+    """Asks a checkpoint, in a process that ends with this object.
 
     The frames that the checkpoint was trained on show health and ammunition: make the environment with `hud=True`.
 
     Args:
         python: the interpreter of the environment that Sample Factory is installed in.
-        train_dir, experiment: where `train` put the checkpoint.
+        train_dir, experiment: where `hf_mech.control.sample_factory.train` put the checkpoint.
         scenario: "my_way_home" or "deadly_corridor".
         greedy: take the most likely action, not a sampled one.
 
@@ -46,7 +52,7 @@ class SampleFactoryPolicy:
         self._server: subprocess.Popen[bytes] | None = None
 
     def reset(self, environment: gymnasium.Env[Any, Any], generator: np.random.Generator) -> None:
-        """Begins an episode."""
+        """Begins an episode, the first time in a new process."""
         if self._server is None:
             self._start(environment)
         self._send(b"R" + int(generator.integers(2**63)).to_bytes(8, "little"))
@@ -111,20 +117,15 @@ class SampleFactoryPolicy:
         return reply
 
     def _failure(self) -> ControlError:
-        """The error that tells the process's own last words."""
+        """The error with the last lines that the process wrote; ends the process."""
         self._log.seek(0)
         lines = self._log.read().decode("utf-8", "replace").strip().splitlines()
         self.close()
         return ControlError(f"Sample Factory ended: {' / '.join(lines[-3:]) or 'without a word'}. {_ADVICE}")
 
 
-_ADVICE = (
-    "Set its environment up with python -m hf_mech.control.sample_factory.train, and name that environment's Python."
-)
-
-
 def _end(server: subprocess.Popen[bytes], log: IO[bytes]) -> None:
-    """It has nothing to save, so it is not asked."""
+    """Kills the process, which has nothing to save."""
     server.kill()
     with contextlib.suppress(BrokenPipeError):  # a message that it did not read
         server.communicate()
