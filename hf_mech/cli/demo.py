@@ -140,7 +140,7 @@ def _trace_accuracy(trainer: Trainer, rows: Any) -> torch.Tensor:
 
 
 def _show_plan(console: Console, learned: StripsDomain, hidden: StripsDomain) -> None:
-    """After one action, plans in the learned domain to make an impossible action possible."""
+    """Shows how the learned domain makes an action possible that is not after one other; the first pair with a plan."""
     for first in learned.action_names:
         possible = learned.next_actions([first])
         for wanted in learned.action_names:
@@ -160,6 +160,7 @@ def _show_plan(console: Console, learned: StripsDomain, hidden: StripsDomain) ->
 def _draw(
     out: Path, hidden: StripsDomain, learned: StripsDomain, model: StripsTransformer, rows: Any
 ) -> tuple[Path, Path]:
+    """Draws both domains, and the attention over an impossible test trace of about 6 actions; returns the files."""
     trace = min((row["input_ids"] for row in rows if not row["valid"]), key=lambda ids: abs(len(ids) - 6))
     arrays = attention_arrays(model.theta[0].detach().numpy(), trace)
     names = [hidden.action_names[action] for action in trace]
