@@ -3,8 +3,8 @@
 `@pytest.mark.needs("sdpa")` keeps a test for the models that have the capability, `@pytest.mark.lacking("sdpa")` for
 those that do not. What does not apply is not collected. A test that asks for `one` gets one case of each configuration.
 
-`@pytest.mark.every_head_is_slow` leaves one head of every configuration, the first that it applies to, in the quick
-suite, and marks the others as slow.
+In the quick suite a test runs for one head of every configuration, the first that it applies to; for the others it is
+slow.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     bodies = set()
     for item in items:
         case, test = _case_of(item), item.nodeid.partition("[")[0]
-        if case and item.get_closest_marker("every_head_is_slow"):
+        if case:
             others = [str(value) for name, value in item.callspec.params.items() if name != "case"]  # type: ignore[attr-defined]
             one = (test, case.model_class.config_class, *others)
             if one in bodies:

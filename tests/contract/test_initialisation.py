@@ -56,7 +56,6 @@ def test_another_seed_gives_other_weights(case: ContractCase):
 
 @pytest.mark.feature("checkpoints that lack weights: those are drawn anew")
 @pytest.mark.needs("partial_checkpoints")
-@pytest.mark.every_head_is_slow
 @pytest.mark.usefixtures("_new_memory_is_nan")
 def test_what_a_checkpoint_lacks_is_drawn_and_what_it_holds_is_kept(case: ContractCase, tmp_path: Path):
     model = case.model()

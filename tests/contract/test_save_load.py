@@ -182,7 +182,6 @@ def checkpoints(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPat
     return folders
 
 
-@pytest.mark.every_head_is_slow
 def test_names_every_head(case: ContractCase, checkpoints: dict[str, Path]):
     heads = json.loads((checkpoints[case.name] / "config.json").read_text())["auto_map"]
     wanted = {
@@ -194,7 +193,6 @@ def test_names_every_head(case: ContractCase, checkpoints: dict[str, Path]):
     assert heads == {**wanted, "AutoConfig": heads["AutoConfig"]}
 
 
-@pytest.mark.every_head_is_slow
 def test_a_checkpoint_of_trainer_names_every_head(
     case: ContractCase, checkpoints: dict[str, Path], tmp_path: Path
 ) -> None:
@@ -220,7 +218,6 @@ def test_loads_as_every_other_head_without_the_package(case: ContractCase, check
             assert torch.equal(state[key], saved[bare]), (auto_class, key)
 
 
-@pytest.mark.every_head_is_slow
 def test_saved_again_without_the_package_it_is_the_same(case: ContractCase, checkpoints: dict[str, Path]):
     folder = checkpoints[case.name]
     for again in (folder / "again").iterdir():
@@ -230,7 +227,6 @@ def test_saved_again_without_the_package_it_is_the_same(case: ContractCase, chec
 
 
 @pytest.mark.feature("loads with `trust_remote_code` where hf_mech is not installed")
-@pytest.mark.every_head_is_slow
 def test_loads_and_computes_the_same_without_the_package(case: ContractCase, checkpoints: dict[str, Path]):
     folder = checkpoints[case.name]
     with torch.no_grad():
@@ -241,7 +237,6 @@ def test_loads_and_computes_the_same_without_the_package(case: ContractCase, che
             assert torch.equal(outputs[name], elsewhere[name]), (auto_class, name)
 
 
-@pytest.mark.every_head_is_slow
 def test_its_code_never_names_the_package(case: ContractCase, checkpoints: dict[str, Path]):
     for file in checkpoints[case.name].glob("*.py"):
         imports = [line for line in file.read_text().splitlines() if line.lstrip().startswith(("import ", "from "))]
@@ -268,7 +263,6 @@ def test_loads_shards_subfolders_and_pickles(case: ContractCase, tmp_path: Path)
     assert_same(model, case.model_class.from_pretrained(tmp_path / "pickle", use_safetensors=False))
 
 
-@pytest.mark.every_head_is_slow
 def test_loads_onto_a_disk(case: ContractCase, tmp_path: Path):
     """Weights that stay on the meta device until they are used."""
     model = case.model()
@@ -286,7 +280,6 @@ def test_loads_onto_a_disk(case: ContractCase, tmp_path: Path):
         assert torch.equal(outputs[name], wanted[name]), name
 
 
-@pytest.mark.every_head_is_slow
 @pytest.mark.needs("lora")
 # GPT-2's own layers store their matrix transposed, ours do not; peft sees that, and says so.
 @pytest.mark.filterwarnings("ignore:fan_in_fan_out is set to:UserWarning")

@@ -53,7 +53,6 @@ def trainer(case: ContractCase, folder: Path, model: PreTrainedModel, **argument
 
 
 @pytest.mark.feature("`Trainer`")
-@pytest.mark.every_head_is_slow
 def test_loss_falls(case: ContractCase, tmp_path: Path):
     run = trainer(case, tmp_path, case.model())
     assert run.label_names
@@ -64,7 +63,6 @@ def test_loss_falls(case: ContractCase, tmp_path: Path):
 
 
 @pytest.mark.feature("gradient accumulation is exact")
-@pytest.mark.every_head_is_slow
 def test_accumulation_is_exact(case: ContractCase, tmp_path: Path):
     """Batch 8 x 1 is batch 1 x 8. Plain gradient descent without clipping, which would hide a wrong scale."""
 
@@ -103,7 +101,6 @@ class StopAfter(TrainerCallback):
 
 
 @pytest.mark.feature("`resume_from_checkpoint` is bit-exact")
-@pytest.mark.every_head_is_slow
 def test_resume_is_bit_exact(case: ContractCase, tmp_path: Path):
     """Steps 1 and 2, and 3 and 4 by another Trainer and another model, are steps 1 to 4."""
     saving = {"max_steps": 4, "save_strategy": "steps", "save_steps": 2}
