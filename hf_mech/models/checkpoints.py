@@ -25,6 +25,7 @@ from huggingface_hub.errors import StrictDataclassError, StrictDataclassFieldVal
 from safetensors import SafetensorError
 from torch import Tensor, nn
 from transformers.configuration_utils import PreTrainedConfig
+from transformers.dynamic_module_utils import custom_object_save
 from transformers.models.auto import modeling_auto
 from transformers.utils import logging
 
@@ -199,7 +200,7 @@ def _name_heads(model: Any) -> None:
     others. Of a checkpoint from the Hub its entries are `"user/name--file.Class"`.
     """
     config: PreTrainedConfig = model.config
-    package, known = type(model).__module__.rpartition(".")[0], getattr(config, "auto_map", None)
+    package, known = type(config).__module__.rpartition(".")[0], getattr(config, "auto_map", None)
     heads = {name: text.rpartition("--")[2] for name, text in (known or {}).items() if isinstance(text, str)}
     for name, auto_class in vars(modeling_auto).items():
         mapping = getattr(auto_class, "_model_mapping", None)
@@ -208,7 +209,7 @@ def _name_heads(model: Any) -> None:
             module, _, file = getattr(model_class, "__module__", "").rpartition(".")
             if module == package:
                 heads[name] = f"{file}.{model_class.__name__}"
-    ours = {file.stem for file in Path(str(sys.modules[type(model).__module__].__file__)).parent.glob("*.py")}
+    ours = {file.stem for file in Path(str(sys.modules[type(config).__module__].__file__)).parent.glob("*.py")}
     config.auto_map = {name: text for name, text in heads.items() if text.partition(".")[0] in ours}
 
 
@@ -285,10 +286,16 @@ class SafeCheckpoints(CarriesCode):
             )
         return config, kwargs
 
-    def save_pretrained(self, *args: Any, **kwargs: Any) -> Any:
+    def save_pretrained(self, save_directory: str | os.PathLike[str], *args: Any, **kwargs: Any) -> Any:
         """As in transformers, but `auto_map` names every head of the configuration."""
         _name_heads(self)
-        return super().save_pretrained(*args, **kwargs)
+        package = type(self.config).__module__.rpartition(".")[0]  # type: ignore[attr-defined]
+        if type(self).__module__.rpartition(".")[0] != package and not Path(save_directory).is_file():
+            # A subclass of the user's, perhaps of a notebook: transformers copies at most its own file.
+            family = next(base for base in type(self).__mro__ if base.__module__.rpartition(".")[0] == package)
+            Path(save_directory).mkdir(parents=True, exist_ok=True)
+            custom_object_save(family, save_directory)
+        return super().save_pretrained(save_directory, *args, **kwargs)
 
 
 def _check_shapes(error: type[ValueError], where: str, mismatched: Iterable[tuple[str, Any, Any]]) -> None:
@@ -346,7 +353,7 @@ def declare_targets(model_type: str, *stock: str) -> None:
         if name.startswith("TRANSFORMERS_MODELS_TO_") and isinstance(targets, dict):
             for found in (targets[one] for one in known_types if one in targets):
                 known = targets.setdefault(model_type, found)
-                if isinstance(known, list):
+                if isinstance(known, list) and isinstance(found, list):
                     targets[model_type] = list(dict.fromkeys([*known, *found]))
 
 
