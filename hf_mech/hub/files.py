@@ -118,6 +118,7 @@ def held(folder: Path, *, wait: bool = False) -> Iterator[bool]:
     try:
         with naming_the_path(file):
             folder.parent.mkdir(parents=True, exist_ok=True)
+            file.touch()  # filelock waits for ever for a file that cannot be made
             lock.acquire(timeout=-1 if wait else 0)
     except Timeout:
         yield False

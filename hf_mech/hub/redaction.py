@@ -1,4 +1,4 @@
-"""Secrets become *** in every text that hf_mech writes, sends or prints.
+"""Secrets become *** in the files that hf_mech writes, and in commands, titles, settings and errors that it shows.
 
 A secret is
 

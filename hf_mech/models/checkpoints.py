@@ -107,8 +107,7 @@ def strict_config(error: type[ValueError], **ranges: Range) -> Callable[[type[Co
 
         @wraps(save_pretrained)
         def save_with_code(self: Any, save_directory: str | os.PathLike[str], *args: Any, **kwargs: Any) -> None:
-            save_pretrained(self, save_directory, *args, **kwargs)
-            _complete_code(save_directory)
+            _save_then_push(self, save_pretrained, save_directory, args, kwargs)
 
         made.__init__, made.__setattr__, made.save_pretrained = checked_init, checked_setattr, save_with_code
         made._config_error, made._config_ranges = error, ranges
@@ -161,17 +160,10 @@ class CarriesCode:
     Stands before transformers' class in the bases. transformers copies the file of the class and those beside it.
     """
 
-    def save_pretrained(
-        self, save_directory: str | os.PathLike[str], *args: Any, push_to_hub: bool = False, **kwargs: Any
-    ) -> Any:
+    def save_pretrained(self, save_directory: str | os.PathLike[str], *args: Any, **kwargs: Any) -> Any:
         """As in transformers."""
-        hub = {name: kwargs.pop(name) for name in tuple(kwargs) if push_to_hub and name in _HUB_ARGUMENTS}
-        saved = super().save_pretrained(save_directory, *args, **kwargs)  # type: ignore[misc]
-        _complete_code(save_directory)
-        if push_to_hub:
-            hub.setdefault("repo_id", Path(save_directory).name)
-            self.push_to_hub(**hub)  # type: ignore[attr-defined]
-        return saved
+        save = super().save_pretrained  # type: ignore[misc]
+        return _save_then_push(self, lambda _, *args, **kwargs: save(*args, **kwargs), save_directory, args, kwargs)
 
 
 _HUB_ARGUMENTS = {
@@ -186,6 +178,19 @@ _HUB_ARGUMENTS = {
 }
 
 
+def _save_then_push(
+    thing: Any, save: Callable[..., Any], folder: str | os.PathLike[str], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Saves, completes the code, and only then pushes: transformers would upload the stub."""
+    push = kwargs.pop("push_to_hub", False)
+    hub = {name: kwargs.pop(name) for name in tuple(kwargs) if push and name in _HUB_ARGUMENTS}
+    saved = save(thing, folder, *args, **kwargs)
+    _complete_code(folder)
+    if push:
+        thing.push_to_hub(**{"repo_id": Path(folder).name, **hub})
+    return saved
+
+
 def _complete_code(folder: str | os.PathLike[str]) -> None:
     """Puts this file in the place of the one that imports from it."""
     target = Path(folder, "checkpoints.py")
@@ -193,14 +198,13 @@ def _complete_code(folder: str | os.PathLike[str]) -> None:
         target.write_bytes(Path(__file__).read_bytes())
 
 
-def _name_heads(model: Any) -> None:
+def _name_heads(config: PreTrainedConfig, family: type) -> None:
     """`config.auto_map` with all heads of the configuration, which stand in one file: each loads by its Auto class.
 
     Where the package is missing, the Auto classes know only the heads that were loaded; the checkpoint's map has the
     others. Of a checkpoint from the Hub its entries are `"user/name--file.Class"`.
     """
-    config: PreTrainedConfig = model.config
-    package, known = type(config).__module__.rpartition(".")[0], getattr(config, "auto_map", None)
+    package, known = family.__module__.rpartition(".")[0], getattr(config, "auto_map", None)
     heads = {name: text.rpartition("--")[2] for name, text in (known or {}).items() if isinstance(text, str)}
     for name, auto_class in vars(modeling_auto).items():
         mapping = getattr(auto_class, "_model_mapping", None)
@@ -209,8 +213,14 @@ def _name_heads(model: Any) -> None:
             module, _, file = getattr(model_class, "__module__", "").rpartition(".")
             if module == package:
                 heads[name] = f"{file}.{model_class.__name__}"
-    ours = {file.stem for file in Path(str(sys.modules[type(config).__module__].__file__)).parent.glob("*.py")}
+    ours = {file.stem for file in Path(str(sys.modules[family.__module__].__file__)).parent.glob("*.py")}
     config.auto_map = {name: text for name, text in heads.items() if text.partition(".")[0] in ours}
+
+
+def _is_of_a_family(cls: type) -> bool:
+    """Whether this file, or the stub that stands for it, lies beside a class's own. A notebook has no file."""
+    file = getattr(sys.modules.get(cls.__module__), "__file__", None)
+    return file is not None and Path(file).with_name("checkpoints.py").is_file()
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -288,11 +298,10 @@ class SafeCheckpoints(CarriesCode):
 
     def save_pretrained(self, save_directory: str | os.PathLike[str], *args: Any, **kwargs: Any) -> Any:
         """As in transformers, but `auto_map` names every head of the configuration."""
-        _name_heads(self)
-        package = type(self.config).__module__.rpartition(".")[0]  # type: ignore[attr-defined]
-        if type(self).__module__.rpartition(".")[0] != package and not Path(save_directory).is_file():
+        family = next(cls for cls in type(self).__mro__ if _is_of_a_family(cls))
+        _name_heads(self.config, family)  # type: ignore[attr-defined]
+        if family is not type(self) and not Path(save_directory).is_file():
             # A subclass of the user's, perhaps of a notebook: transformers copies at most its own file.
-            family = next(base for base in type(self).__mro__ if base.__module__.rpartition(".")[0] == package)
             Path(save_directory).mkdir(parents=True, exist_ok=True)
             custom_object_save(family, save_directory)
         return super().save_pretrained(save_directory, *args, **kwargs)

@@ -75,6 +75,16 @@ def test_saved_code_is_the_original(one: ContractCase, tmp_path: Path):
         assert (tmp_path / name / "checkpoints.py").read_bytes() == original, name
 
 
+def test_a_subclass_made_in_a_notebook_takes_the_familys_code_along(one: ContractCase, tmp_path: Path):
+    one.model().save_pretrained(tmp_path / "plain")
+    mine = type("Mine", (one.model_class,), {"__module__": "__main__"})
+    mine(one.config()).save_pretrained(tmp_path / "mine")
+    plain, saved = (json.loads((tmp_path / name / "config.json").read_text()) for name in ("plain", "mine"))
+    assert saved["auto_map"] == plain["auto_map"]
+    files = [{file.name for file in (tmp_path / name).glob("*.py")} for name in ("plain", "mine")]
+    assert files[0] == files[1]
+
+
 def test_saving_and_pushing_in_one_call(one: ContractCase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """transformers would upload the stub, before it is replaced; `push_to_hub` saves again and then uploads."""
     pushed: list[dict[str, object]] = []
