@@ -13,9 +13,10 @@ from hf_mech.models.msat.configuration_msat import MSATDecisionTransformerConfig
 from hf_mech.models.msat.modeling_msat import MSATDecisionTransformer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "tokenization",
-    ["single", *(pytest.param(kind, marks=pytest.mark.slow) for kind in ("multi", "multi_state"))] @ pytest.mark.slow,
+    ["single", "multi", "multi_state"],
 )
 def test_stock_trainer(tokenization: str, tmp_path: Path) -> None:
     rows = record("hf_mech/Rooms-v0", "expert", 4, frame_size=(36, 36), cache_dir=str(tmp_path / "data"))
