@@ -148,11 +148,16 @@ class ContractCase:
         }
 
     def has(self, capability: str) -> bool:
-        return CAPABILITIES[capability](self)
+        return _has(self, capability)
 
 
 def _same(first: nn.Module, second: nn.Module) -> bool:
     return all(torch.equal(a, b) for a, b in zip(first.parameters(), second.parameters(), strict=True))
+
+
+@cache
+def _has(case: ContractCase, capability: str) -> bool:
+    return CAPABILITIES[capability](case)
 
 
 @cache

@@ -101,6 +101,7 @@ class StopAfter(TrainerCallback):
 
 
 @pytest.mark.feature("`resume_from_checkpoint` is bit-exact")
+@pytest.mark.slow
 def test_resume_is_bit_exact(case: ContractCase, tmp_path: Path):
     """Steps 1 and 2, and 3 and 4 by another Trainer and another model, are steps 1 to 4."""
     saving = {"max_steps": 4, "save_strategy": "steps", "save_steps": 2}

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from hf_mech.control import MissingExtraError
 
 ROOT = Path(__file__).parents[2]
@@ -33,6 +35,7 @@ said(lambda: load_dataset("hf_mech/vizdoom_trajectories", "my_way_home-expert", 
 """
 
 
+@pytest.mark.slow
 def test_a_missing_package_names_its_extra(tmp_path, monkeypatch) -> None:
     monkeypatch.setenv("HF_DATASETS_CACHE", str(tmp_path))
     code = MISSING.replace('"data"', repr(str(tmp_path / "data")))

@@ -59,6 +59,7 @@ def test_episodes_are_whole_and_what_the_seed_says(home):
     assert alone.returns_to_go[0] > 0.9
 
 
+@pytest.mark.slow
 def test_processes_and_streaming_change_nothing(tmp_path):
     one = load_dataset(NAME, CORRIDOR, **SMALL, cache_dir=str(tmp_path / "one"))
     two = load_dataset(NAME, CORRIDOR, **SMALL, cache_dir=str(tmp_path / "two"), num_proc=2)

@@ -71,7 +71,7 @@ def test_tables_do_not_show_in_the_rows(monkeypatch):
     assert tests == [41 + row % 60 for row in range(75, 100)]
 
 
-@pytest.mark.parametrize("name", ["stack_manipulation", "solve_equation"])
+@pytest.mark.parametrize("name", ["stack_manipulation", pytest.param("solve_equation", marks=pytest.mark.slow)])
 def test_processes_and_streaming_change_nothing(name, tmp_path):
     one = load(name, cache_dir=str(tmp_path / "one"))
     two = load(name, cache_dir=str(tmp_path / "two"), num_proc=2)

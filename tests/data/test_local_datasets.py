@@ -202,6 +202,7 @@ def test_installing_late_or_twice_wraps_once(monkeypatch):
     assert datasets.load.dataset_module_factory.__wrapped__ is wrapped.__wrapped__
 
 
+@pytest.mark.slow
 def test_a_fresh_process_needs_import_hf_mech_alone():
     program = f"""
 import sys

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 from huggingface_hub import HfApi
 
@@ -15,6 +16,8 @@ from hf_mech.models.strips import StripsTransformer, StripsTransformerConfig
 from tests.hub.local_hub import LocalHub
 from tests.hub.toy import ToyConfig, ToyForCausalLM
 from tests.hub.toy_dataset import ToyDataset
+
+pytestmark = pytest.mark.slow  # a checkpoint without the package is in the contract suite, too
 
 INPUT_IDS = torch.tensor([[0, 1, 2, 3]])
 

@@ -16,7 +16,7 @@ RIGHT = [[3, 7, 2], [4, 1, 0]]
 
 
 def test_a_path_counts_only_if_every_node_is_right():
-    metric = load("path_accuracy")
+    metric = load("path_accuracy", keep_in_memory=True)
     metric.add_batch(predictions=[[3, 7, 2], [4, 1, 2]], references=RIGHT)
     metric.add_batch(predictions=[[3, 7], [4, 1, 0, 9]], references=RIGHT)
     metric.add(prediction=[8, 6], reference=[8, 5])
@@ -26,7 +26,7 @@ def test_a_path_counts_only_if_every_node_is_right():
 @pytest.mark.parametrize("reference", [[], [-100, 3, 2]])
 def test_what_is_no_path_is_refused(reference):
     with pytest.raises(ValueError, match=r"Reference 1 must be the tokens of a path.*-100 off"):
-        load("path_accuracy").compute(predictions=RIGHT, references=[RIGHT[0], reference])
+        load("path_accuracy", keep_in_memory=True).compute(predictions=RIGHT, references=[RIGHT[0], reference])
 
 
 @pytest.mark.parametrize("kind", [np.array, torch.tensor])
@@ -37,7 +37,7 @@ def test_paths_right_agrees_with_the_metric(kind):
     right = paths_right(kind(predictions), kind(references))
     assert type(right) is type(kind([]))
     assert right.tolist() == [list(a) == list(b) for a, b in zip(predictions, references, strict=True)]
-    found = load("path_accuracy").compute(predictions=predictions, references=references)
+    found = load("path_accuracy", keep_in_memory=True).compute(predictions=predictions, references=references)
     assert found == {
         "path_accuracy": sum(right.tolist()) / 300,
         "node_accuracy": pytest.approx((predictions == references).mean()),
@@ -58,7 +58,7 @@ def test_shapes_that_do_not_fit_are_refused(predictions, references):
 
 
 def test_the_module_that_evaluate_copies_has_the_same_function():
-    copied = sys.modules[type(load("path_accuracy")).__module__].paths_right
+    copied = sys.modules[type(load("path_accuracy", keep_in_memory=True)).__module__].paths_right
     assert copied is not paths_right
     assert inspect.getsource(copied) == inspect.getsource(paths_right)
 
@@ -77,4 +77,4 @@ def test_the_readme_prints_what_it_says():
 
 def test_no_path_has_no_accuracy():
     with pytest.raises(ValueError, match="needs a path at least, got none"):
-        load("path_accuracy").compute(predictions=[], references=[])
+        load("path_accuracy", keep_in_memory=True).compute(predictions=[], references=[])

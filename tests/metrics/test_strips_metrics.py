@@ -16,7 +16,7 @@ LOOSE = StripsDomain((), tuple(StripsAction(name) for name in "abc"), "loose")
 
 
 def test_a_trace_counts_only_if_every_position_is_right():
-    metric = load("strips_trace_accuracy")
+    metric = load("strips_trace_accuracy", keep_in_memory=True)
     metric.add_batch(predictions=[[0, 0, 1], [0, 1, 0]], references=[[0, 0, 1], [0, 0, -100]])
     metric.add_batch(predictions=[[0, 1, 1, 1], [0]], references=[[0, 0, 1, -100], [0, -100]])
     assert metric.compute() == {
@@ -28,7 +28,7 @@ def test_a_trace_counts_only_if_every_position_is_right():
 
 
 def test_a_class_without_traces_has_no_accuracy():
-    found = load("strips_trace_accuracy").compute(predictions=[[0]], references=[[0]])
+    found = load("strips_trace_accuracy", keep_in_memory=True).compute(predictions=[[0]], references=[[0]])
     assert (found["positive_accuracy"], found["negative_accuracy"]) == (1.0, None)
 
 
@@ -43,7 +43,7 @@ def test_a_class_without_traces_has_no_accuracy():
 )
 def test_what_are_no_labels_is_refused(prediction, reference, says):
     with pytest.raises(ValueError, match=says):
-        load("strips_trace_accuracy").compute(predictions=[prediction], references=[reference])
+        load("strips_trace_accuracy", keep_in_memory=True).compute(predictions=[prediction], references=[reference])
 
 
 def kinds(array):
@@ -60,7 +60,7 @@ def test_traces_right_agrees_with_the_metric_for_every_member(kind, dtype):
     predictions = (np.where(references > 0, 1, 0)[..., None] ^ wrong).astype(dtype)
     right = traces_right(kinds(predictions)[kind], kinds(references)[kind])
     assert right.shape == (40, 5)
-    metric = load("strips_trace_accuracy")
+    metric = load("strips_trace_accuracy", keep_in_memory=True)
     for member in range(5):
         alone = traces_right(kinds(predictions[..., member].copy())[kind], kinds(references)[kind])
         assert alone.tolist() == right[:, member].tolist()
@@ -79,7 +79,7 @@ def test_shapes_that_do_not_fit_are_refused(predictions, references):
 
 
 def test_the_module_that_evaluate_copies_has_the_same_function():
-    copied = sys.modules[type(load("strips_trace_accuracy")).__module__].traces_right
+    copied = sys.modules[type(load("strips_trace_accuracy", keep_in_memory=True)).__module__].traces_right
     assert copied is not traces_right
     assert inspect.getsource(copied) == inspect.getsource(traces_right)
 

@@ -42,7 +42,7 @@ def learn(num_propositions: int, folder) -> StripsDomain:
     return model.to_domain()
 
 
-@pytest.fixture(scope="module", params=[3, 5])
+@pytest.fixture(scope="module", params=[3, pytest.param(5, marks=pytest.mark.slow)])
 def learned(request, tmp_path_factory) -> StripsDomain:
     """A trained model's domain, with as many propositions as are needed, or two more."""
     return learn(request.param, tmp_path_factory.mktemp("run"))

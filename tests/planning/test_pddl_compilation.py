@@ -13,7 +13,7 @@ from hf_mech.planning.problem import PlanningError
 from .adl import BRIEFCASE, LIFT, LOGISTICS, assert_same_plans
 
 
-@pytest.mark.parametrize("prune", [True, False])
+@pytest.mark.parametrize("prune", [True, pytest.param(False, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("texts", "features", "states"),
     [

@@ -94,6 +94,7 @@ def loaded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, st
     return folder, dict(json.loads(line) for line in done.stdout.splitlines())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("edition", ["first", "second"])
 def test_both_editions_are_read(loaded: tuple[Path, dict[str, str]], edition: str, tokenizer) -> None:
     """The first by `load_dataset`, the second from two text files."""
@@ -106,6 +107,7 @@ def test_both_editions_are_read(loaded: tuple[Path, dict[str, str]], edition: st
     assert tokenizer.decode(tokens.rows[0]["input_ids"][:-1]) in VALIDATION
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "said"),
     [
@@ -121,6 +123,7 @@ def test_another_shape_is_refused(loaded: tuple[Path, dict[str, str]], shape: st
     assert not (folder / shape).exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("edition", ["first", "gpt4"])
 def test_a_hub_without_it_names_the_grammar(loaded: tuple[Path, dict[str, str]], edition: str) -> None:
     assert 'load_dataset("hf_mech/stories", "grammar")' in loaded[1][f"nobody-{edition}"]

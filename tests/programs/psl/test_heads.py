@@ -189,13 +189,13 @@ def check(program: Program, prompt: list[str], embedding: str = "local") -> None
 RELAXED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
-@settings(RELAXED, max_examples=40)
+@settings(RELAXED, max_examples=20)
 @given(programs(), prompts())
 def test_random_programs(program: Program, prompt: list[str]) -> None:
     check(program, prompt)
 
 
-@settings(RELAXED, max_examples=10)
+@settings(RELAXED, max_examples=5)
 @given(programs(), prompts())
 def test_random_programs_in_distributed_states(program: Program, prompt: list[str]) -> None:
     check(program, prompt, "distributed")
@@ -214,7 +214,7 @@ def test_programs_of_the_package(name: str) -> None:
     lowered = lower_program(program)
     merged = merge_heads(lowered)
     model, tokenizer = compile_program(program, heads=True)
-    for prompt, completion in [*list(BOX_2.values())[:3], SWAP]:
+    for prompt, completion in [*list(BOX_2.values())[:1], SWAP]:
         plain = PSM(program).run(prompt)
         assert plain.completion == completion.split()
         assert_same_ends(plain, lowered, QKVM(merged).run(prompt), merged)

@@ -35,7 +35,7 @@ def assert_agreement(program: Program, prompt: list[str]) -> None:
         assert_same_runs(meaning, network_outcome(DAT(model, tokenizer), prompt))
 
 
-@settings(RELAXED, max_examples=40)
+@settings(RELAXED, max_examples=20)
 @given(programs(), prompts())
 def test_random_programs(program: Program, prompt: list[str]) -> None:
     assert_agreement(program, prompt)

@@ -32,7 +32,7 @@ def random_cells(count: int, seed: int, **roles: int) -> list[dict[str, str | No
 def compiled() -> tuple[Tensor, Hypothesis, Tensor]:
     """The hidden states of a compiled program behind its first layer, its registers in the PSM, and the prompts."""
     generator = torch.Generator().manual_seed(0)
-    words = torch.randint(5, (150, LENGTH), generator=generator).tolist()
+    words = torch.randint(5, (80, LENGTH), generator=generator).tolist()
     texts = [" ".join("abcde"[word] for word in row) for row in words]
     model, tokenizer = compile_program(PROGRAM, max_position_embeddings=LENGTH, num_open_values=6)
     with torch.no_grad():
