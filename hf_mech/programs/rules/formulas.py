@@ -15,10 +15,6 @@ from hf_mech.data.whole_numbers import check_whole
 from hf_mech.programs.errors import ProgramsError
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Errors of texts and rules.
-
-
-# ----------------------------------------------------------------------------------------------------------------------
 # Rules as formulas over four properties: written with brackets, evaluated, and drawn at random.
 
 

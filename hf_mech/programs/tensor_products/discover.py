@@ -12,10 +12,6 @@ from torch.nn.functional import cross_entropy
 from hf_mech.programs.errors import ProgramsError
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Errors of hypotheses about hidden states.
-
-
-# ----------------------------------------------------------------------------------------------------------------------
 # A hypothesis about hidden states: for every cell, which filler each role is bound to (App. L).
 
 
@@ -180,8 +176,8 @@ def variance_explained(hidden: Tensor, reconstructed: Tensor, mean: Tensor) -> f
 # A linear map takes the hidden vector h to T = W h + b, to be the TPR sum of r_i (x) f_j(i) (App. L). Role i is unbound
 # by its dual vector, f^_i = r_i+ T, and the nearest filler is read. The map and the embeddings of roles and fillers are
 # learned together: each role's cross-entropy over the fillers, with the logits -|f^_i - f_j|^2. The squared distance
-# from
-# T to the TPR alone would be 0 where all embeddings are 0; a cross-entropy rewards embeddings that can be told apart.
+# from T to the TPR alone would be 0 where all embeddings are 0; a cross-entropy rewards embeddings that can be told
+# apart.
 
 
 STEPS, LEARNING_RATE = 300, 0.05

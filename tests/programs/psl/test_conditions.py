@@ -263,7 +263,7 @@ def holds(condition, of_n: State, of_N: State) -> bool:
     return (one in among) == (sign in ("==", "in"))
 
 
-@settings(deadline=None, max_examples=250)
+@settings(deadline=None, max_examples=120)
 @given(conditions(), st.sampled_from(ASSIGNMENTS), st.booleans(), st.integers(0, 10_000))
 def test_random_conditions_mean_what_is_written(condition, assignment, right, seed):
     """The least (or greatest) n for which the condition holds, tried out cell by cell."""

@@ -33,9 +33,10 @@ def test_psm_and_qkvm_agree_on_every_state_of_every_cell_at_every_layer(program:
 
 
 @pytest.mark.slow
-@settings(max_examples=10_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=2_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs(), prompts())
-def test_psm_and_qkvm_agree_in_ten_thousand_cases(program: Program, prompt: list[str]) -> None:
+def test_psm_and_qkvm_agree_in_many_cases(program: Program, prompt: list[str]) -> None:
+    """Other ones in every run."""
     agree(program, prompt)
 
 

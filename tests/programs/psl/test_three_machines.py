@@ -42,9 +42,10 @@ def test_random_programs(program: Program, prompt: list[str]) -> None:
 
 
 @pytest.mark.slow
-@settings(RELAXED, max_examples=10_000)
+@settings(RELAXED, max_examples=2_000)
 @given(programs(), prompts())
-def test_ten_thousand_random_programs(program: Program, prompt: list[str]) -> None:
+def test_many_random_programs(program: Program, prompt: list[str]) -> None:
+    """Other ones in every run."""
     assert_agreement(program, prompt)
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from hf_mech.programs.errors import ProgramsError
 from hf_mech.programs.psl import PSM, compile_program, load_program
-from hf_mech.programs.tensor_products import Hypothesis, discover
+from hf_mech.programs.tensor_products import Discovery, Hypothesis, discover
 
 PROGRAM = """
 registers: {symbol: 's', position: 'p', before: 'b'}
@@ -43,9 +43,13 @@ def compiled() -> tuple[Tensor, Hypothesis, Tensor]:
     return states[:, :LENGTH].flatten(0, 1), hypothesis, torch.arange(len(texts)).repeat_interleave(LENGTH)
 
 
-def test_the_states_of_a_compiled_program_are_its_registers(compiled: tuple[Tensor, Hypothesis, Tensor]) -> None:
+@pytest.fixture(scope="module")
+def found(compiled: tuple[Tensor, Hypothesis, Tensor]) -> Discovery:
     hidden, hypothesis, prompts = compiled
-    found = discover(hidden, hypothesis, prompts=prompts)
+    return discover(hidden, hypothesis, prompts=prompts)
+
+
+def test_the_states_of_a_compiled_program_are_its_registers(found: Discovery) -> None:
     assert found.unseen == 0
     assert found.hypothesis.explained == pytest.approx(1.0, abs=1e-6)
     assert found.hypothesis.accuracy == {"symbol": 1.0, "position": 1.0, "before": 1.0}
@@ -54,18 +58,20 @@ def test_the_states_of_a_compiled_program_are_its_registers(compiled: tuple[Tens
         assert accuracy < found.majority[role] + 0.1
 
 
-def test_another_filler_can_be_put_into_a_state(compiled: tuple[Tensor, Hypothesis, Tensor]) -> None:
+def test_another_filler_can_be_put_into_a_state(
+    compiled: tuple[Tensor, Hypothesis, Tensor], found: Discovery
+) -> None:
     """In a compiled program the changed state is that of a cell with the other word, to the last neuron."""
-    hidden, hypothesis, prompts = compiled
-    found = discover(hidden, hypothesis, prompts=prompts).hypothesis
+    hidden, hypothesis, _ = compiled
+    read = found.hypothesis
     fillers = hypothesis.fillers[hypothesis.groups[0]]
     old, new = fillers.index("a"), fillers.index("b")
     rows = hypothesis.bindings[:, 0] == old
     assert rows.sum() > 50
-    changed = found.contributions.replace(hidden[rows], "symbol", "a", "b")
+    changed = read.contributions.replace(hidden[rows], "symbol", "a", "b")
     bindings = hypothesis.bindings[rows].clone()
-    assert (found.product.read(changed)[:, 0] == new).all()
-    assert torch.equal(found.product.read(changed)[:, 1:], bindings[:, 1:])
+    assert (read.product.read(changed)[:, 0] == new).all()
+    assert torch.equal(read.product.read(changed)[:, 1:], bindings[:, 1:])
     assert changed.round().sum(-1).eq(hidden[rows].sum(-1)).all()
     torch.testing.assert_close(changed, changed.round(), rtol=0, atol=1e-5)
 
