@@ -58,9 +58,7 @@ def test_the_states_of_a_compiled_program_are_its_registers(found: Discovery) ->
         assert accuracy < found.majority[role] + 0.1
 
 
-def test_another_filler_can_be_put_into_a_state(
-    compiled: tuple[Tensor, Hypothesis, Tensor], found: Discovery
-) -> None:
+def test_another_filler_can_be_put_into_a_state(compiled: tuple[Tensor, Hypothesis, Tensor], found: Discovery) -> None:
     """In a compiled program the changed state is that of a cell with the other word, to the last neuron."""
     hidden, hypothesis, _ = compiled
     read = found.hypothesis
