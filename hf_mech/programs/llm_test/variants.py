@@ -55,8 +55,7 @@ def system_prompt(grammar: bool = False) -> str:
 # The prompts of Tables 2 and 6 to 10: splits of the data set, selected, cut or changed as in App. H.
 #
 # The paper's "dynamically created" prompts are made from the prompts of a split, one for one. A variant then differs
-# from
-# its baseline only in the tested aspect:
+# from its baseline only in the tested aspect:
 #
 # ======================  =====================================================================================
 # `4_shot_rlw` and such   the next larger task of Table 1 with its last shots; the paper does not say how it cut
