@@ -14,11 +14,13 @@ from training.pargen.experiment import EXPERIMENT
 from training.pargen.run import compiled, complete
 
 
-def test_the_command_writes_a_card_of_its_results(tmp_path: Path):
+def test_the_command_writes_a_card_of_its_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     parts, card = tmp_path / "parts", tmp_path / "cards" / "dat-pargen-k-shot"
     common = ["--output_dir", str(parts), "--cards_dir", str(card.parent), "--program", "pargen_k_shot", "--jobs", "1"]
     sizes = ["--task", "2_shot_rlw", "--split", "train", "test", "--num_prompts", "4"]
-    assert "2_shot_rlw" in printed_by(EXPERIMENT, *common, *sizes)
+    with monkeypatch.context() as patch:
+        patch.setattr("training.pargen.report.parse_figure", lambda program: b"drawn in the second sitting")
+        assert "2_shot_rlw" in printed_by(EXPERIMENT, *common, *sizes)
     sizes = ["--num_train", "4", "--num_prompts", "7", "--part_size", "3"]
     printed_by(EXPERIMENT, *common, "--task", "1_shot_eng", "--split", "train", "ood_cons_len_7", *sizes)
     check_folder(card)
