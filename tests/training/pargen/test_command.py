@@ -6,11 +6,13 @@ import re
 from pathlib import Path
 
 import pytest
+from matplotlib.text import Text
 
 from hf_mech.hub import Results, check_folder
 from tests.training.commands import printed_by, stages_of
 from training.engine import main
 from training.pargen.experiment import EXPERIMENT
+from training.pargen.figures import parse_figure
 from training.pargen.run import compiled, complete
 
 
@@ -50,6 +52,12 @@ def test_the_cards_example(program: str):
     prompt, said = found.groups()
     model, tokenizer = compiled(program, 384, 2000)
     assert f"{complete(model, tokenizer, [prompt], 20)[0]} Q" == said
+
+
+def test_the_picture_says_what_repeats():
+    """PARGEN has a repeat block."""
+    said = [text.get_text() for text in parse_figure("pargen").findobj(Text)]
+    assert any("in which of its repetitions" in text for text in said)
 
 
 def test_a_split_is_cut_into_parts():

@@ -38,7 +38,9 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Finished:
     """Two tiny cells trained and reported."""
     root = tmp_path_factory.mktemp("report")
     options = [*("--domain", "simple", "--sizes", "50", "200", "--num_seeds", "3", "--num_test", "100")]
-    options += [*("--max_steps", "60", "--output_dir", str(root / "runs"))]
+    options += [
+        *("--max_steps", "60", "--eval_steps", "20", "--checkpoint_steps", "40", "--output_dir", str(root / "runs"))
+    ]
     printed = printed_by(EXPERIMENT, *options, "--jobs", "1", "--cards_dir", str(root / "cards"))
     (cells,) = stages_of(EXPERIMENT, *options)
     folders = {cell.num_train: root / "runs" / cell.name for cell in cells}
