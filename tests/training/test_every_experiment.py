@@ -26,6 +26,8 @@ from training.engine.settings import OPTION, Settings, SettingsError, names_of
 from training.render_readme import experiments
 
 ROOT = Path(__file__).parents[2]
+WITH_OWN_COMMAND = ("strips", "formal_languages", "language_models", "templatic", "pargen", "machines")
+"""Quick tests of their own go from the command to the card; here they are slow."""
 TOY_AND_SLOW = ["toy", *(pytest.param(name, marks=pytest.mark.slow) for name in TRAINED if name != "toy")]
 
 CHILD = """
@@ -44,7 +46,10 @@ run_one(case.experiment, settings, case.job(settings, output_dir))
 """
 
 
-@pytest.fixture(scope="module", params=CASES)
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(name, marks=pytest.mark.slow) if name in WITH_OWN_COMMAND else name for name in CASES],
+)
 def case(request: pytest.FixtureRequest) -> Case:
     return CASES[request.param]
 
@@ -167,6 +172,7 @@ def test_its_card_can_be_written(case: Case, straight: tuple[Any, Path], tmp_pat
                 assert case.experiment.card({folder: replace(outcome, settings=settings)}).name != card.name
 
 
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_every_setting_and_option_has_help(case: Case) -> None:
     for settings in (case.experiment.settings, *case.experiment.shared, case.experiment.options):
         for entry in fields(settings):

@@ -22,14 +22,11 @@ import torch
 from tests.training.cases import CASES, Case, few_rows
 from training.engine.run import Tracker
 
-ROOT = Path(__file__).parents[2]
 FILE = Path(__file__).with_name("invariants.json")
 FIRST = 5
 TOLERANCE = 1e-5  # relative; processors round differently
 
-LICENSE = [part for name in ("train", "validation", "test") for part in (f"--{name}_file", str(ROOT / "LICENSE"))]
-"""A text that is the same everywhere: the standard library differs from one Python to the next."""
-SOONER = {"strips": ("--eval_steps", "10", "--redraw_after", "200"), "lm": ("--epochs", "1", *LICENSE)}
+SOONER = {"strips": ("--eval_steps", "10", "--redraw_after", "200"), "lm": ("--epochs", "1")}
 """Arguments by experiment that replace those of the case."""
 
 
@@ -53,8 +50,7 @@ class Recorder(Tracker):
 
 def first_steps(case: Case, output_dir: Path) -> list[dict[str, float]]:
     """What the first run logs at its first steps."""
-    kept = [part for part in case.arguments if part not in ("--corpus", "stdlib")]
-    case = replace(case, arguments=(*kept, *SOONER.get(case.experiment.name, ())))
+    case = replace(case, arguments=(*case.arguments, *SOONER.get(case.experiment.name, ())))
     settings, recorder = case.settings(output_dir), Recorder()
     job = replace(case.job(settings, output_dir), tracker=recorder)
     job.folder.mkdir(parents=True)

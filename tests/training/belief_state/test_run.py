@@ -47,7 +47,7 @@ def test_probes_are_trained_at_their_moments_and_resume(tmp_path: Path, monkeypa
 
 def test_the_gpus_preset_trains_in_bf16(tmp_path: Path) -> None:
     """Here on the CPU, and small."""
-    run = small(preset="gpu-10min", growth=0.5, first_length=3)
+    run = small(preset="gpu-10min", growth=0.5, first_length=3, steps=6)
     assert run.mixed_precision == "bf16"
     outcome = train_run(run, job_in(tmp_path / "run", EXPERIMENT))
     assert outcome is not None

@@ -27,23 +27,32 @@ def refused(case: Case, capsys: pytest.CaptureFixture[str], *arguments: str) -> 
     return said
 
 
+WRONG = (
+    (["--seeds", "x"], "--seeds must be whole numbers such as 0,2 or ranges such as 0..4, got x"),
+    (["--num_seeds", "0"], "--num_seeds must be 1 or more, got 0"),
+    (["--seeds", "1", "--num_seeds", "2"], "Give --seeds, which names them, or --num_seeds"),
+    (["--preset", "gpu"], "--preset must be of"),
+    (["--jobs", "-1"], "--jobs must be 0 or more, got -1"),
+    (["--push_to_hub"], "--push_to_hub needs --hub_user"),
+    (["--report_to", "paper"], "--report_to must be of tensorboard, wandb, trackio, got paper"),
+    (["--no_such_option"], "unrecognized arguments: --no_such_option"),
+    (["--jobs", "many"], "argument --jobs: invalid int value: 'many'"),
+)
+"""Arguments that no experiment takes, and what the command says to them."""
+
+
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("case", "arguments", "says"),
     [
-        (["--seeds", "x"], "--seeds must be whole numbers such as 0,2 or ranges such as 0..4, got x"),
-        (["--num_seeds", "0"], "--num_seeds must be 1 or more, got 0"),
-        (["--seeds", "1", "--num_seeds", "2"], "Give --seeds, which names them, or --num_seeds"),
-        (["--preset", "gpu"], "--preset must be of"),
-        (["--jobs", "-1"], "--jobs must be 0 or more, got -1"),
-        (["--push_to_hub"], "--push_to_hub needs --hub_user"),
-        (["--report_to", "paper"], "--report_to must be of tensorboard, wandb, trackio, got paper"),
-        (["--no_such_option"], "unrecognized arguments: --no_such_option"),
-        (["--jobs", "many"], "argument --jobs: invalid int value: 'many'"),
+        pytest.param(case, *wrong, marks=[] if place % len(WRONG) == number else pytest.mark.slow)
+        for place, case in enumerate(CASES.values())
+        for number, wrong in enumerate(WRONG)
     ],
 )
 def test_wrong_values_of_shared_options(
     case: Case, arguments: list[str], says: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Quick: each of them with an experiment or two."""
     own = [] if "--num_seeds" not in case.arguments else ["--num_seeds"]
     at = case.arguments.index("--num_seeds") if own else 0
     plain = Case(case.experiment, case.arguments[:at] + case.arguments[at + 2 :], 0, 0) if own else case

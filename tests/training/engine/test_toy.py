@@ -18,8 +18,9 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from transformers import AutoModelForCausalLM
 
 from hf_mech.hub import Results, check_folder
-from hf_mech.hub.environment import code_version
+from hf_mech.hub.environment import code_version, running_command
 from tests.hub.local_hub import LocalHub
+from tests.training.commands import printed_by
 from tests.training.toy.experiment import EXPERIMENT
 from training.engine import main
 from training.render_readme import render
@@ -32,8 +33,16 @@ SECRETS = {"WANDB_API_KEY": "0123456789" * 4, "OPENAI_API_KEY": "key-of-the-chat
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """Three runs, two at a time, in a process of their own, with trackers, pushed: their root, and the output."""
+    """Three runs, one after the other, with a tracker: their root, and the output."""
     root = tmp_path_factory.mktemp("toy")
+    folders = ["--output_dir", str(root / "runs"), "--cards_dir", str(root / "cards")]
+    return root, printed_by(EXPERIMENT, "--num_seeds", "3", "--jobs", "1", "--report_to", "tensorboard", *folders)
+
+
+@pytest.fixture(scope="module")
+def beside(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The root of the same runs, two at a time, in a process of their own, with secrets and all trackers, pushed."""
+    root = tmp_path_factory.mktemp("beside")
     with LocalHub() as hub:
         own = {"WANDB_MODE": "offline", "WANDB_SILENT": "true", "TRACKIO_DIR": str(root / "trackio")}
         done = subprocess.run(
@@ -53,7 +62,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
         pushed = hub.repositories["model", "me/toy"]
         (root / "pushed.json").write_text(json.dumps(sorted(pushed.commits[pushed.branches["main"]].files)))
         (root / "said.txt").write_text(done.stdout + done.stderr)
-    return root, done.stdout
+    return root
 
 
 def test_the_toy_is_short() -> None:
@@ -61,36 +70,11 @@ def test_the_toy_is_short() -> None:
     assert sum(bool(line.strip()) for line in lines) <= 60
 
 
-def test_runs_side_by_side_are_runs_alone(finished: tuple[Path, str], tmp_path: Path) -> None:
-    root, _ = finished
-    main(EXPERIMENT, ["--seeds", "1", "--output_dir", str(tmp_path / "runs"), "--cards_dir", str(tmp_path / "cards")])
-    name = "5-cpu-seed1"
-    alone, beside = ((where / "runs" / name / "model" / "model.safetensors").read_bytes() for where in (tmp_path, root))
-    assert alone == beside
-    assert sorted(path.name for path in (root / "runs").iterdir()) == [
-        *(f"5-cpu-seed{seed}" for seed in range(3)),
-        "toy",
-        "tracking",
-    ]
-
-
-def test_no_secret_of_the_line_or_the_environment_is_written_or_said(finished: tuple[Path, str]) -> None:
-    root, _ = finished
-    files = [path for path in root.rglob("*") if path.is_file()]
-    assert {"run.json", "outcome.json", "results.json", "README.md", "card.yaml", "said.txt"} <= {f.name for f in files}
-    written = b"\n".join(path.read_bytes() for path in files)
-    for secret in (*SECRETS.values(), "pass-word"):
-        assert secret.encode() not in written
-    command = Results.load(root / "cards" / "toy" / "results.json").command
-    assert command.endswith("-- '--hub_token=***' --url 'https://***@host/x'")
-    assert "--num_seeds 3 " in command
-
-
 def test_every_outcome_says_where_it_comes_from(finished: tuple[Path, str]) -> None:
     root, _ = finished
     for file in (root / "runs").glob("*/outcome.json"):
         origin = json.loads(file.read_text())["origin"]
-        assert origin["command"].startswith("python -c ")
+        assert origin["command"] == running_command()
         assert origin["commit"] == code_version()
         assert origin["machine"]["cores"] >= 1
         assert "torch" in origin["versions"]
@@ -130,7 +114,7 @@ def test_the_table_is_printed(finished: tuple[Path, str]) -> None:
     assert "accuracy" in printed
 
 
-def test_trackers_hold_every_point_of_the_loss(finished: tuple[Path, str]) -> None:
+def test_a_tracker_holds_every_point_of_the_loss(finished: tuple[Path, str]) -> None:
     root, _ = finished
     for seed in range(3):
         name = f"5-cpu-seed{seed}"
@@ -138,19 +122,12 @@ def test_trackers_hold_every_point_of_the_loss(finished: tuple[Path, str]) -> No
         events = EventAccumulator(str(root / "runs" / "tracking" / name)).Reload().Scalars("train/loss")
         assert [event.step for event in events] == list(range(1, 41))
         assert [event.value for event in events] == pytest.approx(losses, rel=1e-6)
-    (database,) = (root / "trackio").glob("toy*.db")
-    with sqlite3.connect(database) as rows:
-        assert rows.execute("select count(*) from metrics where run_name = '5-cpu-seed0'").fetchone()[0] >= 40
-    assert len(list((root / "runs" / "tracking" / "wandb").glob("offline-run-*/*.wandb"))) == 3
 
 
-def test_the_checkpoint_is_saved_and_pushed(finished: tuple[Path, str]) -> None:
+def test_the_checkpoint_is_saved(finished: tuple[Path, str]) -> None:
     root, _ = finished
     model = AutoModelForCausalLM.from_pretrained(root / "runs" / "toy")
     assert model.config.n_embd == 16
-    assert {"README.md", "config.json", "model.safetensors", "results.json"} <= set(
-        json.loads((root / "pushed.json").read_text())
-    )
 
 
 def test_a_dry_run_says_what_is_done_and_how_long_the_rest_takes(
@@ -185,6 +162,46 @@ def test_what_a_kill_left_of_a_finished_run_is_removed(tmp_path: Path) -> None:
     (folder / "checkpoint-4").mkdir()
     main(EXPERIMENT, command)
     assert sorted(path.name for path in folder.iterdir()) == ["model", "outcome.json", "run.json"]
+
+
+@pytest.mark.slow
+def test_runs_side_by_side_are_runs_alone(finished: tuple[Path, str], beside: Path) -> None:
+    alone, _ = finished
+    names = [f"5-cpu-seed{seed}" for seed in range(3)]
+    for name in names:
+        one, other = ((root / "runs" / name / "model" / "model.safetensors").read_bytes() for root in (alone, beside))
+        assert one == other
+    for root in (alone, beside):
+        assert sorted(path.name for path in (root / "runs").iterdir()) == [*names, "toy", "tracking"]
+
+
+@pytest.mark.slow
+def test_no_secret_of_the_line_or_the_environment_is_written_or_said(beside: Path) -> None:
+    files = [path for path in beside.rglob("*") if path.is_file()]
+    assert {"run.json", "outcome.json", "results.json", "README.md", "card.yaml", "said.txt"} <= {f.name for f in files}
+    written = b"\n".join(path.read_bytes() for path in files)
+    for secret in (*SECRETS.values(), "pass-word"):
+        assert secret.encode() not in written
+    command = Results.load(beside / "cards" / "toy" / "results.json").command
+    assert command.startswith("python -c ")
+    assert command.endswith("-- '--hub_token=***' --url 'https://***@host/x'")
+    assert "--num_seeds 3 " in command
+
+
+@pytest.mark.slow
+def test_every_tracker_holds_every_run(beside: Path) -> None:
+    (database,) = (beside / "trackio").glob("toy*.db")
+    with sqlite3.connect(database) as rows:
+        assert rows.execute("select count(*) from metrics where run_name = '5-cpu-seed0'").fetchone()[0] >= 40
+    tracking = beside / "runs" / "tracking"
+    assert len(list((tracking / "wandb").glob("offline-run-*/*.wandb"))) == 3
+    assert len(list(tracking.glob("5-cpu-seed*/events.*"))) == 3
+
+
+@pytest.mark.slow
+def test_the_checkpoint_is_pushed(beside: Path) -> None:
+    pushed = json.loads((beside / "pushed.json").read_text())
+    assert {"README.md", "config.json", "model.safetensors", "results.json"} <= set(pushed)
 
 
 def running(root: Path) -> list[int]:

@@ -76,6 +76,7 @@ def test_a_run_in_progress_is_left_to_its_command(tmp_path: Path, capsys: pytest
     assert Results.load(tmp_path / "cards" / "toy" / "results.json").results[0].n == 2
 
 
+@pytest.mark.slow
 def test_workers_are_like_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They begin without a CUDA context, and leave a run in progress to others.
 

@@ -23,17 +23,30 @@ from training.formal_languages.run import RunOutcome
 from training.formal_languages.settings import Run
 from training.formal_languages.tables import LONGEST, SCORE, table1, taught_table
 
-SIZES = [part for name, value in SMALL.items() for part in (f"--{name}", str(value))]
+TINY = SMALL | {"steps": 6}
+SIZES = [part for name, value in TINY.items() for part in (f"--{name}", str(value))]
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, str]:
-    """Tiny runs in two calls, of which the card holds both: the runs' folder, the card, and what the second printed."""
+    """Tiny runs in two calls, of which the card holds both: the runs' folder, the card, and what the second printed.
+
+    The second one pushes, to the folder `pushed` beside that of the runs.
+    """
     root = tmp_path_factory.mktemp("report")
     folders = ["--output_dir", str(root / "runs"), "--cards_dir", str(root / "cards"), "--jobs", "1"]
     common = ["--task", "reverse_string", *SIZES, *folders]
-    printed_by(EXPERIMENT, *common, "--model", "stack", "--seeds", "0..1", "--encoding", "none,alibi")
-    printed = printed_by(EXPERIMENT, *common, "--model", "vanilla,stack_rnn", "--layout", "all")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("training.formal_languages.report.figures_of", lambda *arguments: {})  # the second call draws
+        printed_by(EXPERIMENT, *common, "--model", "stack", "--seeds", "0..1", "--encoding", "none,alibi")
+
+    def prepare(model: Any, repo_id: str, **how: Any) -> None:
+        prepare_checkpoint(model, root / "pushed" / repo_id, **how)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("training.engine.card.push_checkpoint", prepare)
+        pushing = ["--push_to_hub", "--hub_user", "me"]
+        printed = printed_by(EXPERIMENT, *common, "--model", "vanilla,stack_rnn", "--layout", "all", *pushing)
     return root / "runs", root / "cards" / "stack-reverse-string", printed
 
 
@@ -69,7 +82,7 @@ def test_the_results_are_those_of_the_runs(finished: tuple[Path, Path, str], out
         runs = {outcome.settings.seed: outcome for outcome in outcomes.values() if _place(outcome) == place}
         assert measured.values == [runs[seed].accuracy for seed in sorted(runs)]
         assert measured.setting["seeds"] == sorted(runs)
-        assert measured.setting["steps"] == SMALL["steps"]
+        assert measured.setting["steps"] == TINY["steps"]
     assert set(scores) == {
         ("mlm", "stack", "none"),
         ("mlm", "stack", "alibi"),
@@ -159,23 +172,15 @@ def test_the_saved_checkpoint_answers(finished: tuple[Path, Path, str]):
     text = tokenizer("a b b [MASK] [MASK] [MASK]", return_tensors="pt")
     output = model(**text, output_stack_attentions=True)
     assert output.logits.shape == (1, 7, len(tokenizer))
-    assert len(output.stack_attentions) == SMALL["num_hidden_layers"]
+    assert len(output.stack_attentions) == TINY["num_hidden_layers"]
     assert (folder / "modeling_stack_roberta.py").is_file()
 
 
-def test_what_is_pushed(finished: tuple[Path, Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    runs, card, _ = finished
-    names = []
-
-    def prepare(model: Any, repo_id: str, **how: Any) -> None:
-        names.append(repo_id)
-        prepare_checkpoint(model, tmp_path, **how)
-
-    monkeypatch.setattr("training.engine.card.push_checkpoint", prepare)
-    asked = ["--task", "reverse_string", *SIZES, "--jobs", "1", "--push_to_hub", "--hub_user", "me"]
-    printed_by(EXPERIMENT, *asked, "--output_dir", str(runs), "--cards_dir", str(card.parent))
-    assert names == ["me/stack-reverse-string"]
-    files = {path.name for path in tmp_path.iterdir()}
+def test_what_is_pushed(finished: tuple[Path, Path, str]):
+    runs, _, _ = finished
+    (pushed,) = (runs.parent / "pushed").glob("*/*")
+    assert pushed.match("me/stack-reverse-string")
+    files = {path.name for path in pushed.iterdir()}
     assert {"model.safetensors", "tokenizer.json", "README.md", "results.json", "accuracy_by_length.json"} <= files
     assert {"stack_attention.png", "modeling_stack_roberta.py", "stack_attention.py"} <= files
 

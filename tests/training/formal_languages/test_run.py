@@ -43,13 +43,13 @@ def test_a_run_ends_when_it_has_learned(tmp_path: Path):
 
 
 def test_a_run_begins_anew_as_often_as_it_must(tmp_path: Path):
-    settings = SMALL | {"dropout": 0.2, "warmup_steps": 30, "steps": 120, "restart_after": 50}
+    settings = SMALL | {"dropout": 0.2, "warmup_steps": 30, "steps": 30, "restart_after": 12}
     assert trained(run_of("stack_manipulation", "alm", seed=3, **settings), tmp_path).restarts == 2
 
 
 def test_a_run_that_does_not_learn_begins_anew(tmp_path: Path):
     """With other weights, but not once it has learned, nor at its end."""
-    settings = SMALL | {"steps": 100, "restart_after": 50, "learning_rate": 0.0, "dropout": 0.0}
+    settings = SMALL | {"steps": 20, "restart_after": 10, "learning_rate": 0.0, "dropout": 0.0}
 
     def weights(name: str, **others: Any) -> tuple[int, Tensor]:
         outcome = trained(run_of("reverse_string", **settings | others), tmp_path / name)
@@ -57,21 +57,21 @@ def test_a_run_that_does_not_learn_begins_anew(tmp_path: Path):
 
     once, first = weights("once", restart_after=0)
     twice, second = weights("twice")
-    learned, kept = weights("learned", learned_loss=100.0, steps_after=99)
+    learned, kept = weights("learned", learned_loss=100.0, steps_after=19)
     assert (once, twice, learned) == (0, 1, 0)
     torch.testing.assert_close(kept, first)
     assert not torch.allclose(second, first)
 
 
-@pytest.mark.parametrize(("restart_after", "known"), [(50, False), (0, True)])
+@pytest.mark.parametrize(("restart_after", "known"), [(10, False), (0, True)])
 def test_a_new_beginning_forgets_optimizer_and_schedule(tmp_path: Path, restart_after: int, known: bool):
-    settings = SMALL | {"steps": 100, "restart_after": restart_after, "learning_rate": 0.1, "dropout": 0.0}
+    settings = SMALL | {"steps": 20, "restart_after": restart_after, "learning_rate": 0.1, "dropout": 0.0}
     run = run_of("reverse_string", **settings)
-    assert train_run(run, job_in(tmp_path, EXPERIMENT, checkpoint_steps=50, stop_at=50)) is None
-    checkpoint = tmp_path / "checkpoint-50"
+    assert train_run(run, job_in(tmp_path, EXPERIMENT, checkpoint_steps=10, stop_at=10)) is None
+    checkpoint = tmp_path / "checkpoint-10"
     states = [torch.load(file, weights_only=True) for file in sorted(checkpoint.glob("custom_checkpoint_*.pkl"))]
     assert bool(states[0]["state"]) is known  # what Adam remembers
-    assert states[1]["last_epoch"] == (50 if known else 0)
+    assert states[1]["last_epoch"] == (10 if known else 0)
 
 
 def test_a_loss_that_is_no_number_stops_the_run(tmp_path: Path):

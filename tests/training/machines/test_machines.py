@@ -44,7 +44,10 @@ def test_every_program_is_in_the_table() -> None:
     assert len(task_names()) == len(program_names()) - 1 + 2 * len(TABLES)
 
 
-@pytest.mark.parametrize("name", task_names())
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.slow) if "busy_beaver_4" in name else name for name in task_names()],
+)
 def test_the_prompts_have_right_results_and_come_again(name: str) -> None:
     task = task_named(name)
     first, again = ([trial(PSM(task.program)) for trial in islice(task.trials(3), 2)] for _ in range(2))

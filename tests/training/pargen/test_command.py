@@ -6,19 +6,23 @@ import re
 from pathlib import Path
 
 import pytest
+from matplotlib.text import Text
 
 from hf_mech.hub import Results, check_folder
 from tests.training.commands import printed_by, stages_of
 from training.engine import main
 from training.pargen.experiment import EXPERIMENT
+from training.pargen.figures import parse_figure
 from training.pargen.run import compiled, complete
 
 
-def test_the_command_writes_a_card_of_its_results(tmp_path: Path):
+def test_the_command_writes_a_card_of_its_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     parts, card = tmp_path / "parts", tmp_path / "cards" / "dat-pargen-k-shot"
     common = ["--output_dir", str(parts), "--cards_dir", str(card.parent), "--program", "pargen_k_shot", "--jobs", "1"]
     sizes = ["--task", "2_shot_rlw", "--split", "train", "test", "--num_prompts", "4"]
-    assert "2_shot_rlw" in printed_by(EXPERIMENT, *common, *sizes)
+    with monkeypatch.context() as patch:
+        patch.setattr("training.pargen.report.parse_figure", lambda program: b"drawn in the second sitting")
+        assert "2_shot_rlw" in printed_by(EXPERIMENT, *common, *sizes)
     sizes = ["--num_train", "4", "--num_prompts", "7", "--part_size", "3"]
     printed_by(EXPERIMENT, *common, "--task", "1_shot_eng", "--split", "train", "ood_cons_len_7", *sizes)
     check_folder(card)
@@ -48,6 +52,12 @@ def test_the_cards_example(program: str):
     prompt, said = found.groups()
     model, tokenizer = compiled(program, 384, 2000)
     assert f"{complete(model, tokenizer, [prompt], 20)[0]} Q" == said
+
+
+def test_the_picture_says_what_repeats():
+    """PARGEN has a repeat block."""
+    said = [text.get_text() for text in parse_figure("pargen").findobj(Text)]
+    assert any("in which of its repetitions" in text for text in said)
 
 
 def test_a_split_is_cut_into_parts():

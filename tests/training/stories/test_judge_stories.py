@@ -27,7 +27,7 @@ def reads_further(request) -> str:
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     folder = tmp_path_factory.mktemp("runs")
-    settings = CASES["stories"].settings(folder)
+    settings = replace(CASES["stories"].settings(folder), num_train=100)
     both = [replace(settings, model=model) for model in ("bst", "fim")]
     for run in both:
         assert run_one(EXPERIMENT, run, CASES["stories"].job(run, folder)) is not None
@@ -41,6 +41,16 @@ def judge(monkeypatch: pytest.MonkeyPatch):
     with ChatServer() as server:
         server.answer = reads_further
         yield server
+
+
+def test_the_baseline_runs_and_says_what_it_wrote(runs) -> None:
+    outcome = EXPERIMENT.load(runs[1])
+    assert len(outcome.completions) == len(outcome.continuations) == outcome.settings.eval_stories
+    assert 0 <= outcome.joined <= outcome.grammatical <= 1
+    assert min(outcome.contradictions, outcome.contradictions_unknown) >= 0
+    assert outcome.held_out_loss == pytest.approx(6.9, abs=0.3)  # a model that knows nothing: ln 1,000
+    assert json.loads((runs[1] / "outcome.json").read_text())["exact_match"] == outcome.exact_match
+    assert "fim" in EXPERIMENT.report.table([outcome]).markdown()
 
 
 @pytest.mark.parametrize("goal", ["known", "unknown"])

@@ -1,8 +1,7 @@
-"""The story models: sizes of the presets, batches, completions, and the baseline's run."""
+"""The story models: sizes of the presets, batches, completions, and the held-out loss."""
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +11,6 @@ import torch
 from tests.training.cases import CASES
 from tests.training.commands import stages_of
 from training.engine import SettingsError
-from training.engine.runner import run_one
 from training.stories import report
 from training.stories.data import StoryBatches, layout_of, load_stories
 from training.stories.experiment import EXPERIMENT
@@ -110,18 +108,6 @@ def test_the_held_out_loss_is_a_tokens_whatever_the_batch(model: str, data, tmp_
             parameter.add_(torch.randn_like(parameter) * 0.3)
     one = held_out_loss(run, made, data, 1)
     assert held_out_loss(run, made, data, 7) == pytest.approx(one, rel=1e-5)
-
-
-def test_the_baseline_runs_and_says_what_it_wrote(tmp_path: Path) -> None:
-    run = small(tmp_path, "fim")
-    outcome = run_one(EXPERIMENT, run, CASES["stories"].job(run, tmp_path))
-    assert outcome is not None
-    assert len(outcome.completions) == len(outcome.continuations) == run.eval_stories
-    assert 0 <= outcome.joined <= outcome.grammatical <= 1
-    assert min(outcome.contradictions, outcome.contradictions_unknown) >= 0
-    assert outcome.held_out_loss == pytest.approx(6.9, abs=0.3)  # a model that knows nothing: ln 1,000
-    assert json.loads((tmp_path / run.name / "outcome.json").read_text())["exact_match"] == outcome.exact_match
-    assert "fim" in EXPERIMENT.report.table([outcome]).markdown()
 
 
 def test_settings_that_make_no_sense_are_refused(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -35,9 +36,16 @@ TINY = [
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """Tiny runs of two models: the folder of runs/ and cards/, and what the command printed."""
+    """Tiny runs of two models: the folder of runs/, cards/ and pushed/, and what the command printed."""
     root = tmp_path_factory.mktemp("report")
-    return root, printed_by(EXPERIMENT, "--model", "cnn,nano_gpt", *TINY, *where(root))
+
+    def prepare(model: Any, repo_id: str, **how: Any) -> None:
+        prepare_checkpoint(model, root / "pushed" / repo_id, **how)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("training.engine.card.push_checkpoint", prepare)
+        pushing = ["--push_to_hub", "--hub_user", "me"]
+        return root, printed_by(EXPERIMENT, "--model", "cnn,nano_gpt", *TINY, *where(root), *pushing)
 
 
 def where(root: Path) -> list[str]:
@@ -144,23 +152,18 @@ def test_a_checkpoint_is_the_model_that_was_trained(tokenizer: PreTrainedTokeniz
     assert checkpoint.processing_class("Q a A")["input_ids"] == tokenizer("Q a A")["input_ids"]
 
 
-def test_what_is_pushed(finished: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_what_is_pushed(finished: tuple[Path, str]):
     root, _ = finished
-    names = []
-
-    def prepare(model: Any, repo_id: str, **how: Any) -> None:
-        names.append(repo_id)
-        prepare_checkpoint(model, tmp_path, **how)
-
-    monkeypatch.setattr("training.engine.card.push_checkpoint", prepare)
-    printed_by(EXPERIMENT, "--model", "nano_gpt", *TINY, *where(root), "--push_to_hub", "--hub_user", "me")
-    assert names == ["me/templatic-baselines"]
-    files = {path.name for path in tmp_path.iterdir()}
+    (pushed,) = (root / "pushed").glob("*/*")
+    assert pushed.match("me/templatic-baselines")
+    files = {path.name for path in pushed.iterdir()}
     assert {"model.safetensors", "config.json", "tokenizer.json", "README.md", "results.json"} <= files
     assert {"exact_match_by_split.png", "training_loss.png"} <= files
 
 
-def test_without_a_model_of_transformers_there_is_no_checkpoint(tmp_path: Path):
+def test_without_a_model_of_transformers_there_is_no_checkpoint(finished: tuple[Path, str], tmp_path: Path):
+    (run,) = (finished[0] / "runs").glob("1_shot_rlw-cnn-*")
+    shutil.copytree(run, tmp_path / "runs" / run.name)
     printed_by(EXPERIMENT, "--model", "cnn", *TINY, *where(tmp_path))
     check_folder(tmp_path / "cards" / "templatic-baselines")
     assert "The checkpoint is" not in (tmp_path / "cards" / "templatic-baselines" / "README.md").read_text()

@@ -76,12 +76,12 @@ def test_the_loss_falls_and_every_split_is_measured(tmp_path: Path, model: str):
 
 
 def test_a_time_limit_ends_the_training_and_not_the_run(tmp_path: Path):
-    run = small(steps=100_000, max_minutes=0.02)
+    run = small(steps=100_000, max_minutes=0.004)
     outcome = trained(run, tmp_path)
     assert 0 < outcome.steps < 100_000
     assert outcome.seconds < 30
     assert outcome.measured["test"] == 3
-    assert "max_minutes=0.02" in run.name
+    assert "max_minutes=0.004" in run.name
 
 
 def test_bfloat16(tmp_path: Path):
