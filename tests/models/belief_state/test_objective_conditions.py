@@ -85,8 +85,17 @@ def test_rows_of_every_kind(monkeypatch: pytest.MonkeyPatch, full: float, weight
     assert_same(head(), gap=gap, weights=weights, sizes=(7, 100, 10_000))
 
 
-@pytest.mark.parametrize("parts", [{"suffix": False}, {"prev": False}, {"suffix": False, "prev": False}])
-@pytest.mark.parametrize(("weights", "gap", "layers"), [("sequence", 2, 4), ("gap", 1, 2)])
+@pytest.mark.parametrize(
+    ("parts", "weights", "gap", "layers"),
+    [
+        ({"suffix": False}, "sequence", 2, 4),
+        ({"prev": False}, "gap", 1, 2),
+        ({"suffix": False, "prev": False}, "sequence", 2, 4),
+        pytest.param({"suffix": False}, "gap", 1, 2, marks=pytest.mark.slow),
+        pytest.param({"prev": False}, "sequence", 2, 4, marks=pytest.mark.slow),
+        pytest.param({"suffix": False, "prev": False}, "gap", 1, 2, marks=pytest.mark.slow),
+    ],
+)
 def test_ablations(parts: dict, weights: PairWeights, gap: int, layers: int):
     assert_same(head(layers=layers, **parts), gap=gap, weights=weights, sizes=(50,))
 
@@ -95,7 +104,17 @@ def test_the_gradient_is_scaled_from_outside():
     assert_same(head(), scale=1 / 37)
 
 
-@pytest.mark.parametrize("frozen", ["prefix", "suffix", "hidden", "next", "next.weight", "prev", ""])
+@pytest.mark.parametrize(
+    "frozen",
+    [
+        "prefix",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("suffix", "hidden")),
+        "next",
+        "next.weight",
+        "prev",
+        "",
+    ],
+)
 def test_frozen_parameters(frozen: str):
     made = head()
     for name, parameter in made.named_parameters():
@@ -186,6 +205,7 @@ def test_evaluation_computes_no_gradients(monkeypatch: pytest.MonkeyPatch):
     assert not loss.requires_grad
 
 
+@pytest.mark.slow  # as all compiling of models
 @pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")  # torch's own, at every break of a graph
 def test_a_compiled_model_around_it():
     """Compiled code calls the objective as it is."""

@@ -151,7 +151,7 @@ def test_given_actions_are_remembered_as_if_chosen():
         assert_close(context.logits, acting(**batch).logits[:, -1])
 
 
-@pytest.mark.parametrize("kind", [KINDS[2], KINDS[3]], ids=str)
+@pytest.mark.parametrize("kind", [pytest.param(KINDS[2], marks=pytest.mark.slow), KINDS[3]], ids=str)
 def test_sampling_follows_the_logits_and_the_generator(kind: dict[str, Any]):
     acting, count = model(**kind, n_layer=1), 4000
     state, returns = torch.zeros(count, FEATURES, dtype=torch.float64), torch.ones(count)
