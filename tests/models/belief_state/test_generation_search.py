@@ -104,7 +104,7 @@ def test_either_head_scores_any_number_of_last_tokens(head: str, count: int):
     assert len({len(text) for text in texts(found)}) > 1
 
 
-@pytest.mark.parametrize("head", ["next", "previous"])
+@pytest.mark.parametrize("head", [pytest.param("next", marks=pytest.mark.slow), "previous"])
 def test_either_head_scores_the_goal(head: str):
     made, prefix, goal = model(), tokens(1, 6, 1), tokens(1, 4, 2)
     found = run(made, prefix, goal, num_rollouts=8, score_with=head)
@@ -178,7 +178,7 @@ def test_rollouts_ahead_change_nothing(seed: int):
     assert len({tuple(text) for _, text in wanted}) == 60
 
 
-@pytest.mark.parametrize("suffix", [False, True])
+@pytest.mark.parametrize("suffix", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_beams_are_algorithm_2(suffix: bool):
     """transformers' beam search, where the end token is like any other, finds the listing's texts."""
     made, prefix = ending_model(), tokens(1, 5, 1)
