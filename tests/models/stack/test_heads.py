@@ -67,7 +67,7 @@ def test_a_stock_checkpoint_loads_and_only_the_stacks_are_new(ours: Any, tmp_pat
     assert any(weight.grad is not None and weight.grad.any() for weight in gates.values())
 
 
-@every_second
+@heads
 def test_stacks_are_in_the_outputs_and_operations_are_taken(ours: Any):
     model, batch = new(ours), STOCK[ours][1](2, 6, 0)
     rows = batch["input_ids"].numel() // 6
