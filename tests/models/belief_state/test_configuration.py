@@ -104,8 +104,14 @@ def test_attention_and_dtype_reach_the_encoders(kind: str, tmp_path: Path):
     assert loaded(tokens(2, 5), labels=tokens(2, 5)).loss.isfinite()
 
 
-@pytest.mark.parametrize("size", [25, END + 1])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("kind", "size"),
+    [
+        ("gpt2", END + 1),
+        *((kind, 25) for kind in KINDS),
+        *(pytest.param(kind, END + 1, marks=pytest.mark.slow) for kind in ("llama", "qwen3")),
+    ],
+)
 def test_resizing_the_vocabulary(kind: str, size: int, tmp_path: Path):
     """The embedding, both of the head's last layers, and all configurations."""
     made, batch = model(kind), tokens(2, 6)
@@ -127,7 +133,7 @@ def test_a_vocabulary_without_the_end_token_is_refused():
         model().resize_token_embeddings(10)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*(pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS[:2]), KINDS[2]])
 @pytest.mark.parametrize("suffix", [False, True])
 @pytest.mark.parametrize("cache", [{}, {"cache_implementation": "static", "disable_compile": True}], ids=str)
 def test_cached_generation_is_uncached(kind: str, suffix: bool, cache: dict):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -78,10 +79,17 @@ def test_the_state_belongs_to_the_weights_of_the_call():
     assert_close(second.double(), made(prefixes).logits[:, -1], rtol=1e-5, atol=1e-5)
 
 
+WAYS: list[dict[str, Any]] = [{}, {"num_beams": 3, "num_return_sequences": 2}, {"cache_implementation": "static"}]
+QUICK = [("gpt2", True, 0), ("gpt2", False, 1), ("llama", True, 1), ("llama", False, 2), ("qwen3", True, 2)]
+
+
 @pytest.mark.parametrize(
-    ("kind", "suffix"), [("gpt2", False), ("gpt2", True), ("llama", True), ("qwen3", False), ("qwen3", True)]
+    ("kind", "suffix", "more"),
+    [
+        pytest.param(kind, suffix, more, marks=[] if (kind, suffix, number) in QUICK else pytest.mark.slow)
+        for kind, suffix, (number, more) in itertools.product(ENCODERS, (False, True), enumerate(WAYS))
+    ],
 )
-@pytest.mark.parametrize("more", [{}, {"num_beams": 3, "num_return_sequences": 2}, {"cache_implementation": "static"}])
 def test_cached_padded_batches_are_uncached_rows_alone(kind: str, suffix: bool, more: dict[str, Any]):
     """Prefixes and suffixes of different lengths, padded: each row is as without a cache and without padding."""
     made = model(kind)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import pytest
@@ -45,10 +44,13 @@ def texts(output: SearchOutput, row: int = 0) -> list[list[int]]:
 @pytest.mark.parametrize(
     ("kind", "goal", "stop"),
     [
-        *itertools.product(["gpt2"], [False, True], [False, True]),
+        ("gpt2", False, True),
+        ("gpt2", True, False),
         ("llama", True, True),
-        ("qwen3", False, True),
-        ("qwen3", True, False),
+        pytest.param("gpt2", False, False, marks=pytest.mark.slow),
+        pytest.param("gpt2", True, True, marks=pytest.mark.slow),
+        pytest.param("qwen3", False, True, marks=pytest.mark.slow),
+        pytest.param("qwen3", True, False, marks=pytest.mark.slow),
     ],
 )
 @torch.no_grad()
@@ -82,8 +84,17 @@ def test_scores_and_log_probabilities_are_those_of_forward():
         assert not said[len(text) :].any()
 
 
-@pytest.mark.parametrize("head", ["next", "previous"])
-@pytest.mark.parametrize("count", [1, 3, 9, 40])
+@pytest.mark.parametrize(
+    ("head", "count"),
+    [
+        ("next", 1),
+        ("next", 9),
+        ("previous", 3),
+        ("previous", 40),
+        *(pytest.param("next", count, marks=pytest.mark.slow) for count in (3, 40)),
+        *(pytest.param("previous", count, marks=pytest.mark.slow) for count in (1, 9)),
+    ],
+)
 def test_either_head_scores_any_number_of_last_tokens(head: str, count: int):
     """With 40, more than the text has: all behind its first token."""
     made, prefix = ending_model(), tokens(1, 6, 1)
@@ -93,7 +104,7 @@ def test_either_head_scores_any_number_of_last_tokens(head: str, count: int):
     assert len({len(text) for text in texts(found)}) > 1
 
 
-@pytest.mark.parametrize("head", ["next", "previous"])
+@pytest.mark.parametrize("head", [pytest.param("next", marks=pytest.mark.slow), "previous"])
 def test_either_head_scores_the_goal(head: str):
     made, prefix, goal = model(), tokens(1, 6, 1), tokens(1, 4, 2)
     found = run(made, prefix, goal, num_rollouts=8, score_with=head)
@@ -101,8 +112,15 @@ def test_either_head_scores_the_goal(head: str):
     assert_close(found.scores[0], torch.tensor(wanted, dtype=torch.float64))
 
 
-@pytest.mark.parametrize("proposals", ["queue", "beam"])
-@pytest.mark.parametrize("stop", [False, True])
+@pytest.mark.parametrize(
+    ("proposals", "stop"),
+    [
+        ("queue", True),
+        ("beam", False),
+        pytest.param("queue", False, marks=pytest.mark.slow),
+        pytest.param("beam", True, marks=pytest.mark.slow),
+    ],
+)
 def test_padded_batches_are_rows_alone(proposals: str, stop: bool):
     made = ending_model()
     prefixes, mask = padded(PREFIXES, left=True)
@@ -160,7 +178,7 @@ def test_rollouts_ahead_change_nothing(seed: int):
     assert len({tuple(text) for _, text in wanted}) == 60
 
 
-@pytest.mark.parametrize("suffix", [False, True])
+@pytest.mark.parametrize("suffix", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_beams_are_algorithm_2(suffix: bool):
     """transformers' beam search, where the end token is like any other, finds the listing's texts."""
     made, prefix = ending_model(), tokens(1, 5, 1)

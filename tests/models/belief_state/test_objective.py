@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
@@ -27,6 +27,7 @@ def sequences(generator: torch.Generator, batch: int, length: int) -> Sequences:
     return Sequences(tokens, trained, sequence, END)
 
 
+@settings(max_examples=25)
 @given(
     seed=st.integers(0, 10_000),
     gap=st.sampled_from([1, 2]),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.testing import assert_close
 
@@ -33,6 +33,7 @@ def test_every_gap_weighs_one(gap: int):
     assert sum(bool(diagonal.any()) for diagonal in found) == (6 if gap == 1 else 5)
 
 
+@settings(max_examples=25)
 @given(texts=st.lists(st.lists(st.integers(0, 1), min_size=2, max_size=6), min_size=2, max_size=20))
 @pytest.mark.parametrize("gap", [1, 2])
 def test_equal_prefixes_and_suffixes_weigh_alike_in_every_text(gap: int, texts: list[list[int]]):
@@ -103,9 +104,9 @@ def test_random_pairs_in_training_and_all_in_evaluation():
     assert made.eval()(**batch).loss == every
     made.train()
     torch.manual_seed(0)
-    drawn = torch.stack([made(**batch).loss.detach() for _ in range(100)])
+    drawn = torch.stack([made(**batch).loss.detach() for _ in range(40)])
     assert len(drawn.unique()) > 20
-    assert abs(drawn.mean() - every) < 3 * drawn.std() / 100**0.5
+    assert abs(drawn.mean() - every) < 3 * drawn.std() / 40**0.5
     made.config.pairs_per_sequence = 1000
     assert_close(made(**batch).loss, every)
 

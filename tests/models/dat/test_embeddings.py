@@ -95,7 +95,7 @@ def check_states(program: Program | str, rows: list[list[int]], config: dict[str
 COMPLETION = st.lists(st.sampled_from(("A", "1", "s", "C")), max_size=2)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs(), prompts(), COMPLETION, st.sampled_from(FORMS), st.sampled_from([*PRECISION]), st.integers(0, 9))
 def test_random_programs(
     program: Program, prompt: list[str], completion: list[str], form: str, dtype: torch.dtype, seed: int
@@ -123,7 +123,7 @@ def narrowest_for(model: DATForCausalLM) -> int:
     return narrowest(model.config.vocab_size, 0.49 / weakest_match(model.dat.program))
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs(), prompts(), COMPLETION, st.sampled_from(FORMS))
 def test_random_programs_with_fewer_dimensions_than_values(
     program: Program, prompt: list[str], completion: list[str], form: str
@@ -134,7 +134,10 @@ def test_random_programs_with_fewer_dimensions_than_values(
     check_states(program, [row], config, torch.float32)
 
 
-@pytest.mark.parametrize(("form", "dtype"), [("semi_local", torch.float64), ("distributed", torch.float32)])
+@pytest.mark.parametrize(
+    ("form", "dtype"),
+    [pytest.param("semi_local", torch.float64, marks=pytest.mark.slow), ("distributed", torch.float32)],
+)
 def test_nested_blocks(form: str, dtype: torch.dtype) -> None:
     _, tokenizer = compiled(SPREAD)
     rows = [tokens(tokenizer, *texts) for texts in zip(PROMPTS, COMPLETIONS, strict=True)]
@@ -145,8 +148,10 @@ def test_nested_blocks(form: str, dtype: torch.dtype) -> None:
     ("name", "text", "form", "narrow"),
     [
         ("pargen", "Q B V D E A D E V B . Q F G H V K L A", "distributed", True),
-        ("pargen", "Q B V A V B . Q F V K A", "semi_local", False),
-        ("pargen_k_shot", "Q a b A b a . Q c d A d c . Q e f A", "distributed", False),
+        pytest.param("pargen", "Q B V A V B . Q F V K A", "semi_local", False, marks=pytest.mark.slow),
+        pytest.param(
+            "pargen_k_shot", "Q a b A b a . Q c d A d c . Q e f A", "distributed", False, marks=pytest.mark.slow
+        ),
         ("pargen_k_shot", "Q a b A b a . Q c d A d c . Q e f A", "semi_local", True),
     ],
 )
@@ -162,7 +167,12 @@ INCREMENT = TuringMachine.parse("r 0 -> r 0 R\nr 1 -> r 1 R\nr _ -> c _ L\nc 1 -
 
 
 @pytest.mark.parametrize(
-    ("form", "universal", "dim"), [("semi_local", False, None), ("semi_local", True, 169), ("distributed", True, None)]
+    ("form", "universal", "dim"),
+    [
+        ("semi_local", False, None),
+        ("distributed", True, None),
+        pytest.param("semi_local", True, 169, marks=pytest.mark.slow),
+    ],
 )
 def test_turing_machines(form: str, universal: bool, dim: int | None) -> None:
     """The first values of registers that the prompt sets, and a state that a long block passes on."""
@@ -178,12 +188,18 @@ def test_turing_machines(form: str, universal: bool, dim: int | None) -> None:
     assert_same_runs(plain.run, ended.run)
 
 
-@pytest.mark.parametrize(("q", "k", "marks"), BY_HAND)
-@pytest.mark.parametrize("dim", [None, 400])
+@pytest.mark.parametrize(
+    ("q", "k", "marks", "dim"),
+    [
+        pytest.param(*case, dim, marks=pytest.mark.slow if (number + place) % 2 else [])
+        for number, case in enumerate(BY_HAND)
+        for place, dim in enumerate((None, 400))
+    ],
+)
 def test_queries_and_keys_by_hand(
     q: dict[str, Any], k: dict[str, Any], marks: list[int | None], dim: int | None
 ) -> None:
-    """`!=`, `in`, `not in`, functions without a value, nil; with 500 values, also in 400 dimensions."""
+    """`!=`, `in`, `not in`, functions without a value, nil; with 500 values in 400 dimensions, and with few values."""
     size = 3 if dim is None else 480
     model, tokenizer = compiled(by_hand(q, k), num_open_values=size, embedding="distributed", filler_dim=dim)
     ids = torch.tensor([tokenizer("A B 7 A")["input_ids"]])
@@ -205,7 +221,14 @@ def check_reference(reference: Literal, model: DATForCausalLM, row: list[int]) -
             assert torch.equal(new.values[0], values)
 
 
-@pytest.mark.parametrize(("form", "dim"), [("semi_local", 169), ("distributed", None), ("distributed", 169)])
+@pytest.mark.parametrize(
+    ("form", "dim"),
+    [
+        ("distributed", 169),
+        pytest.param("distributed", None, marks=pytest.mark.slow),
+        pytest.param("semi_local", 169, marks=pytest.mark.slow),
+    ],
+)
 def test_app_l_word_by_word(form: str, dim: int | None) -> None:
     values = 6 if dim is None else 200
     for prompt, completion in zip(PROMPTS[:2], COMPLETIONS, strict=False):
@@ -213,7 +236,7 @@ def test_app_l_word_by_word(form: str, dim: int | None) -> None:
         check_reference(TensorProducts(model.dat), model, tokens(tokenizer, prompt, completion))
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs(), prompts(), st.sampled_from(FORMS))
 def test_app_l_word_by_word_on_random_programs(program: Program, prompt: list[str], form: str) -> None:
     model, tokenizer = compiled(program, embedding=form)
@@ -263,7 +286,7 @@ class Matrices(Literal):
         return torch.stack(outputs)
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", [pytest.param("semi_local", marks=pytest.mark.slow), "distributed"])
 def test_the_matrices_of_72_in_the_basis_of_the_embedding(form: str) -> None:
     model, tokenizer = compiled(SPREAD, embedding=form)
     model = model.to(torch.float64)
@@ -284,10 +307,13 @@ def test_the_sizes_of_the_residual_stream() -> None:
 # -------------------------------------------------------------------------------------------------- stock behaviour
 
 
-@pytest.fixture(scope="module", params=[("semi_local", None), ("distributed", None), ("distributed", 25)])
+@pytest.fixture(
+    scope="module",
+    params=[("semi_local", None), ("distributed", 25), pytest.param(("distributed", None), marks=pytest.mark.slow)],
+)
 def pargen(request: pytest.FixtureRequest) -> tuple[DATForCausalLM, Any]:
     form, dim = request.param
-    sizes = {"max_position_embeddings": 24, "num_open_values": 12}
+    sizes = {"max_position_embeddings": 16, "num_open_values": 7}
     return compiled(program_text("pargen"), embedding=form, filler_dim=dim, **sizes)
 
 
@@ -297,7 +323,7 @@ TEXTS = ["Q a b A b . Q c b A", "Q a x b A b x a Q c d x e A", "Q a A a . Q b A"
 def test_padding_and_generation_with_and_without_a_cache(pargen: tuple[DATForCausalLM, Any]) -> None:
     model, tokenizer = pargen
     model.config.backend = "dense"
-    texts = TEXTS[:: 2 if model.config.filler_dim is None else 1]
+    texts = TEXTS[::2]
     batch = tokenizer(texts, padding=True, return_tensors="pt")
     made = model.generate(**batch, max_new_tokens=3)
     assert torch.equal(made, model.generate(**batch, max_new_tokens=3, use_cache=False))

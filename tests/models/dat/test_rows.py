@@ -74,7 +74,7 @@ def assert_same_states(model: DATForCausalLM, group: list[LayerState], expected:
         assert len(group) == len(expected)
 
 
-@settings(RELAXED, max_examples=25)
+@settings(RELAXED, max_examples=12)
 @given(programs(), st.lists(st.tuples(prompts(), st.lists(st.sampled_from(WORDS), max_size=3)), min_size=1, max_size=3))
 def test_random_programs_and_batches(program: Program, texts: list[tuple[list[str], list[str]]]) -> None:
     model, tokenizer = compile_program(program, max_position_embeddings=LIMIT, num_open_values=9)
@@ -202,7 +202,7 @@ def test_the_size_chooses(pargen: tuple[DATForCausalLM, Any]) -> None:
 Cells = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2), st.integers(0, 2)), max_size=12)
 
 
-@settings(RELAXED, max_examples=100)
+@settings(RELAXED, max_examples=40)
 @given(Cells, Cells, st.booleans())
 def test_the_index_finds_what_a_search_finds(cells: list[Any], seeking: list[Any], last: bool) -> None:
     index, readable = FirstCells(last), Readable(last)

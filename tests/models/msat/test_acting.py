@@ -51,8 +51,16 @@ def restarts(length: int, batch: int) -> Tensor:
     return begins
 
 
-@pytest.mark.parametrize("stride", STRIDES)
-@pytest.mark.parametrize("kind", [*KINDS, {"positional_encoding": False}], ids=str)
+def cases(*kinds: dict[str, Any]) -> list[Any]:
+    """Every kind and every stride; in the quick suite each kind once, and each stride."""
+    return [
+        pytest.param(kind, stride, marks=[] if place == number % 3 else pytest.mark.slow, id=f"{kind}-{stride}")
+        for number, kind in enumerate(kinds)
+        for place, stride in enumerate(STRIDES)
+    ]
+
+
+@pytest.mark.parametrize(("kind", "stride"), cases(*KINDS, {"positional_encoding": False}))
 def test_cached_is_uncached(kind: dict[str, Any], stride: int):
     acting, begins = model(**kind), restarts(18, 3)
     cached, plain = (play(acting, begins, stride, use_cache) for use_cache in (True, False))
@@ -60,8 +68,7 @@ def test_cached_is_uncached(kind: dict[str, Any], stride: int):
     assert_close(cached[1], plain[1])
 
 
-@pytest.mark.parametrize("stride", STRIDES)
-@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize(("kind", "stride"), cases(*KINDS))
 def test_a_decision_is_forward_over_its_window(kind: dict[str, Any], stride: int):
     """Also past the context length; timesteps are the episode's, whatever the window."""
     acting, length = model(**kind), 15
@@ -74,7 +81,7 @@ def test_a_decision_is_forward_over_its_window(kind: dict[str, Any], stride: int
         assert torch.equal(actions[step], expected.argmax(-1))
 
 
-@pytest.mark.parametrize("stride", [1, 3])
+@pytest.mark.parametrize("stride", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_a_row_depends_on_its_own_episode_alone(stride: int):
     acting, begins = model(), restarts(20, 4)
     together = play(acting, begins, stride)[1]
@@ -144,7 +151,7 @@ def test_given_actions_are_remembered_as_if_chosen():
         assert_close(context.logits, acting(**batch).logits[:, -1])
 
 
-@pytest.mark.parametrize("kind", [KINDS[2], KINDS[3]], ids=str)
+@pytest.mark.parametrize("kind", [pytest.param(KINDS[2], marks=pytest.mark.slow), KINDS[3]], ids=str)
 def test_sampling_follows_the_logits_and_the_generator(kind: dict[str, Any]):
     acting, count = model(**kind, n_layer=1), 4000
     state, returns = torch.zeros(count, FEATURES, dtype=torch.float64), torch.ones(count)
@@ -180,7 +187,9 @@ def test_eager_attention_acts_alike():
     assert eager.decoder.config._attn_implementation == "eager"
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=str)
+@pytest.mark.parametrize(
+    "kind", [KINDS[2], KINDS[4], *(pytest.param(KINDS[n], marks=pytest.mark.slow) for n in (0, 1, 3))], ids=str
+)
 def test_autocast_may_begin_and_end_between_decisions(kind: dict[str, Any]):
     acting, observed = model(**kind).float(), steps(2, 10, 5)
     contexts = acting.start_context(2, stride=3), acting.start_context(2, stride=3)

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pytest
 import torch
 from huggingface_hub import HfApi
 
@@ -36,6 +37,7 @@ print(json.dumps(logits))
 """
 
 
+@pytest.mark.slow  # the quick test_stranger.py does so too, by its AutoProcessor
 def test_what_was_pushed_acts_without_the_package(hub: LocalHub, api: HfApi, tmp_path: Path) -> None:  # noqa: F811
     model = MSATDecisionTransformer(config()).eval()
     processor = MSATImageProcessor.of_config(model.config)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, RobertaConfig
 
@@ -15,6 +16,14 @@ from .contract import CASES, gpt2, roberta
 
 #: For every head, the model of transformers that it extends, and inputs with labels.
 STOCK = {case.model_class: (case.stock, case.inputs) for case in CASES if case.has("loss")}
+
+heads = pytest.mark.parametrize("ours", STOCK, ids=lambda head: head.__name__)
+#: Of these, every second one in the quick suite.
+every_second = pytest.mark.parametrize(
+    "ours",
+    [pytest.param(head, marks=pytest.mark.slow if number % 2 else []) for number, head in enumerate(STOCK)],
+    ids=lambda head: head.__name__,
+)
 
 
 def config(ours: Any, **options: Any) -> Any:

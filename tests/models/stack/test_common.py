@@ -14,9 +14,8 @@ from torch.testing import assert_close
 from hf_mech.models.stack import StackError, StackGPT2ForCausalLM, StackRobertaForCausalLM
 
 from .contract import gpt2, predicting_tokens
-from .stock import STOCK, config, logits_of, new, stock_model
+from .stock import STOCK, config, every_second, heads, logits_of, new, stock_model
 
-heads = pytest.mark.parametrize("ours", STOCK, ids=lambda head: head.__name__)
 decoders = pytest.mark.parametrize(
     "ours", [StackGPT2ForCausalLM, StackRobertaForCausalLM], ids=lambda head: head.__name__
 )
@@ -28,7 +27,7 @@ def test_every_argument_of_the_stock_forward_is_named(ours: Any):
     assert set(stock) <= set(inspect.signature(ours.forward).parameters)
 
 
-@heads
+@every_second
 def test_hidden_states_and_attentions_are_those_of_stock(ours: Any):
     """With a gate of zero; as outputs and as tuples."""
     theirs, model, batch = stock_model(ours), new(ours, stack_gate=True), STOCK[ours][1](2, 6, 0)
@@ -43,7 +42,7 @@ def test_hidden_states_and_attentions_are_those_of_stock(ours: Any):
     assert len(model(**batch, **asked, return_dict=False)) == len(theirs(**batch, **asked, return_dict=False))
 
 
-@heads
+@every_second
 def test_hidden_states_and_attentions_get_gradients(ours: Any):
     model = new(ours)
     model.set_attn_implementation("eager")
@@ -64,7 +63,7 @@ def test_embeddings_are_taken_for_ids(ours: Any):
         assert torch.equal(logits, wanted)
 
 
-@heads
+@every_second
 def test_the_vocabulary_is_resized(ours: Any, tmp_path: Path):
     model, batch = new(ours), STOCK[ours][1](2, 6, 0)
     model.resize_token_embeddings(20, mean_resizing=False)
@@ -100,7 +99,7 @@ def test_assisted_generation_is_plain_generation(ours: Any):
     assert torch.equal(model.generate(ids, prompt_lookup_num_tokens=2, **how), expected)
 
 
-@heads
+@every_second
 def test_checkpointing_by_the_configuration_is_checkpointing(ours: Any):
     """The key has its effect on the layers with stacks, and is used up, as in stock models."""
     batch = STOCK[ours][1](2, 6, 0)

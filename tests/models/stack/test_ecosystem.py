@@ -145,7 +145,7 @@ PADDING_FREE = {"padding_free": True, "max_length": None}
 
 
 @pytest.mark.filterwarnings("ignore:.gradient_checkpointing. is deprecated:FutureWarning")  # set by TRL itself
-@pytest.mark.parametrize("options", [PACKED, PADDING_FREE])
+@pytest.mark.parametrize("options", [PACKED, pytest.param(PADDING_FREE, marks=pytest.mark.slow)])
 def test_the_rows_of_sft_are_their_sequences_alone(
     model: StackGPT2ForCausalLM, tokenizer: Any, tmp_path: Path, options: dict[str, Any]
 ):

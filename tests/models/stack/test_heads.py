@@ -19,9 +19,8 @@ from hf_mech.models.stack import (
 )
 
 from .contract import answering, tagging_rows
-from .stock import STOCK, TEXT, logits_of, new, stock_model, with_tokenizer
+from .stock import STOCK, TEXT, every_second, heads, logits_of, new, stock_model, with_tokenizer
 
-heads = pytest.mark.parametrize("ours", STOCK, ids=lambda head: head.__name__)
 classifiers = pytest.mark.parametrize(
     "ours", [StackGPT2ForSequenceClassification, StackRobertaForSequenceClassification], ids=lambda head: head.__name__
 )
@@ -48,7 +47,7 @@ def test_without_a_stack_it_is_the_stock_head_bit_for_bit(ours: Any):
         assert torch.equal(logits, wanted)
 
 
-@heads
+@every_second
 def test_a_stock_checkpoint_loads_and_only_the_stacks_are_new(ours: Any, tmp_path: Path):
     theirs, batch = stock_model(ours), STOCK[ours][1](3, 9, 0)
     theirs.save_pretrained(tmp_path)
@@ -120,7 +119,10 @@ def begun(ours: Any, tokenizer: Any, text: str) -> str:
     return tokenizer.bos_token + text if "GPT2" in ours.__name__ else text
 
 
-@pytest.mark.parametrize("ours", [StackGPT2ForQuestionAnswering, StackRobertaForQuestionAnswering])
+@pytest.mark.parametrize(
+    "ours",
+    [StackGPT2ForQuestionAnswering, pytest.param(StackRobertaForQuestionAnswering, marks=pytest.mark.slow)],
+)
 def test_question_answering_with_a_stock_tokenizer(ours: Any, stock_tokenizers: dict[str, Any], tmp_path: Path):
     """transformers 5 has no question answering pipeline; the head trains and answers on a stock tokenizer's pairs."""
     assert "question-answering" not in PIPELINE_REGISTRY.get_supported_tasks()

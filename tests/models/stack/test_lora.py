@@ -47,7 +47,11 @@ HEADS_THAT_PEFT_SAVES = {
     "QUESTION_ANS": ("qa_outputs",),
 }
 ACTION = ("action.weight", "action.bias")
-tasks = pytest.mark.parametrize(("ours", "task"), TASKS, ids=lambda value: getattr(value, "__name__", str(value)))
+tasks = pytest.mark.parametrize(
+    ("ours", "task"),
+    [*TASKS[1:3], *(pytest.param(*task, marks=pytest.mark.slow) for task in (TASKS[0], *TASKS[3:]))],
+    ids=lambda value: getattr(value, "__name__", str(value)),
+)
 
 
 def stock_checkpoint(ours: Any, folder: Path) -> Path:

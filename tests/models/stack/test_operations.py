@@ -38,6 +38,7 @@ def test_given_operations_equal_the_recursion(example, padded):
     assert torch.equal(most_probable_operations(actions), operations)
 
 
+@settings(max_examples=40)
 @given(batches())
 def test_the_top_of_the_stack_is_where_the_attention_looks(example):
     multi_pop, operations, start = example

@@ -138,6 +138,7 @@ def test_a_step_and_the_operator_with_its_checks(given: tuple[Tensor, Tensor, li
         assert_close(row[:, -1], expected[:, i, i])
 
 
+@settings(max_examples=25)
 @given(packed())
 def test_given_operations_all_at_once(given: tuple[Tensor, Tensor, list[Segments]]):
     actions, starts, _ = given

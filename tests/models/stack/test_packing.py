@@ -64,8 +64,14 @@ def gradients(model: Any, logits: Tensor) -> dict[str, Tensor]:
     return {name: weight.grad.clone() for name, weight in model.named_parameters() if weight.grad is not None}
 
 
-@families
-@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize(
+    ("model_class", "encoding"),
+    [
+        pytest.param(model_class, encoding, marks=[] if number % 3 == place else pytest.mark.slow)
+        for place, model_class in enumerate(FIRST)
+        for number, encoding in enumerate(ENCODINGS)
+    ],
+)
 def test_a_row_is_its_sequences_alone(model_class: Any, encoding: str):
     """Values, and gradients of all weights; the contract suite compares `eager` and `sdpa`."""
     model, rows = new(model_class, position_embedding_type=encoding), sequences()
@@ -117,8 +123,16 @@ def test_the_flattening_collator(model_class: Any, collator: dict[str, Any]):
     assert_close(model(**made).logits, alone(model, rows))
 
 
-@families
-@pytest.mark.parametrize("encoding", ["learned", "sinusoidal"])
+@pytest.mark.parametrize(
+    ("model_class", "encoding"),
+    [
+        (StackRobertaForCausalLM, "sinusoidal"),
+        (StackRobertaForMaskedLM, "learned"),
+        *(pytest.param(StackGPT2ForCausalLM, kind, marks=pytest.mark.slow) for kind in ("learned", "sinusoidal")),
+        pytest.param(StackRobertaForCausalLM, "learned", marks=pytest.mark.slow),
+        pytest.param(StackRobertaForMaskedLM, "sinusoidal", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("padded", [False, True])
 def test_positions_counted_from_0(model_class: Any, encoding: str, padded: bool):
     """RoBERTa's first position is not 0, but TRL's collators know no other."""

@@ -22,7 +22,6 @@ from hf_mech.models.stack.position_encodings import (
 from .contract import gpt2, inputs, roberta
 
 ENCODINGS = ("learned", "none", "sinusoidal", "relative", "rotary", "alibi")
-encodings = pytest.mark.parametrize("encoding", ENCODINGS)
 
 
 def decoder(**options: Any) -> Any:
@@ -30,7 +29,16 @@ def decoder(**options: Any) -> Any:
 
 
 MODELS = [(StackGPT2ForCausalLM, gpt2), (StackRobertaForMaskedLM, roberta), (StackRobertaForCausalLM, decoder)]
-models = pytest.mark.parametrize(("model_class", "config"), MODELS)
+
+
+def pairs(models: list[Any], encodings: tuple[str, ...]) -> pytest.MarkDecorator:
+    """Every model with every encoding; in the quick suite each encoding with one model, and each model."""
+    cases = [
+        pytest.param(*model, encoding, marks=[] if number % len(models) == place else pytest.mark.slow)
+        for place, model in enumerate(models)
+        for number, encoding in enumerate(encodings)
+    ]
+    return pytest.mark.parametrize(("model_class", "config", "encoding"), cases)
 
 
 def new(model_class: Any, config: Any, **options: Any) -> Any:
@@ -38,8 +46,7 @@ def new(model_class: Any, config: Any, **options: Any) -> Any:
     return model_class(config(**options)).eval().double()
 
 
-@encodings
-@models
+@pairs(MODELS, ENCODINGS)
 def test_eager_is_sdpa_and_padding_changes_nothing(model_class: Any, config: Any, encoding: str):
     batch = inputs(3, 9, 0)
     left = {name: torch.nn.functional.pad(x, (4, 0), value=name == "input_ids") for name, x in batch.items()}
@@ -52,8 +59,7 @@ def test_eager_is_sdpa_and_padding_changes_nothing(model_class: Any, config: Any
     assert_close(model(**left).logits[:, 4:], expected, rtol=1e-5, atol=1e-6)
 
 
-@encodings
-@pytest.mark.parametrize(("model_class", "config"), [MODELS[0], MODELS[2]])
+@pairs([MODELS[0], MODELS[2]], ENCODINGS)
 def test_cached_is_uncached(model_class: Any, config: Any, encoding: str):
     model = new(model_class, config, position_embedding_type=encoding)
     batch = {name: torch.nn.functional.pad(x, (2, 0), value=name == "input_ids") for name, x in inputs(3, 6, 0).items()}
@@ -64,8 +70,7 @@ def test_cached_is_uncached(model_class: Any, config: Any, encoding: str):
         assert torch.equal(cached, uncached), cache
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS[1:])
-@models
+@pairs(MODELS, ENCODINGS[1:])
 def test_only_learned_positions_end(model_class: Any, config: Any, encoding: str):
     longer = inputs(2, 50, 0)
     assert new(model_class, config, position_embedding_type=encoding)(**longer).logits.isfinite().all()
@@ -73,8 +78,7 @@ def test_only_learned_positions_end(model_class: Any, config: Any, encoding: str
         new(model_class, config)(**longer)
 
 
-@pytest.mark.parametrize("encoding", ["sinusoidal", "relative", "rotary", "alibi"])
-@models
+@pairs(MODELS, ENCODINGS[2:])
 def test_positions_matter(model_class: Any, config: Any, encoding: str):
     """Without a stack and without positions an encoder sees a bag of tokens; with positions it does not."""
     ids = torch.tensor([[0, 4, 5, 6, 7, 8]])

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hf_mech.models.strips.strips_domain import StripsAction, StripsDomain, StripsError
@@ -11,6 +11,7 @@ from tests.models.strips.definition_1 import f_m
 from tests.models.strips.strategies import domains, domains_with_traces
 
 
+@settings(max_examples=40)
 @given(domains_with_traces())
 def test_labels_are_definition_1_of_every_action_in_turn(case):
     domain, trace = case
@@ -20,12 +21,14 @@ def test_labels_are_definition_1_of_every_action_in_turn(case):
             assert domain.labels(trace)[i] == f_m(domain, trace[: i + 1])
 
 
+@settings(max_examples=40)
 @given(domains_with_traces())
 def test_next_actions_are_those_that_keep_the_trace_positive(case):
     domain, trace = case
     assert domain.next_actions(trace) == [b for b in domain.action_names if f_m(domain, [*trace, b]) == 0]
 
 
+@settings(max_examples=40)
 @given(domains_with_traces(), st.data())
 def test_applicable_traces_are_positive(case, data):
     domain, trace = case
@@ -34,6 +37,7 @@ def test_applicable_traces_are_positive(case, data):
         assert domain.is_positive(trace)
 
 
+@settings(max_examples=40)
 @given(domains(most_propositions=3, most_actions=3), st.data())
 def test_positive_means_applicable_from_some_state(domain, data):
     trace = data.draw(st.lists(st.sampled_from(domain.action_names), max_size=6))
@@ -42,6 +46,7 @@ def test_positive_means_applicable_from_some_state(domain, data):
         assert domain.is_positive(trace)
 
 
+@settings(max_examples=40)
 @given(domains_with_traces())
 def test_a_domain_survives_json_and_names_survive_indices(case):
     domain, trace = case

@@ -12,6 +12,7 @@ from tests.models.strips.definition_1 import f_m
 from tests.models.strips.strategies import ACTIONS, PROPOSITIONS, domains_with_traces
 
 
+@settings(max_examples=40)
 @given(domains_with_traces())
 def test_theorems_3_and_4_the_program_and_the_transformer_compute_f_m(case):
     """And the transformer's heads are the vectors of the program; Definition 5 brings back the domain."""
@@ -31,7 +32,7 @@ def test_theorems_3_and_4_the_program_and_the_transformer_compute_f_m(case):
     assert model.to_domain(name=domain.name) == domain
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(st.integers(1, 4), st.integers(1, 4), st.data())
 def test_theorem_6_the_extracted_domain_is_what_the_binarized_transformer_computes(heads, actions, data):
     config = StripsTransformerConfig(actions=list(ACTIONS[:actions]), propositions=list(PROPOSITIONS[:heads]))
