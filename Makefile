@@ -38,7 +38,7 @@ test-gpu: $(STAMP) ## the tests that need a CUDA device
 test-browser: $(STAMP) ## the explorer in a browser: CHROMIUM=/path/to/chromium, one in the PATH, or a download
 	CHROMIUM=$${CHROMIUM:-$$(command -v chromium || command -v chromium-browser || command -v google-chrome)}; \
 	  test -n "$$CHROMIUM" || $(BIN)/python -m playwright install chromium; \
-	  CHROMIUM=$$CHROMIUM $(PYTEST) -m browser tests/browser
+	  CHROMIUM=$$CHROMIUM $(PYTEST) -m browser tests/viz/browser
 
 lint: $(STAMP) ## style and types
 	$(BIN)/ruff check .

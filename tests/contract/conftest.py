@@ -31,7 +31,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if case:
             others = [str(value) for name, value in item.callspec.params.items() if name != "case"]  # type: ignore[attr-defined]
             one = (test, case.model_class.config_class, *others)
-            if one in bodies:
+            if one in bodies and not item.get_closest_marker("gpu"):
                 item.add_marker(pytest.mark.slow)
             bodies.add(one)
 

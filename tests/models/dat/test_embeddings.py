@@ -106,9 +106,9 @@ def test_random_programs(
 
 
 @pytest.mark.slow
-@settings(max_examples=3_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=1_000, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(programs(), prompts(), COMPLETION, st.sampled_from(FORMS), st.sampled_from([*PRECISION]), st.booleans())
-def test_three_thousand_random_programs(
+def test_many_random_programs(
     program: Program, prompt: list[str], completion: list[str], form: str, dtype: torch.dtype, narrow: bool
 ) -> None:
     model, tokenizer = compiled(program, num_open_values=200)
