@@ -199,10 +199,10 @@ def chain_of(guess: Any, data: Any) -> Any:
         np.zeros((atoms, spans), np.uint64),
         np.zeros(positions, np.int64),
     )
-    for t in range(positions):
-        chain.free_at[:, t >> 6] |= _bit(t)
     for action in range(total):
-        chain.free[:, action >> 6] |= _bit(action)
+        for t in range(positions):
+            chain.free_at[action, t >> 6] |= _bit(t)
+            chain.free[t, action >> 6] |= _bit(action)
         for atom in range(atoms):
             if pre[atom, action]:
                 chain.needs[atom, action >> 6] |= _bit(action)
@@ -442,22 +442,23 @@ def anneal(now: Any, data: Any, prices: Any, schedule: Any, span: Any, dice: Any
                 undo = FLIP if to == FLIP else np.int64(chain.effect[atom, one])
                 if two < 0 and to != FLIP and to == undo:
                     continue
-                price, more, worse = change(chain, data, prices, atom, one, to, two >= 0)
-                if two >= 0:
-                    second = change(chain, data, prices, atom, two, then, False)
+                pair = two >= 0  # flags are variables: for True and False numba would compile all that follows twice
+                price, more, worse = change(chain, data, prices, atom, one, to, pair)
+                if pair:
+                    second = change(chain, data, prices, atom, two, then, not pair)
                     price, more, worse = price + second[0], more + second[1], worse + second[2]
                 if _accepts(price + more + wrong_label * worse, temperature, dice):
-                    if two >= 0:
-                        change(chain, data, prices, atom, two, then, True)
+                    if pair:
+                        change(chain, data, prices, atom, two, then, pair)
                     else:
-                        change(chain, data, prices, atom, one, to, True)
+                        change(chain, data, prices, atom, one, to, not pair)
                     paid, bits, wrong = paid + price, bits + more, wrong + worse
-                elif two >= 0:
-                    change(chain, data, prices, atom, one, undo, True)
+                elif pair:
+                    change(chain, data, prices, atom, one, undo, pair)
             for which in range(len(initial)):
-                more, worse = flip_initial(chain, data, which, atom, False)
+                more, worse = flip_initial(chain, data, which, atom, which < 0)
                 if _accepts(more + wrong_label * worse, temperature, dice):
-                    flip_initial(chain, data, which, atom, True)
+                    flip_initial(chain, data, which, atom, which >= 0)
                     bits, wrong = bits + more, wrong + worse
         groups = total + len(data.starts) if len(initial) > 1 else 0
         for group in range(groups):  # those that begin with one action, then each by itself
@@ -476,4 +477,9 @@ def anneal(now: Any, data: Any, prices: Any, schedule: Any, span: Any, dice: Any
                     move_traces(chain, data, moved, before)
         if sweep >= span[2] and paid + bits + wrong_label * wrong < bits_kept[0] - 1e-9:
             bits_kept[0] = paid + bits + wrong_label * wrong
-            kept.pre[:], kept.effect[:], kept.initial[:], kept.state[:] = pre, effect, initial, state
+            for i in range(pre.size):  # assignments of whole arrays take numba three seconds to compile
+                kept.pre.flat[i], kept.effect.flat[i] = pre.flat[i], effect.flat[i]
+            for i in range(initial.size):
+                kept.initial.flat[i] = initial.flat[i]
+            for trace in range(len(state)):
+                kept.state[trace] = state[trace]
