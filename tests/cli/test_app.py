@@ -117,8 +117,10 @@ def test_a_place_where_the_demo_cannot_write_is_refused_before_it_starts(
     assert line.startswith(f"hf-mech: {tmp_path / 'file' / 'inside'} cannot be written: Not a directory. ")
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS])
-@pytest.mark.parametrize("place", ["hf_mech.cli.demo.save_checkpoint", "matplotlib.figure.Figure.savefig"])
+@pytest.mark.parametrize(
+    ("place", "number"),
+    [("hf_mech.cli.demo.save_checkpoint", errno.ENOSPC), ("matplotlib.figure.Figure.savefig", errno.EROFS)],
+)
 def test_a_disk_that_is_full_during_the_demo(
     place: str, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

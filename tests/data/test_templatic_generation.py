@@ -64,6 +64,7 @@ def test_tables_do_not_show_in_the_rows(monkeypatch):
     assert [row for t in tables for row in t.to_pylist()] == whole.to_pylist()
 
 
+@pytest.mark.slow
 def test_processes_and_streaming_change_nothing(tmp_path):
     one = load("1_shot_eng", cache_dir=str(tmp_path / "one"))
     two = load("1_shot_eng", cache_dir=str(tmp_path / "two"), num_proc=2)

@@ -194,8 +194,8 @@ def test_a_passing_failure_is_repeated(
     ("method", "pattern", "action"),
     [
         ("PUT", "/_lfs/", "close"),
-        ("PUT", "/_lfs/", 500),
-        ("POST", "/commit/", "close"),
+        pytest.param("PUT", "/_lfs/", 500, marks=pytest.mark.slow),
+        pytest.param("POST", "/commit/", "close", marks=pytest.mark.slow),
         ("POST", "/commit/", 403),
     ],
 )

@@ -71,7 +71,7 @@ EFFECTS = st.one_of(
 )
 
 
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(
     st.lists(st.tuples(CONDITIONS, st.lists(EFFECTS, max_size=3)), min_size=1, max_size=2),
     CONDITIONS,

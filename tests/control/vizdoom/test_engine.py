@@ -143,7 +143,7 @@ def test_twenty_killed_processes_leave_no_engine(temporary: Path) -> None:
             killed(name, [signal.SIGKILL] * 5, temporary)
 
 
-@pytest.mark.parametrize("which", ["engine", "guard"])
+@pytest.mark.parametrize("which", ["engine", pytest.param("guard", marks=pytest.mark.slow)])
 def test_an_engine_that_is_killed_is_reported_and_replaced(which: str, temporary: Path) -> None:
     with make_environment("hf_mech/MyWayHome-v0") as environment:
         observation, _ = environment.reset(seed=3)

@@ -75,8 +75,8 @@ def test_another_filler_can_be_put_into_a_state(compiled: tuple[Tensor, Hypothes
 
 
 def test_in_random_vectors_there_is_nothing() -> None:
-    cells = random_cells(1200, 0, colour=4, shape=3)
-    hidden = torch.randn(1200, 24, generator=torch.Generator().manual_seed(1))
+    cells = random_cells(800, 0, colour=4, shape=3)
+    hidden = torch.randn(800, 24, generator=torch.Generator().manual_seed(1))
     found = discover(hidden, Hypothesis.of(cells))
     assert found.hypothesis.explained < 0.01
     for role, accuracy in found.hypothesis.accuracy.items():
@@ -87,7 +87,7 @@ def test_in_random_vectors_there_is_nothing() -> None:
 def test_a_distributed_representation_is_recovered() -> None:
     """Dense roles and fillers through a dense map, with noise: no neuron belongs to a role."""
     generator = torch.Generator().manual_seed(2)
-    cells = random_cells(2000, 3, subject=9, object=9, tense=3)
+    cells = random_cells(1200, 3, subject=9, object=9, tense=3)
     cells = [{**cell, "object": str(cell["object"]).replace("object", "subject")} for cell in cells]
     hypothesis = Hypothesis.of(cells, share=[("subject", "object")])
     assert len(hypothesis.fillers) == 2
@@ -106,7 +106,7 @@ def test_a_distributed_representation_is_recovered() -> None:
 
 def test_a_role_that_is_not_there_is_not_found() -> None:
     """One of two roles in the vectors: the other is read no better than by its most frequent filler."""
-    cells = random_cells(1500, 4, there=5, absent=5)
+    cells = random_cells(900, 4, there=5, absent=5)
     hypothesis = Hypothesis.of(cells)
     hidden = hypothesis.one_hot()[:, :5].float() @ torch.randn(5, 12, generator=torch.Generator().manual_seed(5))
     found = discover(hidden, hypothesis).hypothesis
