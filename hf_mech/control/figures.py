@@ -105,8 +105,7 @@ def _bare(axes: Axes, colour: str) -> None:
 # The attention of every head as an interactive page, by CircuitsVis, as in the paper (Appendix 7.6 of M-SAT).
 #
 # The page holds its script, so it opens without a network. CircuitsVis has few releases: it is an extra that nothing
-# else
-# needs, and `attention_heads` draws the same heads as figures without it.
+# else needs, and `attention_heads` draws the same heads as figures without it.
 
 
 _DIGITS = 3  # of a weight in the page

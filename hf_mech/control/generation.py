@@ -162,9 +162,8 @@ def _groups(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
 #
 #     generate_with_ray(TrajectorySettings("hf_mech/MyWayHome-v0", num_train=8_000), "data/home", address="auto")
 #
-# Each shard is one task of Ray. Its bytes depend on the settings alone, so a task of a machine that is lost runs
-# again on
-# another one and gives the same file. The process that calls this writes the files; the machines share no disk.
+# Each shard is one task of Ray. Its bytes depend on the settings alone, so a task of a machine that is lost runs again
+# on another one and gives the same file. The process that calls this writes the files; the machines share no disk.
 
 
 RETRIES = 10  # of a shard whose machine or process is lost; not for ever, since a shard may be what kills it

@@ -221,10 +221,9 @@ def steer(off: float, aimed_within: float, walk_within: float) -> tuple[int, int
 # ----------------------------------------------------------------------------------------------------------------------
 # Turning by a precise angle.
 #
-# The engine turns by one unit an engine's step while a turn is new, and by two from the sixth step on. With four
-# steps a
-# decision, a turn that is held makes 4, 7, 8, 8, ... units: 7.0, 12.3, 14.1 degrees. Turning back, or pausing, reaches
-# every whole number of units, for example 4 to the left, 7 to the left and 8 to the right: 3 to the left.
+# The engine turns by one unit an engine's step while a turn is new, and by two from the sixth step on. With four steps
+# a decision, a turn that is held makes 4, 7, 8, 8, ... units: 7.0, 12.3, 14.1 degrees. Turning back, or pausing,
+# reaches every whole number of units, for example 4 to the left, 7 to the left and 8 to the right: 3 to the left.
 
 
 UNIT = 320 / 65536 * 360

@@ -162,8 +162,7 @@ def wilson_interval(successes: int, trials: int, confidence: float = 0.95) -> tu
 # A language model as the judge of two story models (Appendix D.2): which of two stories is better, and by what.
 #
 # The judge sees the two stories as "Story 1" and "Story 2", without their authors, in both orders, `repeats` times
-# each:
-# 6 answers a story in the paper. Any `hf_mech.probing.language_models.LanguageModel` can be the judge, such as
+# each: 6 answers a story in the paper. Any `hf_mech.probing.language_models.LanguageModel` can be the judge, such as
 # `ChatEndpoint`, whose retries and time-outs apply.
 
 

@@ -28,16 +28,13 @@ from hf_mech.planning.two_part_code.kernel import Positions
 #   inapplicable whatever the initial state.
 #
 # w is the number of positions whose action is not in S(t), so that the domain calls its label wrong; there the choice
-# is
-# among the other actions, those that are not in S(t). Cells that no trace determines cost bits, so the shortest code
+# is among the other actions, those that are not in S(t). Cells that no trace determines cost bits, so the shortest code
 # leaves them empty.
 #
 # This is an **assumption** about the traces: each action of a walk is uniform among the applicable ones, the last
-# action
-# of a negative trace is uniform among the contradicting ones, and few initial states serve all traces. The default
-# traces
-# of `hf_mech/strips_traces` are drawn so, from two initial states a split. The domain itself is judged as in the paper:
-# by Definition 1, which knows no initial state.
+# action of a negative trace is uniform among the contradicting ones, and few initial states serve all traces. The
+# default traces of `hf_mech/strips_traces` are drawn so, from two initial states a split. The domain itself is judged
+# as in the paper: by Definition 1, which knows no initial state.
 
 
 def check_whole(name: str, value: Any, least: int) -> None:

@@ -88,9 +88,8 @@ def domain_of(guess: Guess, actions: Sequence[str], name: str, *, keep_idle: boo
 #
 # An invariant is believed if chance would hardly show it. A *stretch* is the part of a walk between two effects on the
 # atom. Let the action be applicable somewhere in a share q of the stretches of one value, and in none of the n
-# stretches
-# of the other: were the atom of no account, the chance of that is (1 - q)^n. Values from the start of a trace are left
-# out, as all traces share their few initial states.
+# stretches of the other: were the atom of no account, the chance of that is (1 - q)^n. Values from the start of a trace
+# are left out, as all traces share their few initial states.
 
 
 def complete(guess: Guess, data: Positions, code: TwoPartCode) -> Guess:

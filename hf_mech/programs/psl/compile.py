@@ -44,11 +44,9 @@ from hf_mech.programs.psl.values import DEFAULT_LIMIT, function_tables, value_se
 # | else | any |
 #
 # Every production takes the first layer that these rules allow, so the number of layers is the longest chain of the
-# first
-# two kinds of dependence, the least that keeps all of them. The states between the layers differ from those of the
-# program; at the end of each such run of productions, before and after every repetition of a block, they are the
-# same. So
-# `until NO_CHANGE`, which compares whole repetitions, ends the same repetition.
+# first two kinds of dependence, the least that keeps all of them. The states between the layers differ from those of
+# the program; at the end of each such run of productions, before and after every repetition of a block, they are the
+# same. So `until NO_CHANGE`, which compares whole repetitions, ends the same repetition.
 
 
 def merge_heads(program: QKVLProgram) -> QKVLProgram:

@@ -62,9 +62,8 @@ class Readable:
 # A machine is a subclass. It says what each updated cell N seeks, which cells n it may find by that, and updates N.
 #
 # Cells are updated in groups: all prompt cells at once, then one new cell after another. A group reads the states of
-# earlier groups at the input of the same layer. In a repeat block it reads the same repetition, or the last
-# repetition of
-# a group that left the block earlier; in nested blocks this holds level by level.
+# earlier groups at the input of the same layer. In a repeat block it reads the same repetition, or the last repetition
+# of a group that left the block earlier; in nested blocks this holds level by level.
 
 
 Cells = list[State]

@@ -21,8 +21,8 @@ from hf_mech.viz.palette import DARK, FAINT, HAIRLINE, PASTEL_GREY, PASTELS, SOF
 # A program's run on a prompt as one grid: the parsed cells, and the values that each production wrote.
 #
 # The upper part is the paper's (36): a column for each cell, a row for each register. The lower part has a row for
-# every
-# production in the program's order; it shows the new value of each register that the production changed in a cell.
+# every production in the program's order; it shows the new value of each register that the production changed in a
+# cell.
 
 
 _WIDTH, _HEIGHT = 0.36, 0.27  # of a cell, in inches
