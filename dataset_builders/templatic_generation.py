@@ -1,4 +1,4 @@
-"""Templatic generation: prompts of k examples of a hidden template and a cue, and their completions (Sec. 4.2.1).
+"""Templatic generation: k examples of a hidden template, a cue, its completion (Sec. 4.2.1 of symbol processing).
 
     load_dataset("hf_mech/templatic_generation", "1_shot_rlw")
     load_dataset("hf_mech/templatic_generation", "5_shot_rlw", split="test", seed=1)
@@ -9,7 +9,7 @@ The rows come from `hf_mech.programs.templatic.grammar`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -22,14 +22,14 @@ from hf_mech.programs.templatic.tasks import SPLITS, TASKS, task_named
 from ._base import SeededConfig, ShardedBuilder
 
 _DESCRIPTION = """\
-{name}: prompts that show {shots} and ask to complete one more of the same hidden template, in symbols without a \
-meaning. Training has templates of 1, 2 or 4 constituents of 1, 2 or 4 symbols; the ood splits have other words, other \
-lengths or other numbers of constituents."""
+{name}: prompts that show {shots} and ask to complete one more of the same hidden template, in {words}. Training has \
+templates of {counts} constituents of {lengths} symbols; the ood splits have other words, other lengths or other \
+numbers of constituents."""
 
 
 @dataclass
 class TemplaticGenerationConfig(SeededConfig, settings=TemplaticSettings):
-    """One data set: a task of Table 1 by its name."""
+    """One data set: a task of `hf_mech.programs.templatic.tasks` by its name."""
 
 
 class TemplaticGeneration(ShardedBuilder):
@@ -47,9 +47,15 @@ class TemplaticGeneration(ShardedBuilder):
     config: TemplaticGenerationConfig
 
     def describe(self) -> str:
-        """The task, and the number of examples in its prompts."""
-        shots = task_named(self.config.name).shots
-        return _DESCRIPTION.format(name=self.config.name, shots="one example" if shots == 1 else f"{shots} examples")
+        """The task, and what its prompts have."""
+        task = task_named(self.config.name)
+        return _DESCRIPTION.format(
+            name=self.config.name,
+            shots="one example" if task.shots == 1 else f"{task.shots} examples",
+            words="English words" if task.vocabulary == "eng" else "random two-letter words",
+            counts=_either(task.trained_counts),
+            lengths=_either(task.trained_lengths),
+        )
 
     def features(self) -> dict[str, Any]:
         """The columns and their types."""
@@ -58,3 +64,9 @@ class TemplaticGeneration(ShardedBuilder):
     def tables(self, split: str, shard: int) -> Iterator[pa.Table]:
         """The rows of one shard."""
         return generate_rows(self.config.settings, split, shard)
+
+
+def _either(numbers: Sequence[int]) -> str:
+    """Such as `1, 2 or 4`."""
+    *first, last = map(str, numbers)
+    return f"{', '.join(first)} or {last}" if first else last

@@ -1,11 +1,11 @@
 """Trains the Belief State Transformer and a fill-in-the-middle baseline on stories (Section 5 of its paper).
 
     python -m training.train_stories                             # preset cpu: stories of our grammar
-    python -m training.train_stories --model fim --seeds 0..2
+    python -m training.train_stories --model fim --seeds 0..2   # the baseline alone
     python -m training.train_stories --preset gpu-10min --jobs 1
     python -m training.train_stories --preset paper --jobs 1     # TinyStories, from the Hub
 
-A run is one model from one seed. Each leaves its model, its figures and its completions in a folder of its own under
+A run is one model from one seed. Each leaves its model and outcome, with its completions, in a folder of its own under
 --output_dir; a run that is there is not trained again, and one that was killed goes on from its last checkpoint, bit
 for bit. At the end all runs of the preset that lie under --output_dir are written to --cards_dir: results.json, figures
 and a model card.

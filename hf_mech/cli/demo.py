@@ -39,7 +39,7 @@ def run_demo(
         max_steps: optimizer steps, 8 traces each.
 
     Returns:
-        The model as loaded again.
+        The learned model, as loaded from its checkpoint.
 
     Raises:
         OutputError: if `out` cannot be written; refused before the training where this can be known.
@@ -140,7 +140,10 @@ def _trace_accuracy(trainer: Trainer, rows: Any) -> torch.Tensor:
 
 
 def _show_plan(console: Console, learned: StripsDomain, hidden: StripsDomain) -> None:
-    """Shows how the learned domain makes an action possible that is not after one other; the first pair with a plan."""
+    """Shows, for the first action that rules out another, the steps that the learned domain plans to make it possible.
+
+    Pairs without a plan are passed over; if none has one, it shows nothing.
+    """
     for first in learned.action_names:
         possible = learned.next_actions([first])
         for wanted in learned.action_names:
@@ -157,9 +160,7 @@ def _show_plan(console: Console, learned: StripsDomain, hidden: StripsDomain) ->
                 return
 
 
-def _draw(
-    out: Path, hidden: StripsDomain, learned: StripsDomain, model: StripsTransformer, rows: Any
-) -> tuple[Path, Path]:
+def _draw(out: Path, hidden: StripsDomain, learned: StripsDomain, model: StripsTransformer, rows: Any) -> list[Path]:
     """Draws both domains, and the attention over an impossible test trace of about 6 actions; returns the files."""
     trace = min((row["input_ids"] for row in rows if not row["valid"]), key=lambda ids: abs(len(ids) - 6))
     arrays = attention_arrays(model.theta[0].detach().numpy(), trace)
@@ -171,5 +172,4 @@ def _draw(
     for path, figure in pictures.items():
         with replacing(path) as aside:
             figure.savefig(aside, dpi=110, format="png")
-    first, second = pictures
-    return first, second
+    return list(pictures)

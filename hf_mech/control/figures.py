@@ -21,11 +21,11 @@ from hf_mech.viz.palette import ACCENT, CELL_EDGE, DARK, INK, LONG_CYCLE, OURS, 
 Floats = NDArray[np.floating]
 
 _COLOURS = LinearSegmentedColormap.from_list("attention", ["white", OURS, DARK])
-_LEAST_READERS = 3  # steps after a key state
+_LEAST_READERS = 3  # states with fewer steps behind them are left out
 
 
 def states_read(attentions: Floats, names: Sequence[str]) -> dict[str, Floats]:
-    """How much each state is read by later steps: the mean weight that their tokens give it, times their keys.
+    """How much later steps read each state: the mean over their tokens of its weight times the number of keys they see.
 
     It is 1 for a head that reads all tokens alike, wherever the state stands.
 
@@ -34,7 +34,7 @@ def states_read(attentions: Floats, names: Sequence[str]) -> dict[str, Floats]:
         names: of the tokens; a state's begins with s.
 
     Returns:
-        by the state's name, [layers, heads]; states with too few steps behind them are left out.
+        [layers, heads] by the state's name; states with too few steps behind them are left out.
     """
     states = [place for place, name in enumerate(names) if name.startswith("s")]
     keys = np.arange(1, len(names) + 1)
@@ -105,7 +105,7 @@ def _bare(axes: Axes, colour: str) -> None:
 # The attention of every head as an interactive page, by CircuitsVis, as in the paper (Appendix 7.6 of M-SAT).
 #
 # The page holds its script, so it opens without a network. CircuitsVis has few releases: it is an extra that nothing
-# else needs, and `attention_heads` draws the same heads as figures without it.
+# else needs, and `heads_figure` draws the same heads without it.
 
 
 _DIGITS = 3  # of a weight in the page
@@ -176,8 +176,8 @@ def film(pictures: NDArray[np.uint8], frames_per_second: float = 35 / 4, scale: 
 
     Args:
         pictures: [frames, height, width, 3].
-        frames_per_second: a GIF's frame lasts a multiple of 10 ms.
-        scale: every pixel becomes so many in both directions.
+        frames_per_second: by default ViZDoom's 35, four to a decision; a GIF's frame lasts a multiple of 10 ms.
+        scale: a pixel becomes a square of so many pixels to a side.
 
     Raises:
         ValueError: no pictures.
@@ -231,7 +231,8 @@ def return_curves(curves: Mapping[str, Sequence[Points]], data: float, *, unit: 
         axes.fill_between(steps, values.min(0), values.max(0), color=colour, alpha=0.15, linewidth=0)
     _data_line(axes, data, horizontal=True)
     low, high = axes.get_ylim()
-    axes.set_ylim(low := min(0.0, low), high + 0.05 * (high - low))
+    low = min(0.0, low)
+    axes.set_ylim(low, high + 0.05 * (high - low))
     axes.set_xlabel("training step", size=8)
     axes.set_ylabel(unit, size=8)
     style(axes)

@@ -33,14 +33,14 @@ def clear(start: NDArray[np.float64], ends: NDArray[np.float64], walls: NDArray[
 def exposed(
     start: NDArray[np.float64], centers: NDArray[np.float64], radius: float, walls: NDArray[np.float64], rays: int = 24
 ) -> NDArray[np.float64]:
-    """The angles under which a point sees a part of each of some boxes.
+    """The directions in which a point sees some part of each box.
 
     Args:
         start: [2].
         centers: [boxes, 2]; the boxes lie along the axes.
         radius: half of their width.
         walls: [walls, 2, 2].
-        rays: the points of each box that are tried.
+        rays: the points of each box's border that are tried, a multiple of 4.
 
     Returns:
         [boxes, 2]: the least and the greatest angle in degrees, to the left of east; NaN for a hidden box.
@@ -107,7 +107,7 @@ def _crossings(
 
 
 def _border(points: int) -> NDArray[np.float64]:
-    """Points on the border of the box from -1 to 1, [points, 2]; a whole number of them on each side."""
+    """`points` points, a multiple of 4, on the border of the box from -1 to 1, [points, 2]."""
     side = np.linspace(-1, 1, points // 4, endpoint=False)
     one = np.ones_like(side)
     return np.concatenate([np.stack(xy, 1) for xy in ((side, -one), (one, side), (-side, one), (-one, -side))])
@@ -155,7 +155,7 @@ class Navigator:
         return self._targets[cell]
 
     def _target(self, cell: Cell) -> tuple[float, float]:
-        start = here = self._nearest_free(cell)
+        start = here = self._nearest_with_a_way(cell)
         farthest = here
         while self._distance[here] > 0:
             here = min(self._neighbours(here), key=lambda other: self._distance[other[0]])[0]
@@ -186,7 +186,7 @@ class Navigator:
     def _inside(self, cell: Cell) -> bool:
         return 0 <= cell[0] < self._free.shape[0] and 0 <= cell[1] < self._free.shape[1]
 
-    def _nearest_free(self, cell: Cell) -> Cell:
+    def _nearest_with_a_way(self, cell: Cell) -> Cell:
         """The cell itself if it has a way to the goal, or the nearest that has one."""
         cells = np.argwhere(np.isfinite(self._distance))
         nearest = cells[((cells - cell) ** 2).sum(1).argmin()]
@@ -221,13 +221,13 @@ def steer(off: float, aimed_within: float, walk_within: float) -> tuple[int, int
 # ----------------------------------------------------------------------------------------------------------------------
 # Turning by a precise angle.
 #
-# The engine turns by one unit an engine's step while a turn is new, and by two from the sixth step on. With four steps
+# ViZDoom turns by one unit in each of its steps while a turn is new, and by two from the sixth step on. With four steps
 # a decision, a turn that is held makes 4, 7, 8, 8, ... units: 7.0, 12.3, 14.1 degrees. Turning back, or pausing,
 # reaches every whole number of units, for example 4 to the left, 7 to the left and 8 to the right: 3 to the left.
 
 
 UNIT = 320 / 65536 * 360
-"""Degrees of one unit."""
+"""Degrees of one unit, 320 of the engine's 65,536 to a circle."""
 STILL, LEFT, RIGHT = 0, 1, 2
 _TURNS = (4, 7, 8)  # units of a decision, by the decisions that a turn has been held for
 _MOST = 110  # units; more than half a circle

@@ -1,4 +1,4 @@
-"""A checkpoint folder that loads anywhere: weights, config, the code of every head, checksums."""
+"""Checkpoint folders that load anywhere: saving, loading, and the checksums of their weights."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
@@ -19,6 +19,160 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
+CHECKSUMS_FILE = "SHA256SUMS"
+_SAVED_WEIGHTS = re.compile(r"model(-\d{5}-of-\d{5})?\.safetensors|model\.safetensors\.index\.json")
+
+
+def save_checkpoint(
+    model: PreTrainedModel, folder: str | os.PathLike[str], *, processing_class: Any | None = None
+) -> None:
+    """Save `model` so that it loads elsewhere with `trust_remote_code=True`, with the checksums of its weights.
+
+    This is `save_pretrained`, with checks of the code that goes along, and with SHA256SUMS for [`verify_checksums`].
+    All files are written aside, and replace those in the folder when all are whole. Weights of an earlier save that
+    are not replaced are removed.
+
+    Args:
+        model: any transformers model; one of transformers' own is saved as usual.
+        folder: the target folder; created if it does not exist.
+        processing_class: a tokenizer, processor or image processor to save beside it.
+
+    Raises:
+        HubError: if the model's code could not be loaded elsewhere: it is not registered for an Auto class, it
+            was defined in `__main__`, or it imports hf_mech, another part of its own package, or a file that is not
+            beside it. It may import other packages (numpy, safetensors, an optional numba): transformers names missing
+            ones when the checkpoint is loaded.
+        OutputError: if the folder cannot be written; its files are as they were.
+    """
+    folder = Path(folder)
+    with naming_the_path(folder), _written_aside(folder) as aside:
+        for thing in (model, processing_class):
+            if thing is not None:
+                _save_with_code(thing, aside)
+        _check_code_goes_along(type(model), aside)
+        check_self_contained(aside, {_package_of(type(model))} - {"transformers"})
+        write_checksums(aside)
+
+
+def _save_with_code(thing: Any, folder: Path) -> None:
+    try:
+        thing.save_pretrained(folder)
+    except FileNotFoundError as error:
+        if not str(error.filename).endswith(".py"):
+            raise
+        raise HubError(
+            f"{type(thing).__module__} imports a file that cannot be copied beside the checkpoint ({error.filename}). "
+            "The files of a model lie flat in one folder and import each other as `from .name import x`."
+        ) from error
+
+
+def _check_code_goes_along(model_class: type, folder: Path) -> None:
+    if _package_of(model_class) == "transformers":
+        return
+    auto_map = json.loads((folder / "config.json").read_text("utf-8")).get("auto_map", {})
+    if model_class.__name__ not in {str(reference).rpartition(".")[2] for reference in auto_map.values()}:
+        raise HubError(
+            f"The code of {model_class.__name__} would not go along, so nobody could load it back. Define it in a "
+            f"module, not in __main__, and call {model_class.__name__}.register_for_auto_class('AutoModel...') first."
+        )
+
+
+@contextmanager
+def _written_aside(folder: Path) -> Iterator[Path]:
+    """A folder in `folder` whose files move up, one by one, if the block ends without an error."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=".checkpoint", dir=folder) as temporary:
+        aside = Path(temporary)
+        yield aside
+        new = sorted(path.relative_to(aside) for path in aside.rglob("*") if path.is_file())
+        for name in sorted(new, key=lambda name: name.name == CHECKSUMS_FILE):  # last: a kill in between is found out
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (aside / name).replace(folder / name)
+        for old in folder.glob("model*"):
+            if _SAVED_WEIGHTS.fullmatch(old.name) and Path(old.name) not in new:
+                old.unlink()
+
+
+def load_checkpoint(folder: str | os.PathLike[str]) -> PreTrainedModel:
+    """Load a local checkpoint as the class that saved it (`architectures` in its config).
+
+    Raises:
+        HubError: if transformers does not know that class, or the folder lacks some of its weights.
+        OSError: if the folder holds no checkpoint, as in `from_pretrained`.
+    """
+    import transformers
+
+    config = transformers.AutoConfig.from_pretrained(folder)
+    wanted = (getattr(config, "architectures", None) or [None])[0]
+    auto_map = getattr(config, "auto_map", None) or {}
+    auto_class = next((name for name, text in auto_map.items() if str(text).endswith(f".{wanted}")), wanted)
+    model_class = getattr(transformers, str(auto_class), None)
+    if model_class is None:
+        raise HubError(
+            f"{folder} was saved by {wanted}, which no Auto class knows for {type(config).__name__}. Import the "
+            "package that registers it, or load the model yourself and call push_checkpoint(model, ...)."
+        )
+    model, loading = model_class.from_pretrained(folder, output_loading_info=True)
+    if lacking := sorted(loading["missing_keys"]) + sorted(str(key) for key in loading["mismatched_keys"]):
+        raise HubError(
+            f"{folder} lacks {len(lacking)} of the weights of {wanted}, which would be random: "
+            f"{', '.join(lacking[:5])}{', ...' if len(lacking) > 5 else ''}. Save the model again."
+        )
+    return model
+
+
+def load_processing_class(folder: str | os.PathLike[str]) -> Any | None:
+    """The processor or tokenizer in a checkpoint folder, or None."""
+    from transformers import AutoProcessor, AutoTokenizer
+
+    folder = Path(folder)
+    for name in ("processor_config.json", "preprocessor_config.json"):
+        if (folder / name).is_file():
+            return AutoProcessor.from_pretrained(folder)
+    if (folder / "tokenizer_config.json").is_file():
+        return AutoTokenizer.from_pretrained(folder)
+    return None
+
+
+def check_self_contained(folder: str | os.PathLike[str], absent: Iterable[str] = ()) -> None:
+    """Check that the Python files of a checkpoint import only each other, as `from .name import x`, and packages.
+
+    Args:
+        folder: the checkpoint.
+        absent: packages, besides hf_mech, that will not be installed where the checkpoint is loaded.
+
+    Raises:
+        HubError: naming the file, the line and the import.
+    """
+    folder, absent = Path(folder), {"hf_mech", *absent}
+    for path in sorted(folder.glob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), filename=str(path))):
+            if isinstance(node, ast.Import | ast.ImportFrom) and (fault := _fault(node, folder, absent)):
+                raise HubError(
+                    f"{path.name}, line {node.lineno}: {fault}. The checkpoint would not load where "
+                    "the model's package is not installed. Import siblings as `from .name import x`."
+                )
+
+
+def _fault(node: ast.Import | ast.ImportFrom, folder: Path, absent: set[str]) -> str | None:
+    if isinstance(node, ast.Import):
+        for alias in node.names:
+            if (package := alias.name.partition(".")[0]) in absent:
+                return f"`import {alias.name}` needs the package {package}"
+        return None
+    if node.level == 0 and (package := (node.module or "").partition(".")[0]) in absent:
+        return f"`from {node.module} import ...` needs the package {package}"
+    if node.level > 1 or (node.level == 1 and node.module is None):
+        return "a relative import must name a sibling file"
+    if node.level == 1 and not (folder / f"{node.module}.py").is_file():
+        return f"`from .{node.module} import ...` names a file that is not in the checkpoint"
+    return None
+
+
+def _package_of(thing: type) -> str:
+    return thing.__module__.partition(".")[0]
+
+
 # ----------------------------------------------------------------------------------------------------------------------
 # SHA256SUMS: the checksums of a checkpoint's weights, in the form of `sha256sum`, checked on request.
 #
@@ -26,23 +180,19 @@ if TYPE_CHECKING:
 # `sha256sum -c SHA256SUMS` in the folder.
 
 
-CHECKSUMS_FILE = "SHA256SUMS"
 _LINE = re.compile(r"([0-9a-fA-F]{64}) [ *](.+)")
 _LISTED, _INDEX = "*.safetensors", "*.safetensors.index.json"
 
 
-def write_checksums(folder: str | os.PathLike[str]) -> Path:
+def write_checksums(folder: str | os.PathLike[str]) -> None:
     """Write the checksums of the weights in a folder.
 
     Args:
         folder: a checkpoint; its weights are `*.safetensors`, in one file or several.
-
-    Returns:
-        The path of SHA256SUMS.
     """
     folder = Path(folder)
     lines = [f"{_sum(path)}  {path.name}\n" for path in sorted(folder.glob(_LISTED))]
-    return write_text_atomically(folder / CHECKSUMS_FILE, "".join(lines))
+    write_text_atomically(folder / CHECKSUMS_FILE, "".join(lines))
 
 
 def verify_checksums(
@@ -62,11 +212,9 @@ def verify_checksums(
         The names of the checked files.
 
     Raises:
-        HubError: if there is no SHA256SUMS, or nothing in it.
-        HubError: if a file that it names is not there.
-        HubError: if a file has another sum.
-        HubError: if there are weights that it does not name.
-        HubError: if it is not in the form of `sha256sum`, or the repository cannot be read.
+        HubError: if SHA256SUMS is missing, empty, or not in the form of `sha256sum`; a file that it names is missing or
+            has another sum; there are weights that it does not name; an index of weights cannot be read; the repository
+            cannot be read; or a folder is given with a revision.
     """
     folder = Path(checkpoint)
     if not folder.is_dir():
@@ -136,162 +284,5 @@ def _download(repo_id: str, revision: str | None, token: str | bool | None) -> P
         patterns = [CHECKSUMS_FILE, _LISTED, _INDEX]
         return Path(snapshot_download(repo_id, revision=revision, token=token, allow_patterns=patterns))
     except (OSError, ValueError) as error:  # HTTP errors and a missing cache are OSErrors, a wrong name is a ValueError
-        raise HubError(
-            f"{repo_id} is no folder, and cannot be read from the Hub: {str(error).strip().splitlines()[0]}"
-        ) from error
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# A checkpoint folder that loads anywhere: weights, config, code, tokenizer and checksums.
-
-
-def save_checkpoint(
-    model: PreTrainedModel, folder: str | os.PathLike[str], *, processing_class: Any | None = None
-) -> None:
-    """Save `model` so that it loads elsewhere with `trust_remote_code=True`, with the checksums of its weights.
-
-    This is `save_pretrained`, with checks of the code that goes along, and SHA256SUMS, see [`~hf_mech.hub.checkpoint`].
-    All files are written aside, and replace those in the folder when all are whole.
-
-    Args:
-        model: any transformers model; one of transformers' own is saved as usual.
-        folder: the target folder; created if it does not exist.
-        processing_class: a tokenizer, processor or image processor to save beside it.
-
-    Raises:
-        HubError: if the model's code could not be loaded elsewhere: it is not registered for an Auto class, it
-            was defined in `__main__`, or it imports hf_mech, another part of its own package, or a file that is not
-            beside it. It may import other packages (numpy, safetensors, an optional numba): transformers names missing
-            ones when the checkpoint is loaded.
-        OutputError: if the folder cannot be written; its files are as they were.
-    """
-    folder = Path(folder)
-    with naming_the_path(folder), _written_aside(folder) as aside:
-        for thing in (model, processing_class):
-            if thing is not None:
-                _save_with_code(thing, aside)
-        _check_loadable(type(model), aside)
-        check_self_contained(aside, {_package_of(type(model))} - {"transformers"})
-        write_checksums(aside)
-
-
-def _save_with_code(thing: Any, folder: Path) -> None:
-    try:
-        thing.save_pretrained(folder)
-    except FileNotFoundError as error:
-        if not str(error.filename).endswith(".py"):
-            raise
-        raise HubError(
-            f"{type(thing).__module__} imports a file that cannot be copied beside the checkpoint ({error.filename}). "
-            "The files of a model lie flat in one folder and import each other as `from .name import x`."
-        ) from error
-
-
-def _check_loadable(model_class: type, folder: Path) -> None:
-    if _package_of(model_class) == "transformers":
-        return
-    auto_map = json.loads((folder / "config.json").read_text("utf-8")).get("auto_map", {})
-    if model_class.__name__ not in {str(reference).rpartition(".")[2] for reference in auto_map.values()}:
-        raise HubError(
-            f"The code of {model_class.__name__} would not go along, so nobody could load it back. Define it in a "
-            f"module, not in __main__, and call {model_class.__name__}.register_for_auto_class('AutoModel...') first."
-        )
-
-
-@contextmanager
-def _written_aside(folder: Path) -> Iterator[Path]:
-    """A folder in `folder` whose files move up, one by one, if the block ends without an error."""
-    folder.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory(prefix=".checkpoint", dir=folder) as temporary:
-        aside = Path(temporary)
-        yield aside
-        new = sorted(path.relative_to(aside) for path in aside.rglob("*") if path.is_file())
-        for name in sorted(new, key=lambda name: name.name == CHECKSUMS_FILE):  # last: a kill in between is found out
-            (folder / name).parent.mkdir(parents=True, exist_ok=True)
-            (aside / name).replace(folder / name)
-        for old in folder.glob("model*"):
-            if _WEIGHTS.fullmatch(old.name) and Path(old.name) not in new:
-                old.unlink()
-
-
-_WEIGHTS = re.compile(r"model(-\d{5}-of-\d{5})?\.safetensors|model\.safetensors\.index\.json")
-
-
-def load_checkpoint(folder: str | os.PathLike[str]) -> PreTrainedModel:
-    """Load a local checkpoint as the class that saved it (`architectures` in its config).
-
-    Raises:
-        HubError: if transformers does not know that class, or the folder lacks some of its weights.
-        OSError: if the folder holds no checkpoint, as in `from_pretrained`.
-    """
-    import transformers
-
-    config = transformers.AutoConfig.from_pretrained(folder)
-    wanted = (getattr(config, "architectures", None) or [None])[0]
-    auto_map = getattr(config, "auto_map", None) or {}
-    auto_class = next((name for name, text in auto_map.items() if str(text).endswith(f".{wanted}")), wanted)
-    model_class = getattr(transformers, str(auto_class), None)
-    if model_class is None:
-        raise HubError(
-            f"{folder} was saved by {wanted}, which no Auto class knows for {type(config).__name__}. Import the "
-            "package that registers it, or load the model yourself and call push_checkpoint(model, ...)."
-        )
-    model, loading = model_class.from_pretrained(folder, output_loading_info=True)
-    if lacking := sorted(loading["missing_keys"]) + sorted(str(key) for key in loading["mismatched_keys"]):
-        raise HubError(
-            f"{folder} lacks {len(lacking)} of the weights of {wanted}, which would be random: "
-            f"{', '.join(lacking[:5])}{', ...' if len(lacking) > 5 else ''}. Save the model again."
-        )
-    return model
-
-
-def load_processing_class(folder: str | os.PathLike[str]) -> Any | None:
-    """The processor or tokenizer in a checkpoint folder, or None."""
-    from transformers import AutoProcessor, AutoTokenizer
-
-    folder = Path(folder)
-    for name in ("processor_config.json", "preprocessor_config.json"):
-        if (folder / name).is_file():
-            return AutoProcessor.from_pretrained(folder)
-    if (folder / "tokenizer_config.json").is_file():
-        return AutoTokenizer.from_pretrained(folder)
-    return None
-
-
-def check_self_contained(folder: str | os.PathLike[str], absent: Iterable[str] = ()) -> None:
-    """Check that the Python files of a checkpoint import only each other, as `from .name import x`, and packages.
-
-    Args:
-        folder: the checkpoint.
-        absent: packages, besides hf_mech, that will not be installed where the checkpoint is loaded.
-
-    Raises:
-        HubError: naming the file, the line and the import.
-    """
-    folder, absent = Path(folder), {_package_of(save_checkpoint), *absent}
-    for path in sorted(folder.glob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"), filename=str(path))):
-            if fault := _fault(node, folder, absent):
-                raise HubError(
-                    f"{path.name}, line {getattr(node, 'lineno', '?')}: {fault}. The checkpoint would not load where "
-                    "the model's package is not installed. Import siblings as `from .name import x`."
-                )
-
-
-def _fault(node: ast.AST, folder: Path, absent: set[str]) -> str | None:
-    if isinstance(node, ast.Import):
-        for alias in node.names:
-            if (package := alias.name.partition(".")[0]) in absent:
-                return f"`import {alias.name}` needs the package {package}"
-    if isinstance(node, ast.ImportFrom):
-        if node.level == 0 and (package := (node.module or "").partition(".")[0]) in absent:
-            return f"`from {node.module} import ...` needs the package {package}"
-        if node.level > 1 or (node.level == 1 and node.module is None):
-            return "a relative import must name a sibling file"
-        if node.level == 1 and not (folder / f"{node.module}.py").is_file():
-            return f"`from .{node.module} import ...` names a file that is not in the checkpoint"
-    return None
-
-
-def _package_of(thing: type | Callable[..., Any]) -> str:
-    return thing.__module__.partition(".")[0]
+        reason = (str(error).strip() or repr(error)).splitlines()[0]
+        raise HubError(f"{repo_id} is no folder, and cannot be read from the Hub: {reason}") from error

@@ -7,8 +7,9 @@ A secret is
 - a token of a usual form: `hf_...`, `sk-...`, those of GitHub, AWS, Google and Slack, JSON web tokens;
 - the user and password in an address.
 
-[`~hf_mech.hub.files.write_text_atomically`] writes all our text files and calls [`redact`], so that no other writer
-has to. What is not a file calls it too: the command line, a commit's title, a tracker's settings, an error's message.
+[`~hf_mech.hub.files.write_text_atomically`] calls [`redact`]; it writes results, cards and outcomes. What is not
+written by it, or is compared or wrapped first, calls it too: the command line, a commit's title, a tracker's settings,
+an error's message, an endpoint's reply.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ REDACTED = "***"
 """The text in place of a secret; it needs no escape in JSON, addresses and file names."""
 
 SHORTEST = 8
-"""Shorter values stay: "test" may be a password, and is a word. Numbers stay, too: they may be a part of a figure."""
+"""Shorter values stay: a password such as "test" is also a word. So do whole numbers, which figures contain."""
 
 _remembered: set[str] = set()
 
@@ -66,14 +67,14 @@ def redact(value: Any) -> Any:
 
 
 def redacted_traceback(error: BaseException) -> str | None:
-    """The traceback of an error without secrets; None if it holds none, so that the error can be raised."""
+    """The traceback of an error with its secrets replaced; None if it has none, so that it can be raised as it is."""
     shown = "".join(traceback.format_exception(error))
     clean = redact(shown)
     return None if clean == shown else clean
 
 
 def remember(secret: str | bool | None) -> None:
-    """From now on, [`redact`] also knows this secret. What is no text is none."""
+    """From now on, [`redact`] also knows this secret. None, True and False, which stand for none, are not."""
     if isinstance(secret, str):
         _remembered.add(secret)
 

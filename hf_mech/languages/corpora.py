@@ -20,7 +20,7 @@ from transformers import DataCollatorForLanguageModeling, PreTrainedTokenizerBas
 from transformers.data.data_collator import default_data_collator
 
 from hf_mech.data.tokenizers import byte_level_bpe
-from hf_mech.hub.files import remove, replacing
+from hf_mech.hub.files import replacing
 from hf_mech.languages.task import LanguagesError
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -271,7 +271,6 @@ def prepare(
         DatasetDict(splits).save_to_disk(aside / "blocks")
         tokenizer.save_pretrained(aside / "tokenizer")
         (aside / "prepared.json").write_text(json.dumps(asdict(prepared), indent=1) + "\n", "utf-8")
-        remove(folder)  # a folder cannot be replaced by another
     return prepared
 
 

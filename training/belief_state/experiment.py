@@ -12,7 +12,7 @@ from .settings import Run
 
 @dataclass(kw_only=True)
 class StarGraphOptions(StepOptions):
-    """Options of the star graphs besides those of all."""
+    """Options of the star graphs besides those of every experiment."""
 
     eval_batch: int = field(default=500, metadata={"help": "graphs measured at a time", "least": 1})
 

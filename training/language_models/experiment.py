@@ -23,7 +23,7 @@ from .settings import Data, Run
 
 @dataclass(kw_only=True)
 class LanguageModelOptions(Options):
-    """Options of the language models besides those of all: the corpus, and the models that are trained on it."""
+    """Options of the language models besides those of every experiment: the corpus, and what is trained on it."""
 
     corpus: str | None = field(default=None, metadata={"help": "stdlib: the sources of Python's standard library"})
     dataset_name: str | None = field(default=None, metadata={"help": "a data set on the Hub, for load_dataset"})

@@ -13,7 +13,7 @@ from .settings import Run
 
 @dataclass(kw_only=True)
 class MSATOptions(StepOptions):
-    """Options of M-SAT besides those of all."""
+    """Options of M-SAT besides those of every experiment."""
 
     eval_envs: int = field(default=8, metadata={"help": "environments played at a time", "least": 1})
 

@@ -17,7 +17,7 @@ from .run import Part, PartOutcome, digest_of, run_part
 
 @dataclass(kw_only=True)
 class PargenOptions(Options):
-    """Options of the programs besides those of all."""
+    """Options of the programs besides those of every experiment."""
 
     num_train: int | None = field(default=None, metadata={"help": "only so many prompts of the train split; else all"})
     num_prompts: int | None = field(default=None, metadata={"help": "only so many prompts of every split; else all"})

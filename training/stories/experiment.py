@@ -12,7 +12,7 @@ from .settings import Run
 
 @dataclass(kw_only=True)
 class StoryOptions(StepOptions):
-    """Options of the stories besides those of all."""
+    """Options of the stories besides those of every experiment."""
 
     eval_batch: int = field(default=20, metadata={"help": "stories measured at a time", "least": 1})
 

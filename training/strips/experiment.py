@@ -11,15 +11,15 @@ from . import report
 from .run import CellOutcome, train_cell
 from .settings import PAPER, Cell
 
-_USUAL_SIZE = 500  # of a domain that Table 1 does not have
+_USUAL_SIZE = 500  # training traces, of a domain that Table 1 does not have
 
 
 @dataclass(kw_only=True)
 class StripsOptions(Options):
-    """Options of the STRIPS experiment besides those of all."""
+    """Options of the STRIPS experiment besides those of every experiment."""
 
     head_factor_at_largest: float | None = field(
-        default=None, metadata={"help": "besides, each domain's largest size with so many heads per true proposition"}
+        default=None, metadata={"help": "also run each domain's largest size with so many heads per true proposition"}
     )
     domain_file: str | None = field(default=None, metadata={"help": "with --domain pddl: your domain"})
     problem_file: str | None = field(default=None, metadata={"help": "with --domain pddl: your problem"})
@@ -45,10 +45,12 @@ class StripsExperiment(Experiment[Cell, CellOutcome]):
     def stages(self, request: Request[StripsOptions]) -> Iterable[Sequence[Cell]]:
         options, axes = request.options, request.axes
         files = {name: getattr(options, name) for name in ("domain_file", "problem_file")}
-        if set(axes["domain"]) == {"pddl"} and None not in files.values():
-            pass
-        elif "pddl" in axes["domain"] or set(files.values()) != {None}:
-            raise SettingsError("--domain pddl goes with --domain_file and --problem_file, and they with it.")
+        own = set(axes["domain"]) == {"pddl"}
+        if own != ("pddl" in axes["domain"]) or any((file is None) == own for file in files.values()):
+            raise SettingsError(
+                "--domain pddl goes with --domain_file and --problem_file, and they with it; no other domain goes with "
+                "them."
+            )
         cells = []
         for domain in axes["domain"]:
             sizes = axes["num_train"]

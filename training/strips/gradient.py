@@ -15,7 +15,7 @@ from ..engine import Job
 from ..engine.run import last_checkpoint, save_state
 from ..engine.settings import parse_seeds
 from .fit import Fit, trace_accuracy
-from .progress import Progress
+from .progress import EnsembleProgress
 from .settings import Cell
 
 
@@ -39,7 +39,7 @@ def fit(
     model = accelerator.unwrap_model(prepared)
     # Not prepared: accelerate's wrapper costs as much as the step itself, and does nothing in full precision.
     optimizer = torch.optim.RAdam(model.parameters(), lr=cell.learning_rate, betas=(0.9, cell.beta2))
-    progress = Progress.of(seeds)
+    progress = EnsembleProgress.of(seeds)
     accelerator.register_for_checkpointing(optimizer, progress)
     if checkpoint := last_checkpoint(job.folder):
         accelerator.load_state(str(checkpoint))

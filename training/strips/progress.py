@@ -11,18 +11,19 @@ from torch import Tensor
 
 
 @dataclass
-class Progress:
+class EnsembleProgress:
     """The state of a run besides its weights and its optimizer; every list holds one entry a seed.
 
     Attributes:
         seeds: of the members.
         step, epoch, seconds: how far, and for how long.
-        settled_at: the step at which the seed settled, None while it has not.
+        settled_at: the step at which the seed settled; None while it has not, and again when its symbols change.
         changed_at: the step at which its symbols last changed.
-        symbols: the binarized theta of the last measurement, [members, heads, actions, 3].
-        best_accuracy, best_theta, best_at: the best training accuracy, the theta that had it, and when that was or when
-            a head was last drawn anew.
-        redraws: how often that was.
+        symbols: the binarized theta of the last measurement, [members, heads, actions, 3]; None before the first.
+        best_accuracy: the best training accuracy.
+        best_theta: the latest theta that had it.
+        best_at: the step at which it was reached, or, if later, that of the last redraw.
+        redraws: how often a head was drawn anew.
     """
 
     seeds: list[int]
@@ -38,8 +39,8 @@ class Progress:
     redraws: list[int]
 
     @classmethod
-    def of(cls, seeds: Sequence[int]) -> Progress:
-        """The beginning."""
+    def of(cls, seeds: Sequence[int]) -> EnsembleProgress:
+        """The progress before the first step."""
         count = len(seeds)
         return cls(
             seeds=list(seeds),
@@ -62,12 +63,12 @@ class Progress:
         vars(self).update(state)
 
     def update(self, theta: Tensor, accuracy: Tensor, patience: int | None) -> bool:
-        """Takes note of a measurement.
+        """Takes note of a measurement. A seed settles once it is perfect and its symbols are those of the last one.
 
         Args:
             theta: [members, heads, actions, 3].
             accuracy: of the binarized theta on the training traces, [members].
-            patience: imperfect seeds settle after this many steps without a change; None: never.
+            patience: imperfect seeds settle, too, after this many steps without a change; None: never.
 
         Returns:
             Whether every seed has settled.
@@ -75,19 +76,19 @@ class Progress:
         theta = theta.detach().cpu().clamp(0, 1)
         symbols = theta >= 0.5
         if self.symbols is None or self.best_theta is None:
-            self.symbols, self.best_theta = ~symbols, theta.clone()
-        for seed, reached in enumerate(accuracy.tolist()):
-            if reached > self.best_accuracy[seed]:
-                self.best_at[seed] = self.step
-            if reached >= self.best_accuracy[seed]:
-                self.best_accuracy[seed] = reached
-                self.best_theta[seed] = theta[seed]
-            if not torch.equal(symbols[seed], self.symbols[seed]):
-                self.changed_at[seed], self.settled_at[seed] = self.step, None
-            elif self.settled_at[seed] is None and (
-                reached == 1 or (patience is not None and self.step - self.changed_at[seed] >= patience)
+            self.symbols, self.best_theta = ~symbols, theta.clone()  # all symbols count as changed
+        for place, reached in enumerate(accuracy.tolist()):
+            if reached > self.best_accuracy[place]:
+                self.best_at[place] = self.step
+            if reached >= self.best_accuracy[place]:
+                self.best_accuracy[place] = reached
+                self.best_theta[place] = theta[place]
+            if not torch.equal(symbols[place], self.symbols[place]):
+                self.changed_at[place], self.settled_at[place] = self.step, None
+            elif self.settled_at[place] is None and (
+                reached == 1 or (patience is not None and self.step - self.changed_at[place] >= patience)
             ):
-                self.settled_at[seed] = self.step
+                self.settled_at[place] = self.step
         self.symbols = symbols
         return None not in self.settled_at
 

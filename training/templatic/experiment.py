@@ -13,7 +13,7 @@ from .settings import Run
 
 @dataclass(kw_only=True)
 class TemplaticOptions(StepOptions):
-    """Options of the baselines besides those of all."""
+    """Options of the baselines besides those of every experiment."""
 
     eval_batch: int = field(default=100, metadata={"help": "prompts completed at a time", "least": 1})
 

@@ -4,8 +4,9 @@ A killed process cannot close its engine, so this program stands between the two
 
     python engine_guard.py FOLDER PARENT ENGINE ARGUMENTS...
 
-The engine works in the folder. When the engine or the parent ends, however it ends, the program removes the folder and
-the engine's shared memory. It imports nothing of hf_mech, and little else, because each environment waits for it.
+PARENT is the id of that process, and the engine works in FOLDER. When the engine or the parent ends, however it ends,
+the program removes the folder and the engine's shared memory. It imports nothing of hf_mech, and little else, because
+each environment waits for it.
 """
 
 import contextlib
@@ -15,10 +16,10 @@ import shutil
 import signal
 import sys
 
-SECONDS_BETWEEN_LOOKS = 0.2
+_SECONDS_BETWEEN_LOOKS = 0.2
 _INSTANCE = "+viz_instance_id"  # the engine's own argument
 _SHARED_MEMORY = "/dev/shm/ViZDoom"
-_PR_SET_PDEATHSIG = 1
+_PR_SET_PDEATHSIG = 1  # of Linux's prctl
 
 
 def guard(folder: str, parent: int, command: list[str]) -> None:
@@ -41,7 +42,7 @@ def guard(folder: str, parent: int, command: list[str]) -> None:
         os.execv(command[0], command)
     os.close(held_by_engine)
     try:
-        while os.getppid() == parent and not select.select([ended], [], [], SECONDS_BETWEEN_LOOKS)[0]:
+        while os.getppid() == parent and not select.select([ended], [], [], _SECONDS_BETWEEN_LOOKS)[0]:
             pass
     finally:
         with contextlib.suppress(ProcessLookupError):

@@ -16,8 +16,6 @@ from hf_mech.control.geometry import STILL, Navigator, clear, exposed, next_turn
 from hf_mech.control.vizdoom.scenarios import walls
 
 if TYPE_CHECKING:
-    import vizdoom
-
     from hf_mech.control.vizdoom.environment import ViZDoomEnvironment
 
 

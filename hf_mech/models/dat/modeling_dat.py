@@ -166,8 +166,8 @@ class DATModel(DATPreTrainedModel):
                 fewer columns than `input_ids` has, the first ones. `DATTokenizer(..., registers=...)` makes them.
 
         Raises:
-            DATError: not a valid prompt, or ids out of range.
-            DATError: the backend `gather` with changed weights, or with hooks on the layers.
+            DATError: not a valid prompt, or ids out of range; the backend `gather` with changed weights, or with hooks
+                on the layers.
             DATLengthError: more words than positions.
             DATRepeatError: a repeat block exceeds its bound.
         """

@@ -1,4 +1,4 @@
-"""B-RASP programs run symbolically, compiled to attention heads, and written from a STRIPS domain."""
+"""B-RASP programs: run on a word, written from a STRIPS domain, compiled. Equations and theorems: STRIPS paper."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Bools = NDArray[np.bool_]
 
 
 def run(program: Program, word: Sequence[str]) -> dict[str, Bools]:
-    """Every vector of the program by name, [n] each, in the order of definition; the last one is the output.
+    """Runs the program on a word: every vector by name, [n] each, in the order of definition; the last is the output.
 
     Raises:
         PlanningError: the word has a symbol that is not in the alphabet.
@@ -155,7 +155,7 @@ def compile_strips_transformer(program: Program) -> StripsTransformer:
     (['p', 'q', 'r'], ['c'])
 
     Raises:
-        PlanningError: the program is not of the form of Eq. 2 to 7; the message names the wrong vector.
+        PlanningError: the program is not of the form of Eq. 2 to 7; the message names the vector that is not.
         StripsError: the program has no heads or no symbols; a model needs one of each.
     """
     import torch
@@ -179,14 +179,14 @@ def compile_theta(program: Program) -> NDArray[np.float32]:
     running the program once on the word of all symbols reads every table off.
 
     Raises:
-        PlanningError: the program is not of the form of Eq. 2 to 7; the message names the wrong vector.
+        PlanningError: the program is not of the form of Eq. 2 to 7; the message names the vector that is not.
     """
     if not program.operations:
         raise PlanningError(f"The program is empty. {_FORM}")
     operations = {operation.name: operation for operation in program.operations}
     tables = run(program, program.alphabet)
     theta = []
-    for head in _heads(program.operations[-1], operations):
+    for head in _heads(program):
         names = _query_key_value(head)
         for name in names:
             _check_table(name, operations)
@@ -194,8 +194,9 @@ def compile_theta(program: Program) -> NDArray[np.float32]:
     return np.array(theta, dtype=np.float32).reshape(len(theta), len(program.alphabet), 3)
 
 
-def _heads(last: Operation, operations: dict[str, Operation]) -> list[Operation]:
+def _heads(program: Program) -> list[Operation]:
     """The heads Y_p, found from Z (Eq. 7) through Y (Eq. 6)."""
+    operations, last = {operation.name: operation for operation in program.operations}, program.operations[-1]
     match last:
         case Attention(mask="all", score=At(name, "j"), value=Constant(True), default=Constant(False)):
             any_head = operations.get(name)
@@ -224,11 +225,10 @@ def _disjuncts(formula: Expression) -> list[str] | None:
 
 def _propositions(program: Program) -> list[str] | None:
     """p for every head `Y_p`; None if a head has another name or occurs twice."""
-    operations = {operation.name: operation for operation in program.operations}
-    heads = [head.name for head in _heads(program.operations[-1], operations)]
-    names = [name.removeprefix("Y_") for name in heads]
-    named = all(name and name != head for name, head in zip(names, heads, strict=True))
-    return names if named and len(set(names)) == len(names) else None
+    heads = [head.name for head in _heads(program)]
+    if len(set(heads)) < len(heads) or not all(head.startswith("Y_") and head != "Y_" for head in heads):
+        return None
+    return [head.removeprefix("Y_") for head in heads]
 
 
 def _query_key_value(head: Operation) -> tuple[str, str, str]:

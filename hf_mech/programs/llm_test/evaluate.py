@@ -53,10 +53,9 @@ def evaluate(
 
     Raises:
         ProgramsError: if the folder was begun with another model, seed or system prompt, its files were changed, or
-            another process writes there now.
+            another process writes there now; if a variant has too few prompts, or `prompts` is less than 1.
         OutputError: if the folder cannot be written; earlier answers are kept.
         ProbingError: if the model fails at a question; earlier answers are kept, and the next run continues.
-        ProgramsError: if a variant has too few prompts, or `prompts` is less than 1.
     """
     asked = {variant: prompts_of(variant, seed, prompts) for variant in variants}  # wrong ones are refused first
     with naming_the_path(folder), held(folder) as alone:

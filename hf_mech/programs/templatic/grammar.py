@@ -306,7 +306,7 @@ def _prompt(task: Task, split: Split, seed: int, index: int) -> Prompt:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# The rows of a data set of one task of Table 1; the prompts come from `hf_mech.programs.templatic.grammar`.
+# The rows of a data set of one task.
 
 
 COLUMNS = ("prompt", "completion", "info")
@@ -317,7 +317,7 @@ class TemplaticSettings:
     """The settings of a data set.
 
     Args:
-        task: the name of a task of Table 1.
+        task: the name of a task, see `hf_mech.programs.templatic.tasks`.
         seed: of all prompts; 0 or more.
         num_train: the number of training prompts, the first of the split; None for all, see `Task.train`.
         num_eval: the maximum number of prompts of any other split, its first ones; None for all, see `Split.size`.

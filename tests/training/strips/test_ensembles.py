@@ -14,7 +14,7 @@ from hf_mech.metrics import load
 from hf_mech.models.strips import StripsTransformer, StripsTransformerConfig, strips_attention, strips_focal_loss
 from hf_mech.planning.pddl import load_bundled
 from training.strips.fit import trace_accuracy
-from training.strips.progress import Progress
+from training.strips.progress import EnsembleProgress
 
 SIMPLE = load_bundled("simple").domain
 SEEDS = (0, 1, 2)
@@ -30,13 +30,13 @@ def traces(count: int, longest: int = 8) -> tuple[Tensor, Tensor]:
     return ids, labels
 
 
-def trained(seeds: tuple[int, ...], steps: int = 200) -> tuple[StripsTransformer, Progress]:
+def trained(seeds: tuple[int, ...], steps: int = 200) -> tuple[StripsTransformer, EnsembleProgress]:
     """The loop of `train_cell`, in float64, so that rounding does not tell the runs apart."""
     ids, labels = traces(40)
     config = StripsTransformerConfig(actions=list(SIMPLE.action_names), num_propositions=3, ensemble=len(seeds))
     model = StripsTransformer(config).double().seed_members(seeds).train()
     optimizer = torch.optim.RAdam(model.parameters(), lr=0.02, betas=(0.9, 0.99))
-    progress = Progress.of(seeds)
+    progress = EnsembleProgress.of(seeds)
     while progress.step < steps:
         part = slice(8 * (progress.step % 5), 8 * (progress.step % 5) + 8)
         model(ids[part], labels=labels[part]).loss.backward()
@@ -50,11 +50,11 @@ def trained(seeds: tuple[int, ...], steps: int = 200) -> tuple[StripsTransformer
 
 
 @pytest.fixture(scope="module")
-def together() -> tuple[StripsTransformer, Progress]:
+def together() -> tuple[StripsTransformer, EnsembleProgress]:
     return trained(SEEDS)
 
 
-def test_an_ensemble_is_its_members_alone(together: tuple[StripsTransformer, Progress]):
+def test_an_ensemble_is_its_members_alone(together: tuple[StripsTransformer, EnsembleProgress]):
     model, progress = together
     place = 1
     assert progress.redraws[place]
@@ -70,14 +70,14 @@ def test_an_ensemble_is_its_members_alone(together: tuple[StripsTransformer, Pro
     assert_close(progress.best_theta[place], own.best_theta[0], rtol=0, atol=1e-10)
 
 
-def test_a_member_knows_neither_the_others_nor_its_place(together: tuple[StripsTransformer, Progress]):
+def test_a_member_knows_neither_the_others_nor_its_place(together: tuple[StripsTransformer, EnsembleProgress]):
     first, _ = together
     second, _ = trained((1, 7, 8))
     assert_close(first.theta[1], second.theta[0], rtol=0, atol=1e-10)
     assert not torch.allclose(first.theta[0], second.theta[1])
 
 
-def test_member_gives_that_member(together: tuple[StripsTransformer, Progress]):
+def test_member_gives_that_member(together: tuple[StripsTransformer, EnsembleProgress]):
     model, _ = together
     ids, _ = traces(10)
     with torch.no_grad():
