@@ -23,9 +23,7 @@ PROMPTS = (
 )
 
 
-@pytest.mark.parametrize(
-    "prompt", [*PROMPTS[:2], *(pytest.param(prompt, marks=pytest.mark.slow) for prompt in PROMPTS[2:])]
-)
+@pytest.mark.parametrize("prompt", PROMPTS)
 def test_three_machines_agree_in_every_state(prompt: str) -> None:
     program = read_program("nested_functions")
     model, tokenizer = compile_program(program)
