@@ -15,6 +15,7 @@ from training.language_models.experiment import EXPERIMENT
 from training.language_models.settings import Run
 
 
+@pytest.mark.slow
 def test_a_run_that_was_killed_and_moved_ends_as_if_it_had_not_been(run: Run, job: Job, tmp_path: Path):
     """A half-written checkpoint is ignored. The best one is found, though the Trainer notes it by its path."""
     diverging = {"learning_rate": 0.5, "warmup": 0.5, "epochs": 3, "patience": 9}  # after the first epoch
