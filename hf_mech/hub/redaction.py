@@ -74,7 +74,7 @@ def redacted_traceback(error: BaseException) -> str | None:
 
 
 def remember(secret: str | bool | None) -> None:
-    """From now on, [`redact`] also knows this secret. None, True and False, which stand for none, are not."""
+    """From now on, [`redact`] also knows this secret. None, True and False name no secret."""
     if isinstance(secret, str):
         _remembered.add(secret)
 

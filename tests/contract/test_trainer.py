@@ -73,7 +73,7 @@ def test_accumulation_is_exact(case: ContractCase, tmp_path: Path):
             case.model().to(torch.float64),
             per_device_train_batch_size=batch,
             gradient_accumulation_steps=accumulation,
-            max_steps=1,
+            max_steps=2,
             optim="sgd",
             learning_rate=0.1,
             max_grad_norm=0.0,

@@ -59,7 +59,7 @@ def test_the_rows_of_a_split(split: str) -> None:
 
 
 def test_no_prompt_is_in_two_splits() -> None:
-    prompts = {split: {example.prompt for example in generate(split, stop=500)} for split in SPLITS}
+    prompts = {split: {example.prompt for example in generate(split, stop=2_000)} for split in SPLITS}
     for split, own in prompts.items():
         others = set().union(*(texts for name, texts in prompts.items() if name != split))
         assert own.isdisjoint(others)

@@ -45,7 +45,7 @@ def assert_like_the_simulator(machine: TuringMachine, tape: str, *, head: int = 
 @pytest.mark.parametrize("universal", [False, True])
 @pytest.mark.parametrize("runner", RUNNERS)
 class TestEveryMachine:
-    @pytest.mark.parametrize("number", [0, 11])
+    @pytest.mark.parametrize("number", [0, 11, pytest.param(31, marks=pytest.mark.slow)])
     def test_binary_increment(self, runner, universal, number):
         machine = TuringMachine.parse(INCREMENT)
         ended = run_turing(
@@ -58,7 +58,15 @@ class TestEveryMachine:
         ended = run_turing(machine, "1 1 + 1 1 1", universal=universal, runner=RUNNERS[runner])
         assert (ended.written, ended.state) == (["1"] * 5, "done")
 
-    @pytest.mark.parametrize(("word", "verdict"), [("a b b a", "yes"), ("b a a", "no")])
+    @pytest.mark.parametrize(
+        ("word", "verdict"),
+        [
+            ("a b b a", "yes"),
+            ("b a a", "no"),
+            pytest.param("a b a", "yes", marks=pytest.mark.slow),
+            pytest.param("a b", "no", marks=pytest.mark.slow),
+        ],
+    )
     def test_palindromes(self, runner, universal, word, verdict):
         machine = TuringMachine.parse(PALINDROME)
         assert run_turing(machine, word, universal=universal, runner=RUNNERS[runner]).state == verdict
