@@ -59,69 +59,69 @@ docs: $(STAMP) ## render the tables of results and features, and run every Pytho
 
 table1: $(STAMP) ## Table 1 of the STRIPS paper, all 28 cells on five data seeds (many hours of one core)
 	$(BIN)/python -m training.train_strips --domain all --sizes all --preset two_part_code,redraw,paper \
-	  --data_seed 100 101 102 103 104 --cards_dir model_cards
+	  --data_seed 100 101 102 103 104 --cards_dir docs/results
 	$(BIN)/python -m training.render_readme
 
 stack-table: $(STAMP) ## Tables 1 and 2 of the stack attention paper, reduced (preset cpu)
 	$(BIN)/python -m training.train_formal_languages --task all --layout all --model stack,vanilla --seeds 0..4 \
-	  --cards_dir model_cards
+	  --cards_dir docs/results
 	$(BIN)/python -m training.train_formal_languages --task reverse_string,stack_manipulation --layout all \
-	  --encoding all --cards_dir model_cards
+	  --encoding all --cards_dir docs/results
 	$(BIN)/python -m training.train_formal_languages --task reverse_string,stack_manipulation --layout all \
 	  --encoding sinusoidal,relative,rotary,alibi --model vanilla --restart_after 0 --steps 1500 \
-	  --cards_dir model_cards
+	  --cards_dir docs/results
 	$(BIN)/python -m training.train_formal_languages --task reverse_string,stack_manipulation \
-	  --model rnn,stack_rnn --restart_after 0 --steps 15000 --seeds 0..2 --cards_dir model_cards
+	  --model rnn,stack_rnn --restart_after 0 --steps 15000 --seeds 0..2 --cards_dir docs/results
 	$(BIN)/python -m training.train_formal_languages --task modular_arithmetic,solve_equation \
-	  --model rnn,stack_rnn --restart_after 0 --steps 5000 --cards_dir model_cards
+	  --model rnn,stack_rnn --restart_after 0 --steps 5000 --cards_dir docs/results
 	$(BIN)/python -m training.render_readme
 
 stack-lm: $(STAMP) ## language models with and without a stack, on Python's own sources (preset cpu)
-	$(BIN)/python -m training.train_lm --corpus stdlib --num_seeds 5 --cards_dir model_cards
+	$(BIN)/python -m training.train_lm --corpus stdlib --num_seeds 5 --cards_dir docs/results
 	$(BIN)/python -m training.train_lm --corpus stdlib --num_seeds 3 --pretrain --scratch false \
-	  --stack_gate false true --cards_dir model_cards
+	  --stack_gate false true --cards_dir docs/results
 	$(BIN)/python -m training.render_readme
 
 templatic-table: $(STAMP) ## learned baselines of templatic generation, Table 3, reduced (preset cpu)
-	$(BIN)/python -m training.train_templatic --model all --cards_dir model_cards
-	$(BIN)/python -m training.train_templatic --model transformer --steps 12000 --cards_dir model_cards
-	$(BIN)/python -m training.train_templatic --task 1_shot_single --seeds 1..3 --cards_dir model_cards \
+	$(BIN)/python -m training.train_templatic --model all --cards_dir docs/results
+	$(BIN)/python -m training.train_templatic --model transformer --steps 12000 --cards_dir docs/results
+	$(BIN)/python -m training.train_templatic --task 1_shot_single --seeds 1..3 --cards_dir docs/results \
 	  --model transformer,nano_gpt,nano_gpt_attn_only,cnn
-	$(BIN)/python -m training.train_templatic --task 1_shot_single --seeds 1..3 --cards_dir model_cards \
+	$(BIN)/python -m training.train_templatic --task 1_shot_single --seeds 1..3 --cards_dir docs/results \
 	  --model nano_gpt,nano_gpt_attn_only,cnn --steps 15000
-	$(BIN)/python -m training.train_templatic --task 1_shot_single --seeds 1..3 --cards_dir model_cards \
+	$(BIN)/python -m training.train_templatic --task 1_shot_single --seeds 1..3 --cards_dir docs/results \
 	  --model lstm_attn --steps 12000
-	$(BIN)/python -m training.train_templatic --task 1_shot_single --seeds 1..3 --cards_dir model_cards \
+	$(BIN)/python -m training.train_templatic --task 1_shot_single --seeds 1..3 --cards_dir docs/results \
 	  --model mamba --steps 4000
 	$(BIN)/python -m training.render_readme
 
 rules-table: $(STAMP) ## the Semi-formal Transformer on texts judged by rules, beside an ordinary one
-	$(BIN)/python -m training.train_semi_formal --model semi_formal --num_seeds 3 --cards_dir model_cards
-	$(BIN)/python -m training.train_semi_formal --model transformer --num_seeds 3 --cards_dir model_cards
-	$(BIN)/python -m training.train_semi_formal --model transformer --steps 3000 --num_seeds 1 --cards_dir model_cards
+	$(BIN)/python -m training.train_semi_formal --model semi_formal --num_seeds 3 --cards_dir docs/results
+	$(BIN)/python -m training.train_semi_formal --model transformer --num_seeds 3 --cards_dir docs/results
+	$(BIN)/python -m training.train_semi_formal --model transformer --steps 3000 --num_seeds 1 --cards_dir docs/results
 	$(BIN)/python -m training.render_readme
 
 nested-table: $(STAMP) ## nested functions: the compiled program, and GPT-2 (preset cpu)
-	$(BIN)/python -m training.train_nested_functions --model dat --config all --cards_dir model_cards
-	$(BIN)/python -m training.train_nested_functions --model gpt2 --num_seeds 3 --cards_dir model_cards
+	$(BIN)/python -m training.train_nested_functions --model dat --config all --cards_dir docs/results
+	$(BIN)/python -m training.train_nested_functions --model gpt2 --num_seeds 3 --cards_dir docs/results
 	$(BIN)/python -m training.render_readme
 
 dat-table: $(STAMP) ## compiled programs on every prompt of templatic generation (hours on one core)
-	$(BIN)/python -m training.run_pargen --task 1_shot_rlw 1_shot_eng 1_shot_rlw_10x --cards_dir model_cards
+	$(BIN)/python -m training.run_pargen --task 1_shot_rlw 1_shot_eng 1_shot_rlw_10x --cards_dir docs/results
 	$(BIN)/python -m training.run_pargen --program pargen_k_shot --num_train 20000 \
-	  --task 1_shot_rlw 1_shot_eng 1_shot_rlw_10x 2_shot_rlw 3_shot_rlw 5_shot_rlw 10_shot_rlw --cards_dir model_cards
+	  --task 1_shot_rlw 1_shot_eng 1_shot_rlw_10x 2_shot_rlw 3_shot_rlw 5_shot_rlw 10_shot_rlw --cards_dir docs/results
 	$(BIN)/python -m training.render_readme
 
 machines-table: $(STAMP) ## every program and Turing machine on random prompts, in three machines
-	$(BIN)/python -m training.run_machines --jobs 1 --cards_dir model_cards
+	$(BIN)/python -m training.run_machines --jobs 1 --cards_dir docs/results
 	$(BIN)/python -m training.render_readme
 
 msat-table: $(STAMP) ## M-SAT in ViZDoom (preset cpu), and Tables 2 and 3 of its paper, reduced (preset compare)
-	$(BIN)/python -m training.train_msat --scenario my_way_home,deadly_corridor --num_seeds 3 --cards_dir model_cards
+	$(BIN)/python -m training.train_msat --scenario my_way_home,deadly_corridor --num_seeds 3 --cards_dir docs/results
 	$(BIN)/python -m training.train_msat --preset compare --scenario my_way_home,deadly_corridor --model all \
-	  --positions all --num_seeds 3 --cards_dir model_cards
-	$(BIN)/python -m training.train_msat --scenario rooms,doorway --cards_dir model_cards
-	$(BIN)/python -m training.train_msat --scenario doorway --component_prediction autoregressive --cards_dir model_cards
+	  --positions all --num_seeds 3 --cards_dir docs/results
+	$(BIN)/python -m training.train_msat --scenario rooms,doorway --cards_dir docs/results
+	$(BIN)/python -m training.train_msat --scenario doorway --component_prediction autoregressive --cards_dir docs/results
 	$(BIN)/python -m training.render_readme
 
 clean: ## remove the environment and every cache

@@ -1,4 +1,4 @@
-"""Puts the tables of results into README.md and docs/results, from model_cards.
+"""Puts the tables of results into README.md and docs/results, from the runs' docs/results/*/results.json.
 
     python -m training.render_readme            # writes
     python -m training.render_readme --check    # writes nothing; exits with 1 if a file is out of date
@@ -69,7 +69,7 @@ def main(root: Path = ROOT) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a file is out of date")
     check = parser.parse_args().check
-    tables, stale = tables_of(root / "model_cards"), []
+    tables, stale = tables_of(root / "docs" / "results"), []
     files = [root / "README.md", *sorted((root / "docs" / "results").glob("*.md"))]
     texts = {file: file.read_text(encoding="utf-8") for file in files}
     named = {match[2] for text in texts.values() for match in _MARKED.finditer(text)}

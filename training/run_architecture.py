@@ -23,7 +23,7 @@ def main() -> None:
     """Measures and saves."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--prompts", type=int, default=10, help="of each program (default: 10)")
-    parser.add_argument("--cards_dir", type=Path, default=Path("model_cards"), help="the file goes below it")
+    parser.add_argument("--cards_dir", type=Path, default=Path("docs/results"), help="the file goes below it")
     options = parser.parse_args()
     if options.prompts < 1:
         parser.error(f"--prompts must be 1 or more, got {options.prompts}")

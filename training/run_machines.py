@@ -2,7 +2,7 @@
 
     python -m training.run_machines                                          # all of them, 20 prompts each
     python -m training.run_machines --task reverse sort turing/increment --num_prompts 500
-    python -m training.run_machines --jobs 1 --cards_dir model_cards
+    python -m training.run_machines --jobs 1 --cards_dir docs/results
 
 Every program leaves its outcome under --output_dir, and one that is there is not run again. At the end --cards_dir gets
 results.json and a card of all outcomes that --output_dir holds.

@@ -28,7 +28,7 @@ REPORTED_PACKAGES = (
 """The packages whose versions a bug report needs."""
 
 _SOURCES = ("*.py", "*.pddl", "*.psl", "*.toml", "*.txt", "*.yaml")
-"""The files that can change a figure. The outputs of runs (JSON, pictures, model_cards) do not make a commit dirty."""
+"""The files that can change a figure. The outputs of runs (JSON, pictures, cards) do not make a commit dirty."""
 
 
 def package_versions(packages: tuple[str, ...] = RECORDED_PACKAGES) -> dict[str, str]:
@@ -103,7 +103,7 @@ def code_version(package_folder: str | os.PathLike[str] | None = None) -> str:
     commit = _git(folder, "rev-parse", "--verify", "HEAD")
     if tracked is None or commit is None:
         return f"hf_mech=={hf_mech_version()}"
-    sources = [*(f":(top){pattern}" for pattern in _SOURCES), ":(top,exclude)model_cards"]
+    sources = [*(f":(top){pattern}" for pattern in _SOURCES), ":(top,exclude)model_cards", ":(top,exclude)docs"]
     changed = _git(folder, "status", "--porcelain", "--", *sources)
     return f"{commit}-dirty" if changed else commit
 

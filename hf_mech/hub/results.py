@@ -208,7 +208,7 @@ _BY_THE_RUN = "Results are written by the run, never by hand: use Results.collec
 #     results = Results.collect("strips-simple", seconds=seconds, results=[
 #         measurement("hf_mech/strips_traces", "simple", {"num_train": 200}, "test_trace_accuracy", values=[1.0, 0.98]),
 #     ])
-#     results.save("model_cards/strips-simple/results.json")
+#     results.save("docs/results/strips-simple/results.json")
 #
 # Cards, README tables and plots are rendered from that file.
 
@@ -218,7 +218,7 @@ class Results:
     """The results of one run: its figures, and the data to reproduce them.
 
     Attributes:
-        name: the checkpoint's or benchmark's name, that of its folder under `model_cards/`.
+        name: the checkpoint's or benchmark's name, that of its folder.
         command: the command that ran, without the folders of absolute paths.
         commit: the code's commit, see [`~hf_mech.hub.environment.code_version`].
         machine: `{"cpu": str, "gpu": str or None, "cores": int}`.

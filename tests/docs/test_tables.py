@@ -11,7 +11,7 @@ import pytest
 from hf_mech.hub import check_folder
 
 ROOT = Path(__file__).parents[2]
-CARDS = sorted(path.parent for path in (ROOT / "model_cards").glob("*/results.json"))
+CARDS = sorted(path.parent for path in (ROOT / "docs" / "results").glob("*/results.json"))
 
 pytestmark = pytest.mark.docs
 
@@ -31,7 +31,7 @@ def test_there_are_cards_to_check() -> None:
 
 def test_what_the_stacks_readme_says_of_nested_brackets():
     """Its figures of modular_arithmetic are those of the card."""
-    entries = json.loads((ROOT / "model_cards/stack-modular-arithmetic/accuracy_by_length.json").read_text())
+    entries = json.loads((ROOT / "docs/results/stack-modular-arithmetic/accuracy_by_length.json").read_text())
     runs = {}
     for entry in entries:
         setting = entry["setting"]

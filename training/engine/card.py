@@ -9,11 +9,13 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from PIL import Image
 
 from hf_mech.hub import HubError, Measurement, Results, push_checkpoint, render_folder
 from hf_mech.hub.bibliography import bibtex
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
 
 BLOCKS = ("title", "summary", "usage", "limitations")
 _DPI = 110
+_COLOURS = 128  # of a picture of a few lines and areas: a third of the bytes
 
 
 @dataclass(frozen=True)
@@ -94,7 +97,7 @@ class Card:
                 if isinstance(figure, bytes):
                     aside.write_bytes(figure)
                 else:
-                    figure.savefig(aside, dpi=_DPI, format=Path(name).suffix[1:])
+                    _save_small(figure, aside)
         for old in figures_of(folder):
             if old not in self.figures:
                 (folder / old).unlink()
@@ -141,6 +144,14 @@ class Card:
                     **{path.name: path for path in self.checkpoint.files},
                 },
             )
+
+
+def _save_small(figure: Figure, file: Path) -> None:
+    """Saves a picture with a palette."""
+    drawn = BytesIO()
+    figure.savefig(drawn, dpi=_DPI, format="png")
+    with Image.open(drawn) as picture:
+        picture.convert("RGB").quantize(_COLOURS, dither=Image.Dither.NONE).save(file, "png", optimize=True)
 
 
 class _Dumper(yaml.SafeDumper):

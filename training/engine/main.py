@@ -28,7 +28,7 @@ INTERRUPTED = 130
 _WRONG_VALUES = (ValueError, FileExistsError, FileNotFoundError, NotADirectoryError)
 _OURS = ("hf_mech", __name__.partition(".")[0])  # the packages whose errors are one line
 _TIMES = ("training_seconds", "seconds")  # the metrics of a card that say how long a run took
-_CARDS = Path(__file__).parents[2] / "model_cards"
+_CARDS = Path(__file__).parents[2] / "docs" / "results"
 
 
 def main(experiment: Experiment[Any, Any], arguments: Sequence[str] | None = None, about: str | None = None) -> None:

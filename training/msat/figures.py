@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from math import inf
 from typing import Any
 
 from matplotlib.figure import Figure
 from scipy import stats
 
-from hf_mech.control.figures import attention_page, film, heads_figure, intervals_figure, key_states, return_curves
+from hf_mech.control.figures import film, heads_figure, intervals_figure, key_states, return_curves
 from hf_mech.control.play import watch
 from hf_mech.models.msat.modeling_msat import MSATDecisionTransformer
 from hf_mech.programs.templatic.figures import losses_figure
@@ -126,21 +125,8 @@ EPISODE = 0
 _FILM_WIDTH = 192
 
 
-@dataclass(frozen=True)
-class Pictures:
-    """What a card shows of an episode.
-
-    Attributes:
-        figures: file name to picture and caption.
-        files: file name to text.
-    """
-
-    figures: Mapping[str, tuple[Figure | bytes, str]] = field(default_factory=dict)
-    files: Mapping[str, str] = field(default_factory=dict)
-
-
-def pictures_of(run: Run, model: MSATDecisionTransformer) -> Pictures:
-    """The film of an episode, the attention in it as a figure, and as a page if circuitsvis is installed.
+def pictures_of(run: Run, model: MSATDecisionTransformer) -> dict[str, tuple[Figure | bytes, str]]:
+    """The film of an episode and the attention in it, by file name with their captions.
 
     Args:
         run: of the model.
@@ -165,12 +151,4 @@ def pictures_of(run: Run, model: MSATDecisionTransformer) -> Pictures:
     if len(watched.pictures):
         caption = f"A held-out episode, played by argmax: {end}, {watched.score.length} decisions"
         figures["episode.gif"] = film(watched.pictures, scale=max(1, _FILM_WIDTH // watched.pictures.shape[2])), caption
-    title = f"Attention of {NAMES[run.model]} in {run.place.title}: {steps} of a held-out episode"
-    action = "a its action" if model.config.action_tokens == 1 else "a1, a2, ... the components of its action"
-    try:
-        page = attention_page(
-            attentions, names, title, f"In the names of tokens, r is a step's return-to-go, s its state, and {action}."
-        )
-    except ImportError:
-        return Pictures(figures)
-    return Pictures(figures, {"attention.html": page})
+    return figures

@@ -176,7 +176,6 @@ def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
     folder = choose(outcomes)
     chosen = outcomes[folder].settings
     model = MSATDecisionTransformer.from_pretrained(folder / "model", attn_implementation="eager").eval()
-    watched = pictures_of(chosen, model)
     return Card(
         name=name_of(chosen.preset, chosen.scenario),
         outcomes=own,
@@ -188,7 +187,6 @@ def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
             "environment": chosen.place.environment,
             "table": returns_table(measured).markdown(),
             "intervals": intervals_table(measured).markdown(),
-            "page": bool(watched.files),
             "processor": chosen.place.frames,
         },
         model_class="MSATDecisionTransformer",
@@ -197,8 +195,7 @@ def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
         tags=["reinforcement-learning", "offline-rl", "decision-transformer", "multi-discrete"]
         + (["vizdoom"] if chosen.place.builder else []),
         headline=["return_argmax", "success_argmax"],
-        figures={**figures_of(own), **watched.figures},
-        files=watched.files,
+        figures={**figures_of(own), **pictures_of(chosen, model)},
         checkpoint=Checkpoint(model),
     )
 
