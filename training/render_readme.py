@@ -15,6 +15,7 @@ if not __package__:  # started as a file: `python training/render_readme.py`
 
 import argparse
 import importlib
+import importlib.util
 import pkgutil
 import re
 from collections.abc import Iterator
@@ -24,6 +25,7 @@ from typing import Any
 from hf_mech.hub.files import write_text_atomically
 
 from .engine import Experiment
+from .engine.recipe import Checkpoints
 from .engine.tables import Table
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -36,6 +38,14 @@ def experiments() -> Iterator[Experiment[Any, Any]]:
     for folder in pkgutil.iter_modules([str(ROOT / "training")]):
         if folder.ispkg and folder.name != "engine":
             yield importlib.import_module(f".{folder.name}.experiment", __package__).EXPERIMENT
+
+
+def checkpoint_shelves() -> Iterator[Checkpoints[Any, Any]]:
+    """The checkpoints of every experiment that has some: a module `checkpoints` beside its `experiment`."""
+    for experiment in experiments():
+        name = f"{type(experiment).__module__.rpartition('.')[0]}.checkpoints"
+        if importlib.util.find_spec(name) is not None:
+            yield importlib.import_module(name).CHECKPOINTS
 
 
 def tables_of(cards: Path) -> dict[str, str]:

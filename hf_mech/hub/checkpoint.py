@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from hf_mech.hub.files import HubError, naming_the_path, write_text_atomically
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+    from transformers import PreTrainedConfig, PreTrainedModel
 
 
 CHECKSUMS_FILE = "SHA256SUMS"
@@ -104,9 +104,7 @@ def load_checkpoint(folder: str | os.PathLike[str]) -> PreTrainedModel:
 
     config = transformers.AutoConfig.from_pretrained(folder)
     wanted = (getattr(config, "architectures", None) or [None])[0]
-    auto_map = getattr(config, "auto_map", None) or {}
-    auto_class = next((name for name, text in auto_map.items() if str(text).endswith(f".{wanted}")), wanted)
-    model_class = getattr(transformers, str(auto_class), None)
+    model_class = getattr(transformers, str(auto_class_of(config) or wanted), None)
     if model_class is None:
         raise HubError(
             f"{folder} was saved by {wanted}, which no Auto class knows for {type(config).__name__}. Import the "
@@ -119,6 +117,27 @@ def load_checkpoint(folder: str | os.PathLike[str]) -> PreTrainedModel:
             f"{', '.join(lacking[:5])}{', ...' if len(lacking) > 5 else ''}. Save the model again."
         )
     return model
+
+
+def auto_class_of(config: PreTrainedConfig) -> str | None:
+    """The name of the Auto class that loads a saved model with its head; None if there is none.
+
+    Args:
+        config: of the checkpoint: it names the class that saved it, as `architectures`.
+    """
+    from transformers.models.auto import modeling_auto
+
+    wanted = (getattr(config, "architectures", None) or [None])[0]
+    for name, text in (getattr(config, "auto_map", None) or {}).items():
+        if str(text).endswith(f".{wanted}"):
+            return str(name)
+    for name, auto_class in vars(modeling_auto).items():
+        mapping = getattr(auto_class, "_model_mapping", None)
+        if name.startswith("AutoModel") and mapping is not None and type(config) in mapping:
+            loaded = mapping[type(config)]
+            if wanted in {known.__name__ for known in (loaded if isinstance(loaded, tuple) else (loaded,))}:
+                return name
+    return None
 
 
 def load_processing_class(folder: str | os.PathLike[str]) -> Any | None:

@@ -132,7 +132,7 @@ def stack_picture(task: str, model: PreTrainedModel) -> tuple[Figure, str] | Non
         output = model(_ids(text, tokenizer), output_stack_attentions=True)
     shown = [_SHORT.get(token, token) for token in text]
     layers = [
-        _layer(shown, alpha[0], actions[0])
+        layer_of(shown, alpha[0], actions[0])
         for alpha, actions in zip(output.stack_attentions, output.stack_actions, strict=True)
     ]
     published = f"{_EXAMPLES[task][0]} of the paper" if task in _EXAMPLES else "The stack attention"
@@ -155,7 +155,14 @@ def _said(model: PreTrainedModel, text: list[str], tokenizer: PreTrainedTokenize
     return tokenizer.convert_ids_to_tokens(model(_ids(text, tokenizer)).logits[0].argmax(-1).tolist())
 
 
-def _layer(tokens: list[str], alpha: torch.Tensor, actions: torch.Tensor) -> LayerStack:
+def layer_of(tokens: list[str], alpha: torch.Tensor, actions: torch.Tensor) -> LayerStack:
+    """A layer of a picture.
+
+    Args:
+        tokens: as they are shown.
+        alpha: the layer's stack attention, [tokens, tokens].
+        actions: its actions, [tokens, actions].
+    """
     pops = actions.shape[-1] - 2
     operations = most_probable_operations(actions.unsqueeze(0))[0]
     return LayerStack(

@@ -74,7 +74,7 @@ def _small(name: str, seed: int) -> Iterator[Trial]:
     most = INDUCTION_WORDS if name == "induction" else 2 * MOST_WORDS
     while True:
         prompt = form(draw, MOST_WORDS)
-        yield _said(prompt, function(prompt), most)
+        yield Completion(prompt, function(prompt), most)
 
 
 def _of_data(name: str, seed: int) -> Iterator[Trial]:
@@ -82,16 +82,26 @@ def _of_data(name: str, seed: int) -> Iterator[Trial]:
     while True:
         for example in _DATA[name]("test", seed, start, start + 100):
             completion = example.completion.split()
-            yield _said(example.prompt.split(), completion, len(completion) + 8)
+            yield Completion(example.prompt.split(), completion, len(completion) + 8)
         start += 100
 
 
-def _said(prompt: list[str], completion: list[str], most: int) -> Trial:
-    def run(machine: Machine) -> tuple[Run, bool]:
-        made = machine.run(prompt, max_new_tokens=most)
-        return made, made.completion == completion
+@dataclass(frozen=True)
+class Completion:
+    """A prompt and the one right completion of it.
 
-    return run
+    Attributes:
+        prompt, completion: words.
+        most: words that a machine may say.
+    """
+
+    prompt: list[str]
+    completion: list[str]
+    most: int
+
+    def __call__(self, machine: Machine) -> tuple[Run, bool]:
+        made = machine.run(self.prompt, max_new_tokens=self.most)
+        return made, made.completion == self.completion
 
 
 def _turing(table: str, universal: bool) -> Task:
