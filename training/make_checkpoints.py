@@ -1,4 +1,4 @@
-"""Makes the checkpoints in model_cards: trains each from nothing, measures it on data of another seed, writes its folder.
+"""Makes the checkpoints in model_cards: trains each from nothing, measures it on other data, writes its folder.
 
     python -m training.make_checkpoints                        # all of them; one process and one thread for each
     python -m training.make_checkpoints dat-pargen msat-doorway

@@ -1,7 +1,7 @@
 """The trained checkpoints of the project: their names, and where each is to be loaded from.
 
-A checkpoint's name is that of its folder in `model_cards/`, and of its repository on the Hub. What `catalogue.json` says
-of them comes from the folders' `checkpoint.json`; `make checkpoints` writes both.
+A checkpoint's name is that of its folder in `model_cards/`, and of its repository on the Hub. `catalogue.json` comes
+from the folders' `checkpoint.json`; `make checkpoints` writes both.
 """
 
 from __future__ import annotations

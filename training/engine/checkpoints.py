@@ -107,7 +107,7 @@ def save_without_code(model: Any, processor: Any, folder: Path, dtype: str) -> N
 
 
 def one_batch(model: Any, batch: Mapping[str, torch.Tensor]) -> dict[str, Any]:
-    """What a model makes of one batch: of each output some entries spread over all of them, of each gradient the norm."""
+    """What a model makes of one batch: some entries of each output, spread over all, and the norm of each gradient."""
     model.zero_grad()
     output = model(**batch)
     outputs = {}
@@ -181,7 +181,8 @@ def _write_provenance(
     small: Mapping[str, Measured],
     folder: Path,
 ) -> None:
-    sums = dict(reversed(line.split()) for line in (folder / CHECKSUMS_FILE).read_text("utf-8").splitlines())
+    lines = (folder / CHECKSUMS_FILE).read_text("utf-8").splitlines()
+    sums = {name: digest for digest, name in (line.split(maxsplit=1) for line in lines)}
     content = {
         "name": recipe.name,
         "task": recipe.task,

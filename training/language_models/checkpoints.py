@@ -16,7 +16,6 @@ from hf_mech.viz.view import token_texts
 from ..engine.recipe import Checkpoints, Measured, Recipe, Shown
 from ..formal_languages.figures import layer_of
 from .experiment import EXPERIMENT
-from .report import DATASET
 from .run import RunOutcome
 from .settings import Run
 
@@ -65,7 +64,7 @@ class LanguageModelCheckpoints(Checkpoints[Run, RunOutcome]):
         layers = [layer_of(tokens, alpha[0], actions[0]) for alpha, actions in read]
         return Shown(
             text={"layers": model.config.n_layer, "outcome": outcome},
-            dataset=DATASET,
+            dataset=outcome.data["corpus"],
             config=outcome.data["config"],
             paper="li2024stack",
             pipeline="text-generation",
@@ -73,8 +72,8 @@ class LanguageModelCheckpoints(Checkpoints[Run, RunOutcome]):
             figures={
                 "stack_attention.png": (
                     stack_attention_figure(tokens, layers),
-                    "Of each layer: the token on top of the stack behind each token (dark: 1), the most probable operation, "
-                    "and the stack that these operations build",
+                    "Of each layer: the token on top of the stack behind each token (dark: 1), the most probable "
+                    "operation, and the stack that these operations build",
                 )
             },
         )

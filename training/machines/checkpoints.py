@@ -27,8 +27,8 @@ EXACT = "exact_match"
 
 
 _ABOUT = {
-    "pargen": "Completes a template: from a source, a target made of its parts, and a new source, it says the new target. "
-    "This is the paper's own program.",
+    "pargen": "Completes a template: from a source, a target made of its parts, and a new source, it says the new "
+    "target. This is the paper's own program.",
     "pargen_k_shot": "Completes a template from several examples: it follows the one whose source has the form of "
     "the new one.",
     "sort": "Sorts words by an order that stands in the prompt.",
