@@ -41,8 +41,6 @@ from .runner import run_all
 
 ONE_BATCH_FILE = "one_batch.json"
 _CODE = ("auto_map", "custom_pipelines")  # entries of a configuration that name files of code
-SMALL = 50
-"""Examples of the part of the evaluation that the tests repeat."""
 _KEPT = 24  # entries of each output in one_batch.json
 
 
@@ -77,7 +75,7 @@ def make_checkpoint(shelf: Checkpoints[Any, Any], recipe: Recipe, output_dir: Pa
                 f"{recipe.name}: {recipe.metric} must be {'at most' if recipe.lower else 'at least'} {recipe.bar:g}, "
                 f"got {measured[recipe.metric].value:g}. Nothing was written; the run is in {trained}."
             )
-        small = shelf.evaluate(run, model, processor, seed=EVALUATION_SEED, count=SMALL)
+        small = shelf.evaluate(run, model, processor, seed=EVALUATION_SEED, count=shelf.few)
         batch = shelf.batch(run, model, processor)
         write_text_atomically(folder / ONE_BATCH_FILE, json.dumps(one_batch(model, batch)) + "\n")
         _write_card(shelf, recipe, run, outcome, model, processor, measured, folder)

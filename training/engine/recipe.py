@@ -111,11 +111,13 @@ class Checkpoints(ABC, Generic[S, O]):
         experiment: trains them.
         script: its command, without `python -m training.`.
         recipes: in the order of the table.
+        few: examples of the part of the evaluation that the tests repeat.
     """
 
     experiment: ClassVar[Experiment[Any, Any]]
     script: ClassVar[str]
     recipes: ClassVar[Sequence[Recipe]]
+    few: ClassVar[int] = 50
 
     def request(self, recipe: Recipe, output_dir: Path) -> Request[Any]:
         """The request that the recipe's options make."""

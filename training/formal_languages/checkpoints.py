@@ -32,6 +32,7 @@ def _taught(task: str, layout: str = "alm") -> Recipe:
         bar=0.98,
         headline="{value} % of symbols right on lengths 41 to 100, trained on 1 to 40",
         count=1_920,
+        dtype="float16",
     )
 
 

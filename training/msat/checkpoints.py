@@ -38,6 +38,7 @@ class MSATCheckpoints(Checkpoints[Run, RunOutcome]):
 
     experiment = EXPERIMENT
     script = "train_msat"
+    few = 3  # an episode takes seconds
     recipes = (
         _player("my_way_home", "ViZDoom's My Way Home", 0.9),
         _player("deadly_corridor", "ViZDoom's Deadly Corridor", 0.6),
