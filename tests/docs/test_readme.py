@@ -63,6 +63,7 @@ def test_python_blocks_run(readme: Path, pages: subprocess.Popen[str], tmp_path:
     assert program.strip(), f"{readme} has no Python block"
     here, printed = tmp_path / "here", tmp_path / "printed"
     here.mkdir()
+    (here / "model_cards").symlink_to(ROOT / "model_cards")  # a page is read in a clone
     page = {"name": str(readme), "program": program, "folder": str(here), "printed": str(printed)}
     assert pages.stdin is not None
     assert pages.stdout is not None
