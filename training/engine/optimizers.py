@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.optim import AdamW, Muon, Optimizer
 
 
@@ -59,7 +59,7 @@ class MuonOfParts(Muon):
     Args:
         matrices: parameters, already on their device, into how many equal parts of columns each is cut, and the
             learning rate of its parts.
-        options: of `torch.optim.Muon`.
+        options: of `torch.optim.Muon`; the learning rates are adjusted as by its `match_rms_adamw`.
     """
 
     def __init__(self, matrices: Iterable[tuple[nn.Parameter, int, float]], **options: Any) -> None:
@@ -69,7 +69,8 @@ class MuonOfParts(Muon):
             parts = [nn.Parameter(part) for part in parameter.data.chunk(count, 1)]
             self.views.append((parameter, parts))
             groups[rate] += parts
-        super().__init__([{"params": parts, "lr": rate} for rate, parts in groups.items()], **options)
+        groups_of_rates = [{"params": parts, "lr": rate} for rate, parts in groups.items()]
+        super().__init__(groups_of_rates, adjust_lr_fn="match_rms_adamw", **options)
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
@@ -78,13 +79,54 @@ class MuonOfParts(Muon):
             if parameter.grad is not None:
                 for part, grad in zip(parts, parameter.grad.chunk(len(parts), 1), strict=True):
                     part.grad = grad
-        super().step(closure)
+        if self.views and self.views[0][0].is_cuda:
+            super().step(closure)
+        else:
+            self._step_on_cpu()
+
+    def _step_on_cpu(self) -> None:
+        """torch's step, but in float32 and for all matrices of a shape at once.
+
+        torch orthogonalises in bfloat16, one matrix after another. A processor without instructions for that type needs
+        three times as long for it as for the rest of a training step.
+        """
+        for group in self.param_groups:
+            shapes = defaultdict[torch.Size, list[nn.Parameter]](list)
+            for part in group["params"]:
+                if part.grad is not None:
+                    shapes[part.shape].append(part)
+            for shape, parts in shapes.items():
+                grads = torch.stack([part.grad for part in parts])  # type: ignore[misc]
+                buffers = [self.state[part].setdefault("momentum_buffer", torch.zeros_like(part)) for part in parts]
+                momenta = torch.stack(buffers).lerp_(grads, 1 - group["momentum"])
+                updates = orthogonalized(grads.lerp(momenta, group["momentum"]), group)
+                rate = 0.2 * max(shape) ** 0.5 * group["lr"]  # `match_rms_adamw`
+                for part, buffer, momentum, update in zip(parts, buffers, momenta, updates, strict=True):
+                    buffer.copy_(momentum)
+                    part.mul_(1 - group["lr"] * group["weight_decay"]).sub_(update, alpha=rate)
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Also of the whole parameters."""
         super().zero_grad(set_to_none)
         for parameter, _ in self.views:
             parameter.grad = None
+
+
+def orthogonalized(matrices: Tensor, group: Mapping[str, Any]) -> Tensor:
+    """Each matrix with all singular values near 1, by Newton and Schulz's iteration as `torch.optim.Muon` has it.
+
+    Args:
+        matrices: [count, rows, columns].
+        group: Muon's `ns_coefficients`, `ns_steps` and `eps`.
+    """
+    a, b, c = group["ns_coefficients"]
+    tall = matrices.shape[1] > matrices.shape[2]
+    found = matrices.mT if tall else matrices
+    found = found / found.norm(dim=(1, 2), keepdim=True).clamp(min=group["eps"])
+    for _ in range(group["ns_steps"]):
+        gram = found @ found.mT
+        found = torch.baddbmm(found, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), found, beta=a)
+    return found.mT if tall else found
 
 
 def muon_and_adamw(
@@ -101,7 +143,6 @@ def muon_and_adamw(
     muon = MuonOfParts(
         ((named[name], 3 if name.endswith("attn.c_attn.weight") else 1, rate) for name, rate in rates.items()),
         weight_decay=weight_decay,
-        adjust_lr_fn="match_rms_adamw",
     )
     rest = [parameter for name, parameter in named.items() if name not in rates]
     return Together(muon, AdamW(rest, weight_decay=weight_decay, **adamw))
