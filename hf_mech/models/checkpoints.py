@@ -87,11 +87,11 @@ def strict_config(error: type[ValueError], **ranges: Range) -> Callable[[type[Co
 
         @wraps(strict_init)
         def checked_init(self: Any, *args: Any, **kwargs: Any) -> None:
-            if named := kwargs.pop("custom_pipelines", None):
-                # `pipeline()` runs the checkpoint's code for every task that the configuration names, and asks for
-                # trust. Here the package serves its own tasks, as the Auto classes take its models.
-                if others := {task: entry for task, entry in named.items() if task not in made._served_tasks}:
-                    kwargs["custom_pipelines"] = others
+            # `pipeline()` runs the checkpoint's code for every task that the configuration names, and asks for trust.
+            # Here the package serves its own tasks, as the Auto classes take its models.
+            named = kwargs.pop("custom_pipelines", None) or {}
+            if others := {task: entry for task, entry in named.items() if task not in made._served_tasks}:
+                kwargs["custom_pipelines"] = others
             try:
                 strict_init(self, *args, **kwargs)
             except StrictDataclassError as wrong:  # around an error of `validate_architecture`

@@ -45,7 +45,9 @@ def test_every_form_of_a_prompt(complete: TemplateCompletionPipeline):
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
 def test_a_batch_is_its_prompts_alone(complete: TemplateCompletionPipeline, pargen: Any, size: int):
     expected = [
-        {"completion": one.text, "ended": one.ended} for prompt in PROMPTS for one in complete_batch(*pargen, [prompt], 64)
+        {"completion": one.text, "ended": one.ended}
+        for prompt in PROMPTS
+        for one in complete_batch(*pargen, [prompt], 64)
     ]
     assert complete(PROMPTS, batch_size=size) == expected
     assert list(complete(({"prompt": prompt} for prompt in PROMPTS), batch_size=size)) == expected
@@ -66,33 +68,31 @@ def test_a_bound_is_no_end(complete: TemplateCompletionPipeline):
     assert complete(SWAP, max_length=19 + 2)["ended"] is False
 
 
+SAYS_WHAT_IT_IS_GIVEN = """registers: {symbol: 's', position: 'p', given: 'g'}
+constants: {}
+system: {symbol: symbol, position: position, output: given}
+watch: [given]
+prompt: [given]
+where position[n] == position[N]:
+    given[N] = given[n]
+"""
+
+
 def test_a_program_whose_prompt_sets_registers():
-    text = "# # # # # # _ 1 0 1 1 _"
-    registers = {
-        "from_state": "right right right carry carry carry - - - - - -",
-        "from_symbol": "0 1 _ 1 0 _ - - - - - -",
-        "to_state": "right right carry carry done done - - - - - -",
-        "to_symbol": "0 1 _ 0 1 1 - - - - - -",
-        "move": "R R L L L L - - - - - -",
-        "head": "- - - - - - - 1 - - - -",
-        "state": "right right right right right right right right right right right right",
-    }
-    given = {
-        "prompt": text,
-        "registers": {
-            name: [None if value == "-" else value for value in values.split()] for name, values in registers.items()
-        },
-    }
-    model, tokenizer = compile_program(program_text("universal"), max_position_embeddings=40, num_open_values=24)
+    model, tokenizer = compile_program(SAYS_WHAT_IT_IS_GIVEN, max_position_embeddings=9, num_open_values=9)
     complete = model.completion_pipeline(tokenizer)
-    batch = tokenizer(text, registers=given["registers"], return_tensors="pt")
-    said = model.generate(**batch, max_new_tokens=8)[0, batch["input_ids"].shape[1] :]
-    expected = tokenizer.decode(said, skip_special_tokens=True)
-    found = complete([given, given], batch_size=2, max_new_tokens=8)
-    assert [one["completion"] for one in found] == [expected, expected]
-    assert expected != complete(text, max_new_tokens=8)["completion"]
+    given = [
+        {"prompt": "a b c", "registers": {"given": [None, None, "x"]}},
+        {"prompt": "a b"},
+        {"prompt": "a", "registers": {"given": ["y"]}},
+    ]
+    expected = [{"completion": text, "ended": text == ""} for text in ("x x", "", "y y")]  # a new cell has it, too
+    assert complete(given, max_new_tokens=2) == expected
+    assert complete(given, batch_size=3, max_new_tokens=2) == expected
     with pytest.raises(DATError, match="registers must be a dictionary"):
-        complete({"prompt": text, "registers": "head"})
+        complete({"prompt": "a", "registers": "given"})
+    with pytest.raises(DATError, match=r"registers are .*, got 'head'"):
+        complete({"prompt": "a", "registers": {"head": ["y"]}})
 
 
 def test_a_checkpoint_names_its_pipeline_and_the_package_serves_it(pargen: Any, tmp_path: Path):
@@ -170,8 +170,7 @@ def test_refuses_misspelt_arguments_and_long_prompts(complete: TemplateCompletio
 
 @pytest.mark.slow
 def test_rows_of_the_data_set_are_inputs():
-    settings = TemplaticSettings()
-    rows = next(iter(generate_rows(settings, "test", 0))).slice(0, 20).to_pylist()
+    rows = next(iter(generate_rows(TemplaticSettings("1_shot_rlw", num_eval=20), "test", 0))).to_pylist()
     model, tokenizer = compile_program(program_text("pargen"))
     found = model.completion_pipeline(tokenizer)(rows, batch_size=10)
     assert [one["completion"] for one in found] == [row["completion"] for row in rows]
