@@ -1,4 +1,5 @@
-"""The command line: `hf-mech` env, demo, card, push, verify, compile, programs, run, trace, explore, turing, test-llm.
+"""The command line: `hf-mech` env, demo, card, push, verify, compile, programs, run, trace, explore, play, turing,
+test-llm.
 
 A wrong input ends with one message on stderr and exit code 1; a wrong command line with exit code 2.
 """
@@ -11,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from hf_mech.cli.explore import explore_source
+from hf_mech.cli.play import play_checkpoint
 from hf_mech.cli.programs import compile_to_folder, list_programs, run_prompts, run_turing_machine, trace_prompt
 from hf_mech.cli.test_llm import ask_llm
 
@@ -163,5 +165,6 @@ app.command("programs")(list_programs)
 app.command("run")(run_prompts)
 app.command("trace")(trace_prompt)
 app.command("explore")(explore_source)
+app.command("play")(play_checkpoint)
 app.command("turing")(run_turing_machine)
 app.command("test-llm")(ask_llm)

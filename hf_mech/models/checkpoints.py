@@ -9,7 +9,8 @@ from __future__ import annotations
 import copy
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import fields
 from difflib import get_close_matches
 from functools import wraps
@@ -86,6 +87,11 @@ def strict_config(error: type[ValueError], **ranges: Range) -> Callable[[type[Co
 
         @wraps(strict_init)
         def checked_init(self: Any, *args: Any, **kwargs: Any) -> None:
+            # `pipeline()` runs the checkpoint's code for every task that the configuration names, and asks for trust.
+            # Here the package serves its own tasks, as the Auto classes take its models.
+            named = kwargs.pop("custom_pipelines", None) or {}
+            if others := {task: entry for task, entry in named.items() if task not in made._served_tasks}:
+                kwargs["custom_pipelines"] = others
             try:
                 strict_init(self, *args, **kwargs)
             except StrictDataclassError as wrong:  # around an error of `validate_architecture`
@@ -111,6 +117,7 @@ def strict_config(error: type[ValueError], **ranges: Range) -> Callable[[type[Co
 
         made.__init__, made.__setattr__, made.save_pretrained = checked_init, checked_setattr, save_with_code
         made._config_error, made._config_ranges = error, ranges
+        made._served_tasks = frozenset()  # registration names them; where the package is missing, there are none
         return made
 
     return decorate
@@ -217,6 +224,21 @@ def _name_heads(config: PreTrainedConfig, family: type) -> None:
     config.auto_map = {name: text for name, text in heads.items() if text.partition(".")[0] in ours}
 
 
+@contextmanager
+def _naming(config: PreTrainedConfig, pipelines: Mapping[str, dict[str, Any]]) -> Iterator[None]:
+    """Names the pipelines in a configuration while it is saved; see `strict_config` for the one in memory."""
+    before = getattr(config, "custom_pipelines", None)
+    if pipelines:
+        config.custom_pipelines = {**(before or {}), **copy.deepcopy(dict(pipelines))}
+    try:
+        yield
+    finally:
+        if pipelines and before is None:
+            del config.custom_pipelines
+        elif pipelines:
+            config.custom_pipelines = before
+
+
 def _is_of_a_family(cls: type) -> bool:
     """Whether this file, or the stub that stands for it, lies beside a class's own. A notebook has no file."""
     file = getattr(sys.modules.get(cls.__module__), "__file__", None)
@@ -234,6 +256,8 @@ class SafeCheckpoints(CarriesCode):
     _checkpoint_error: ClassVar[type[ValueError]] = ValueError
     #: Whether weights that a checkpoint lacks are an error; otherwise `_init_weights` draws them.
     _refuses_missing_weights: ClassVar[bool] = False
+    #: The pipelines that travel with a checkpoint, as config.json names them: `custom_pipelines`.
+    _pipelines: ClassVar[dict[str, dict[str, Any]]] = {}
 
     @classmethod
     def from_pretrained(
@@ -297,14 +321,15 @@ class SafeCheckpoints(CarriesCode):
         return config, kwargs
 
     def save_pretrained(self, save_directory: str | os.PathLike[str], *args: Any, **kwargs: Any) -> Any:
-        """As in transformers, but `auto_map` names every head of the configuration."""
+        """As in transformers, but config.json names every head of the configuration, and the pipelines."""
         family = next(cls for cls in type(self).__mro__ if _is_of_a_family(cls))
         _name_heads(self.config, family)  # type: ignore[attr-defined]
         if family is not type(self) and not Path(save_directory).is_file():
             # A subclass of the user's, perhaps of a notebook: transformers copies at most its own file.
             Path(save_directory).mkdir(parents=True, exist_ok=True)
             custom_object_save(family, save_directory)
-        return super().save_pretrained(save_directory, *args, **kwargs)
+        with _naming(self.config, self._pipelines):  # type: ignore[attr-defined]
+            return super().save_pretrained(save_directory, *args, **kwargs)
 
 
 def _check_shapes(error: type[ValueError], where: str, mismatched: Iterable[tuple[str, Any, Any]]) -> None:

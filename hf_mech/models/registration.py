@@ -6,6 +6,8 @@ the Auto classes get a proxy that imports the class when it is first used.
 
 from __future__ import annotations
 
+from functools import partial
+from importlib import import_module
 from typing import Any
 
 import wrapt
@@ -23,6 +25,7 @@ def register(
     *,
     adapters_as: str | None = None,
     lora_targets: list[str] | None = None,
+    pipelines: dict[str, tuple[str, str]] | None = None,
 ) -> None:
     """Registers a configuration and its models.
 
@@ -33,6 +36,7 @@ def register(
         tokenizer: the `"module:Class"` that `AutoTokenizer` gives for the configuration, if the family has its own.
         adapters_as: the model type whose default targets of peft's adapters are right for this one, too.
         lora_targets: the default targets of LoRA, where no other model type has the same.
+        pipelines: for the task of each pipeline, its `"module:Class"` and the name of the Auto class of its model.
     """
     AutoConfig.register(config_class.model_type, config_class, exist_ok=True)
     for auto_class, target in auto_classes.items():
@@ -53,6 +57,19 @@ def register(
             constants.TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING[config_class.model_type] = lora_targets
 
     wrapt.register_post_import_hook(targets, "peft.utils.constants")
+    if pipelines:
+        checked: Any = config_class
+        checked._served_tasks = frozenset(pipelines)
+        wrapt.register_post_import_hook(partial(_register_pipelines, pipelines), "transformers.pipelines")
+
+
+def _register_pipelines(pipelines: dict[str, tuple[str, str]], module: Any) -> None:
+    """Called when somebody imports transformers' pipelines, which load much."""
+    for task, (target, auto_class) in pipelines.items():
+        file, name = target.split(":")
+        pipeline_class = getattr(import_module(file), name)
+        model = getattr(modeling_auto, auto_class)
+        module.PIPELINE_REGISTRY.register_pipeline(task, pipeline_class, pt_model=model, type="text")
 
 
 def _proxy(target: str) -> Any:

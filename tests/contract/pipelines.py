@@ -1,4 +1,4 @@
-"""Which pipelines of transformers serve a model: those whose Auto class gives it."""
+"""Which pipelines serve a model: those of transformers whose Auto class gives it, and those that it carries itself."""
 
 from __future__ import annotations
 
@@ -23,11 +23,14 @@ def tasks(case: ContractCase) -> list[str]:
         task
         for task, entry in SUPPORTED_TASKS.items()
         if entry["type"] == "text" and task not in SPECIAL and {auto.__name__ for auto in entry["pt"]} & {*auto_classes}
+        if str(entry["impl"]).startswith("transformers.") or task in getattr(case.model_class, "_pipelines", ())
     ]
 
 
 def request(task: str, text: str, tokenizer: PreTrainedTokenizerBase) -> Any:
     """The text as the pipeline of a task takes it."""
+    if task == "infilling":
+        return {"prefix": text, "suffix": f" {text}"}
     return f"{text} {tokenizer.mask_token}" if task == "fill-mask" else text
 
 
@@ -35,4 +38,4 @@ def options(task: str) -> dict[str, Any]:
     """Keyword arguments of a call, for outputs that can be compared."""
     if task == "text-generation":
         return {"max_new_tokens": 6, "do_sample": False, "return_full_text": False}
-    return {}
+    return {"max_new_tokens": 6} if task in ("infilling", "template-completion") else {}

@@ -1,4 +1,4 @@
-"""transformers' pipelines serve every model with a tokenizer as users have it, from a saved checkpoint."""
+"""Pipelines serve every model with a tokenizer as users have it, from a saved checkpoint."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .case import ContractCase
 from .pipelines import options, request, tasks
 
 
-@pytest.mark.feature("pipelines of transformers", says=tasks)
+@pytest.mark.feature("pipelines", says=tasks)
 @pytest.mark.needs("pipeline")
 def test_pipelines_give_a_text_the_same_answer_in_any_batch(case: ContractCase, tmp_path: Path):
     assert case.processing is not None

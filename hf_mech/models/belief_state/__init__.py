@@ -13,6 +13,12 @@ register(
         "AutoModelForCausalLM": "hf_mech.models.belief_state.modeling_belief_state:BeliefStateForCausalLM",
     },
     adapters_as="gpt2",
+    pipelines={
+        "infilling": (
+            "hf_mech.models.belief_state.belief_state_infilling:InfillingPipeline",
+            "AutoModelForCausalLM",
+        )
+    },
 )
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -36,10 +36,6 @@ ALONE = {
     ),
     "prompt_lookup_num_tokens": None,
 }
-#: What config.json says of the pipeline, so that `pipeline("infilling", model=..., trust_remote_code=True)` finds it.
-PIPELINES = {
-    "infilling": {"impl": "belief_state_infilling.InfillingPipeline", "pt": ["AutoModelForCausalLM"], "type": "text"}
-}
 
 
 class BeliefStateGeneration(GenerationMixin):

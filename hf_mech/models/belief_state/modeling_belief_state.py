@@ -13,7 +13,7 @@ from transformers.modeling_utils import PreTrainedModel
 from transformers.utils import can_return_tuple
 
 from .belief_state_encoders import LoadsEncoders, learned_positions, made_encoder
-from .belief_state_generation import PIPELINES, BeliefStateGeneration
+from .belief_state_generation import BeliefStateGeneration
 from .belief_state_inputs import (
     BeliefStateCausalLMOutput,
     BeliefStateModelOutput,
@@ -269,10 +269,16 @@ class BeliefStateForCausalLM(BeliefStatePreTrainedModel, BeliefStateGeneration, 
 
     _auto_class = "AutoModelForCausalLM"  # a saved checkpoint carries this code and loads without the package
     accepts_loss_kwargs = True  # `Trainer` passes num_items_in_batch
+    _pipelines = {
+        "infilling": {
+            "impl": "belief_state_infilling.InfillingPipeline",
+            "pt": ["AutoModelForCausalLM"],
+            "type": "text",
+        }
+    }
 
     def __init__(self, config: BeliefStateConfig) -> None:
         super().__init__(config)
-        config.custom_pipelines = PIPELINES
         self.model = BeliefStateModel(config)
         self.text_head = TextHead(
             self.model.forward_encoder.config.hidden_size,

@@ -14,6 +14,12 @@ register(
         "AutoModelForCausalLM": "hf_mech.models.dat.modeling_dat:DATForCausalLM",
     },
     tokenizer="hf_mech.models.dat.tokenization_dat:DATTokenizer",
+    pipelines={
+        "template-completion": (
+            "hf_mech.models.dat.dat_completion:TemplateCompletionPipeline",
+            "AutoModelForCausalLM",
+        )
+    },
 )
 register(
     SemiFormalConfig,

@@ -432,6 +432,13 @@ class DATForCausalLM(DATPreTrainedModel, GreedyWords, GenerationMixin):
 
     _auto_class = "AutoModelForCausalLM"
     accepts_loss_kwargs = True  # `Trainer` passes num_items_in_batch
+    _pipelines = {
+        "template-completion": {
+            "impl": "dat_completion.TemplateCompletionPipeline",
+            "pt": ["AutoModelForCausalLM"],
+            "type": "text",
+        }
+    }
 
     def __init__(self, config: DATConfig):
         super().__init__(config)
@@ -439,6 +446,12 @@ class DATForCausalLM(DATPreTrainedModel, GreedyWords, GenerationMixin):
         self.post_init()
         if self.generation_config is not None:
             self.generation_config.suppress_tokens = [config.eop_token_id]  # no program emits it
+
+    def completion_pipeline(self, tokenizer: Any, **options: Any) -> Any:
+        """The pipeline `"template-completion"` with this model, before it is saved."""
+        from .dat_completion import TemplateCompletionPipeline  # pipelines load much
+
+        return TemplateCompletionPipeline(model=self, tokenizer=tokenizer, task="template-completion", **options)
 
     @can_return_tuple
     def forward(

@@ -14,6 +14,7 @@ register(
         "AutoModel": f"{_MODELS}:StripsTransformer",
         "AutoModelForTokenClassification": f"{_MODELS}:StripsTransformerForTokenClassification",
     },
+    pipelines={"action-verdicts": ("hf_mech.models.strips.strips_verdicts:ActionVerdictsPipeline", "AutoModel")},
 )
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -86,6 +86,9 @@ class StripsTransformer(SafeCheckpoints, PreTrainedModel):
     # the parts of an accumulated batch itself. That is exact if all parts have the same number of traces; your own
     # loop is exact for any parts with `num_traces`.
     accepts_loss_kwargs = False
+    _pipelines = {
+        "action-verdicts": {"impl": "strips_verdicts.ActionVerdictsPipeline", "pt": ["AutoModel"], "type": "text"}
+    }
 
     def __init__(self, config: StripsTransformerConfig):
         super().__init__(config)
@@ -261,6 +264,12 @@ class StripsTransformer(SafeCheckpoints, PreTrainedModel):
                 bits = [needed, deleted or proposition in action.add, deleted]
                 model.theta.data[:, p, m] = torch.tensor(bits, dtype=model.theta.dtype)
         return model.eval()
+
+    def verdicts_pipeline(self, **options: Any) -> Any:
+        """The pipeline `"action-verdicts"` with this model, before it is saved."""
+        from .strips_verdicts import ActionVerdictsPipeline  # pipelines load much
+
+        return ActionVerdictsPipeline(model=self, task="action-verdicts", **options)
 
     # ------------------------------------------------------------------------------------------------ saving, loading
 

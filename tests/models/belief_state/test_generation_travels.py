@@ -96,9 +96,12 @@ def test_a_checkpoint_searches_and_infills_without_the_package(checkpoint: Path,
     assert [one["text"] for one in there["infilled"]] == [one["text"] for one in here]
 
 
-def test_the_pipeline_of_a_checkpoint_needs_trust(checkpoint: Path):
-    with pytest.raises(ValueError, match="trust_remote_code=True"):
-        pipeline("infilling", model=str(checkpoint))
+@pytest.mark.parametrize("trust", [None, False, True])
+def test_the_package_serves_the_pipeline_of_a_checkpoint(checkpoint: Path, trust: bool | None):
+    infill = pipeline("infilling", model=str(checkpoint), trust_remote_code=trust)
+    assert type(infill) is InfillingPipeline
+    assert type(infill.model) is BeliefStateForCausalLM
+    assert infill(INPUTS[0], **SEARCH) == model().infilling_pipeline(tokenizer())(INPUTS[0], **SEARCH)
 
 
 def test_a_saved_pipeline_is_a_checkpoint(tmp_path: Path):
