@@ -43,7 +43,7 @@ MAX_SHARD_BYTES = 500_000_000
 # Uploads a finished folder to the Hub in one commit; after a failure, reports the repository's state.
 
 
-def _client(repo_id: str, token: str | bool | None, api: HfApi | None) -> HfApi:
+def hub_client(repo_id: str, token: str | bool | None, api: HfApi | None) -> HfApi:
     """The client to push with, after a check of the arguments that all pushes share.
 
     Raises:
@@ -59,7 +59,7 @@ def _client(repo_id: str, token: str | bool | None, api: HfApi | None) -> HfApi:
     return api or HfApi(token=token)
 
 
-def _upload(
+def upload(
     api: HfApi,
     folder: str | Path,
     repo_id: str,
@@ -172,12 +172,12 @@ def push_checkpoint(
             run. Nothing was sent.
         PushError: if the upload failed. The repository keeps its last good commit, named in the message.
     """
-    api = _client(repo_id, token, api)
+    api = hub_client(repo_id, token, api)
     with tempfile.TemporaryDirectory(prefix="hf_mech-push-") as folder:
         prepare_checkpoint(
             model, folder, processing_class=processing_class, card_folder=card_folder, extra_files=extra_files
         )
-        return _upload(api, folder, repo_id, private=private, commit_message=commit_message)
+        return upload(api, folder, repo_id, private=private, commit_message=commit_message)
 
 
 def prepare_checkpoint(
@@ -282,13 +282,13 @@ def push_dataset(
         HubError: if the repository's or the configuration's name is invalid. Nothing was sent.
         PushError: if the upload failed. The repository keeps its last good commit, named in the message.
     """
-    api = _client(repo_id, token, api)
+    api = hub_client(repo_id, token, api)
     name = _config_name(builder)
     with tempfile.TemporaryDirectory(prefix="hf_mech-push-") as temporary:
         folder = Path(temporary)
         head = _fetch_card(api, repo_id, folder)
         export_dataset(builder, folder, num_proc=num_proc)
-        return _upload(
+        return upload(
             api,
             folder,
             repo_id,
