@@ -2,6 +2,10 @@
 
 import hashlib
 import json
+import signal
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -11,8 +15,9 @@ from transformers import GPT2Config, GPT2LMHeadModel
 from typer.testing import CliRunner, Result
 
 from hf_mech.cli import app
+from hf_mech.hub import HubError
 from hf_mech.hub.collection import DESCRIPTION
-from hf_mech.hub.publishing import checkpoint_folders, publish_folder
+from hf_mech.hub.publishing import checkpoint_folders, publish_folder, read_entry
 from hf_mech.models.belief_state import BeliefStateConfig, BeliefStateForCausalLM
 from hf_mech.models.strips import StripsTransformer, StripsTransformerConfig, strips_tokenizer
 from tests.hub.folders import make_folder
@@ -31,7 +36,7 @@ def cards(tmp_path: Path, api: HfApi, monkeypatch: pytest.MonkeyPatch) -> Path:
     strips_tokenizer(["go", "stay"]).save_pretrained(cards / NAMES[0])
     belief = BeliefStateConfig(vocab_size=20, n_embd=8, n_layer=1, n_head=2, n_positions=8, eos_token_id=19)
     make_folder(cards, BeliefStateForCausalLM(belief), NAMES[1], "AutoModelForCausalLM")
-    gpt2 = GPT2Config(vocab_size=7, n_embd=4, n_layer=1, n_head=1, n_positions=8)
+    gpt2 = GPT2Config(vocab_size=7, n_embd=4, n_layer=1, n_head=1, n_positions=8, bos_token_id=0, eos_token_id=0)
     make_folder(cards, GPT2LMHeadModel(gpt2), NAMES[2], "AutoModelForCausalLM")
     (cards / "notes").mkdir()
     return cards
@@ -102,13 +107,23 @@ def test_weights_of_another_precision_arrive_byte_for_byte(hub: LocalHub, cards:
     assert json.loads(files["config.json"].data)["dtype"] == "float32"
 
 
-def test_a_second_run_sends_nothing(hub: LocalHub, cards: Path) -> None:
-    push(cards, "--yes")
-    hub.requests.clear()
+def test_a_second_run_sends_only_what_failed(hub: LocalHub, cards: Path) -> None:
+    """The first server has no collections; the second run makes the collection, the third adds nothing to it."""
+    hub.fail("POST", "/api/collections", 404)
     done = push(cards, "--yes")
-    assert (done.exit_code, uploads(hub)) == (0, [])
-    assert "0 new, 0 changed, 3 unchanged" in done.stdout
+    assert done.exit_code == 1
+    assert "The repositories are there, but the collection" in done.stderr
+    for items in (3, 0):
+        hub.requests.clear()
+        done = push(cards, "--yes")
+        assert (done.exit_code, done.stderr, uploads(hub)) == (0, "", [])
+        assert "0 new, 0 changed, 3 unchanged" in done.stdout
+        assert len([path for _, path in hub.requests if path.endswith("/items")]) == items
     assert [commits(hub, name) for name in NAMES] == [1, 1, 1]
+    (collection,) = hub.collections.values()
+    assert [item["id"] for item in collection["items"]] == [f"tester/{name}" for name in NAMES]
+    assert collection["items"][0]["note"]["text"] == "the task of a-strips: 100 % of nothing"
+    assert len(DESCRIPTION) <= 150
 
 
 def test_what_changed_is_sent_and_what_is_gone_is_deleted(hub: LocalHub, cards: Path, api: HfApi) -> None:
@@ -158,15 +173,31 @@ def test_a_failure_names_the_repository_and_the_others_follow(hub: LocalHub, car
     assert commits(hub, "c-gpt2") == 1
 
 
-def test_other_weights_than_those_measured_are_refused(hub: LocalHub, cards: Path) -> None:
+def test_other_weights_than_those_measured_are_refused(hub: LocalHub, cards: Path, api: HfApi) -> None:
     folder = cards / "c-gpt2"
     weights = {name: tensor + 1 for name, tensor in load_file(folder / "model.safetensors").items()}
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
-    done = push(cards, "--yes")
-    assert done.exit_code == 1
-    assert "tester/c-gpt2: The weights in " in done.stderr
-    assert "expected the SHA-256 sum" in done.stderr
-    assert ("model", "tester/c-gpt2") not in hub.repositories
+    with pytest.raises(HubError, match=r"The weights in .* expected the SHA-256 sum .*, got "):
+        publish_folder(folder, "tester/c-gpt2", api=api)
+    assert not hub.requests
+
+
+@pytest.mark.slow
+def test_a_killed_push_goes_on_where_it_was(hub: LocalHub, cards: Path, tmp_path: Path) -> None:
+    """A real kill, after the first commit, wherever the process is then."""
+    command = [sys.executable, "-m", "hf_mech.cli", "push", "--all", "--organization", "tester", "--yes", "--folder"]
+    environment = hub.environment(tmp_path / "home") | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    pause = threading.Event()  # the client's time.sleep does nothing in these tests
+    with subprocess.Popen([*command, str(cards)], env=environment, stdout=subprocess.DEVNULL) as process:
+        while process.poll() is None and not any("/commit/" in path for _, path in list(hub.requests)):
+            pause.wait(0.01)
+        process.kill()
+    assert process.returncode == -signal.SIGKILL
+    before = {name: commits(hub, name) for name in NAMES if ("model", f"tester/{name}") in hub.repositories}
+    assert sum(before.values()) < 3
+    done = subprocess.run([*command, str(cards)], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert [commits(hub, name) for name in NAMES] == [1, 1, 1]
 
 
 def test_a_hub_that_does_not_answer(hub: LocalHub, cards: Path) -> None:
@@ -175,26 +206,6 @@ def test_a_hub_that_does_not_answer(hub: LocalHub, cards: Path) -> None:
     assert done.exit_code == 1
     assert len(done.stderr.strip().splitlines()) == 3
     assert "tester/a-strips cannot be compared with" in done.stderr
-
-
-def test_the_collection(hub: LocalHub, cards: Path) -> None:
-    assert len(DESCRIPTION) <= 150
-    push(cards, "--yes")
-    (collection,) = hub.collections.values()
-    assert [item["id"] for item in collection["items"]] == [f"tester/{name}" for name in NAMES]
-    assert collection["items"][0]["note"]["text"] == "the task of a-strips: 100 % of nothing"
-    hub.requests.clear()
-    push(cards, "--yes")
-    assert len(hub.collections) == 1
-    assert not [path for _, path in hub.requests if path.endswith("/items")]
-
-
-def test_a_server_without_collections_is_named(hub: LocalHub, cards: Path) -> None:
-    hub.fail("POST", "/api/collections", 404)
-    done = push(cards, "--yes")
-    assert done.exit_code == 1
-    assert "The repositories are there, but the collection" in done.stderr
-    assert [commits(hub, name) for name in NAMES] == [1, 1, 1]
 
 
 def test_one_folder_by_its_name(hub: LocalHub, cards: Path, tmp_path: Path) -> None:
@@ -236,29 +247,27 @@ def test_a_folder_without_checkpoints_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "message"),
-    [
-        ("{", "is not JSON"),
-        ("[]", "must be a JSON object"),
-        ("{}", "lacks name, task"),
-    ],
+    [("{", "is not JSON"), ("[]", "must be a JSON object"), ("{}", "lacks name, task")],
 )
-def test_a_faulty_checkpoint_file_is_named(cards: Path, content: str, message: str) -> None:
-    (cards / "a-strips" / "checkpoint.json").write_text(content)
-    done = push(cards)
-    assert done.exit_code == 1
-    assert message in done.stderr
+def test_a_faulty_checkpoint_file_is_named(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / "checkpoint.json").write_text(content)
+    with pytest.raises(HubError, match=message):
+        read_entry(tmp_path)
 
 
 def test_a_renamed_folder_is_refused(cards: Path) -> None:
-    (cards / "a-strips").rename(cards / "renamed")
-    assert "is that of the checkpoint 'a-strips', but its folder is 'renamed'" in push(cards).stderr
+    folder = (cards / "a-strips").rename(cards / "renamed")
+    with pytest.raises(HubError, match="is that of the checkpoint 'a-strips', but its folder is 'renamed'"):
+        read_entry(folder)
 
 
 def test_folders_are_found_by_their_names(cards: Path) -> None:
     assert [folder.name for folder in checkpoint_folders(cards)] == NAMES
 
 
-def test_the_head_that_was_trained_is_the_one_that_is_sent(cards: Path) -> None:
+def test_another_head_than_the_one_that_was_trained_is_refused(hub: LocalHub, cards: Path, api: HfApi) -> None:
     said = json.loads((cards / "c-gpt2" / "checkpoint.json").read_text())
     (cards / "c-gpt2" / "checkpoint.json").write_text(json.dumps({**said, "auto_class": "AutoModel"}))
-    assert "was saved by GPT2LMHeadModel, but AutoModel loads it as GPT2Model" in push(cards).stderr
+    with pytest.raises(HubError, match="was saved by GPT2LMHeadModel, but AutoModel loads it as GPT2Model"):
+        publish_folder(cards / "c-gpt2", "tester/c-gpt2", api=api)
+    assert not hub.requests
