@@ -55,7 +55,7 @@ def list_checkpoints(
     elif name is not None:
         _show(entries[0])
     elif entries:
-        _print_table(entries)
+        _print_list(entries)
     else:
         typer.echo(
             "This version has no trained checkpoints. In a clone of the project, `make checkpoints` trains them."
@@ -87,21 +87,24 @@ def _where(entry: CatalogueEntry) -> str:
     return "here" if _record(entry)["here"] else "on the Hub"
 
 
-def _print_table(entries: tuple[CatalogueEntry, ...]) -> None:
+def _print_list(entries: tuple[CatalogueEntry, ...]) -> None:
+    """A block for each: the lines that load them are whole, and can be copied, in a narrow terminal too."""
     from rich.table import Table
     from rich.text import Text
 
     from hf_mech.hub.collection import size_in_words
 
-    table = Table(title="Checkpoints", title_justify="left", title_style="bold", box=None, padding=(0, 2, 1, 0))
-    table.add_column("name", style="cyan", no_wrap=True)
-    table.add_column("size", justify="right", no_wrap=True)
-    table.add_column("where", no_wrap=True)
-    table.add_column("task, figure, and the line that loads it", overflow="fold")
+    console, longest = open_console(), max(len(entry.name) for entry in entries)
     for entry in entries:
-        said = Text("\n").join([Text(entry.task), Text(entry.headline, "green"), Text(_line(entry), "dim")])
-        table.add_row(Text(entry.name), size_in_words(entry.bytes), _where(entry), said)
-    open_console().print(table)
+        heading = Table.grid(padding=(0, 2))
+        heading.add_column(min_width=longest, style="bold cyan")
+        heading.add_column(min_width=len("999 kB"), justify="right")
+        heading.add_row(Text(entry.name), size_in_words(entry.bytes), _where(entry))
+        said = Table.grid()
+        for line in (Text(entry.task), Text(entry.headline, "green")):
+            said.add_row("    ", line)
+        console.print(heading, said)
+        console.print(Text(f"    {_line(entry)}\n", "dim"), soft_wrap=True)
     typer.echo("The lines need `import hf_mech` before them. `hf-mech checkpoints NAME --try` runs a card's example.")
 
 
@@ -142,13 +145,16 @@ def _try(name: str) -> None:
 def _card(name: str, source: str) -> str:
     """The README, from the folder or from the Hub."""
     from huggingface_hub import hf_hub_download
+    from huggingface_hub import logging as hub_logging
 
     from hf_mech.hub.card import CARD_FILE
 
     if Path(source).is_dir():
         return (Path(source) / CARD_FILE).read_text("utf-8")
+    hub_logging.set_verbosity_error()  # one sentence follows, not one for each retry
     try:
-        return Path(hf_hub_download(source, CARD_FILE)).read_text("utf-8")
+        with open_console().status(f"Fetching the card of {source}"):
+            return Path(hf_hub_download(source, CARD_FILE)).read_text("utf-8")
     except (OSError, ValueError) as error:  # HTTP errors and a missing cache are OSErrors
         raise _not_here(name, source, error) from error
 
@@ -156,7 +162,7 @@ def _card(name: str, source: str) -> str:
 def _not_here(name: str, source: str, error: Exception) -> HubError:
     from hf_mech.hub.files import HubError
 
-    reason = (str(error).strip() or repr(error)).splitlines()[0].rstrip(".:")
+    reason = (str(error).strip() or repr(error)).splitlines()[0].partition(". ")[0].rstrip(".:")
     return HubError(
         f"The checkpoint {name} is neither in this installation nor reachable on the Hub as {source} ({reason}). "
         "Connect to the Hub (is HF_HUB_OFFLINE set?), or train it in a clone of the project: "

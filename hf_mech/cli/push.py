@@ -118,11 +118,12 @@ def _push_all(folder: Path | None, organization: str, send: bool, page: Path | N
     from hf_mech.hub.catalogue import MODEL_CARDS
     from hf_mech.hub.collection import collection_page, publish_collection
     from hf_mech.hub.files import PushError, write_text_atomically
-    from hf_mech.hub.publishing import checkpoint_folders, publish_all, read_entry
+    from hf_mech.hub.publishing import check_account, checkpoint_folders, publish_all, read_entry
     from hf_mech.hub.push import hub_client
 
     folders = checkpoint_folders(folder or MODEL_CARDS)
     client = hub_client(f"{organization}/{folders[0].name}", None, None)
+    check_account(client, send=send)
     logging.disable_progress_bar()
     done: list[Publication] = []
     with open_console().status("") as status:

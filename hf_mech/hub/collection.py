@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from huggingface_hub import Collection, HfApi
-from huggingface_hub.errors import HfHubHTTPError
 
 from hf_mech.hub.catalogue import CatalogueEntry
 from hf_mech.hub.files import PushError
+from hf_mech.hub.push import first_line
 
 TITLE = "hf_mech: trained checkpoints"
 DESCRIPTION = "Small transformers whose mechanism can be read: world models, stacks, belief states, programs, players."
@@ -71,10 +71,10 @@ def publish_collection(entries: Sequence[CatalogueEntry], organization: str, api
             if (repo_id := f"{organization}/{entry.name}") not in there:
                 note = f"{entry.task}: {entry.headline}"[:_MOST_IN_A_NOTE]
                 collection = api.add_collection_item(collection.slug, repo_id, "model", note=note, exists_ok=True)
-    except (HfHubHTTPError, OSError) as error:
-        reason = str(error).strip().splitlines()[0]
+    except Exception as error:  # the client raises errors of several libraries; the cause stays attached
         raise PushError(
-            f"The repositories are there, but the collection {TITLE!r} of {organization} could not be made: {reason} "
+            f"The repositories are there, but the collection {TITLE!r} of {organization} could not be made: "
+            f"{first_line(error)}. "
             "Run the command again, or make it by hand; --page writes its text."
         ) from error
     return collection

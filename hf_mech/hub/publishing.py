@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from huggingface_hub import HfApi, RepoFile
-from huggingface_hub.errors import RepositoryNotFoundError
+from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError, RepositoryNotFoundError
 
 from hf_mech.hub.card import CARD_FILE, TEXT_FILE, check_folder
 from hf_mech.hub.catalogue import CHECKPOINT_FILE, CatalogueEntry
@@ -39,7 +39,7 @@ from hf_mech.hub.checkpoint import (
     write_checksums,
 )
 from hf_mech.hub.files import HubError, PushError, write_text_atomically
-from hf_mech.hub.push import hub_client, upload
+from hf_mech.hub.push import first_line, hub_client, upload
 from hf_mech.hub.snippet import with_sources
 
 State = Literal["new", "changed", "unchanged", "unknown"]
@@ -276,10 +276,9 @@ def publish_folder(
         try:
             state, differing = _differing(api, repo_id, target)
         except Exception as error:  # the client raises errors of several libraries; the cause stays attached
-            reason = (str(error).strip() or repr(error)).splitlines()[0]
             raise PushError(
-                f"{repo_id} cannot be compared with {folder}: {reason} Nothing was sent. Run the command again when "
-                "the Hub answers."
+                f"{repo_id} cannot be compared with {folder}: {first_line(error)}. Nothing was sent. Run the command "
+                "again when the Hub answers."
             ) from error
         commit_url = None
         if send and state != "unchanged":
@@ -297,10 +296,28 @@ def publish_folder(
     )
 
 
+def check_account(api: HfApi, *, send: bool) -> None:
+    """Ask the Hub who we are, which takes one request: without an answer, each repository would wait for its own.
+
+    Raises:
+        PushError: it does not answer; or, to send, there is no token that it takes.
+    """
+    try:
+        api.whoami()
+    except Exception as error:  # the client raises errors of several libraries; the cause stays attached
+        if send or not isinstance(error, HfHubHTTPError | LocalTokenNotFoundError):
+            raise PushError(
+                f"The Hub at {api.endpoint} does not know us, or does not answer: {first_line(error)}. Nothing was "
+                "sent. Check the network (is HF_HUB_OFFLINE set?) and the token (`hf auth whoami`)."
+            ) from error
+
+
 def publish_all(
     folders: Sequence[Path], organization: str, *, send: bool, api: HfApi | None = None, private: bool | None = None
 ) -> Iterator[Publication]:
     """[`publish_folder`] for each folder, as `<organization>/<name>`; a failure is told, and the next one follows.
+
+    Call [`check_account`] before.
 
     Args:
         folders: see [`checkpoint_folders`].

@@ -101,7 +101,7 @@ def upload(
             delete_patterns=delete_patterns,
         )
     except Exception as error:  # the client raises errors of several libraries; the cause stays attached
-        failure = f"The upload to {repo_id} failed: {_first_line(error)}."
+        failure = f"The upload to {repo_id} failed: {first_line(error)}."
         raise PushError(f"{failure} {_state_after(failure, api, repo_id, repo_type, before)}") from error
 
 
@@ -112,7 +112,7 @@ def _state_after(failure: str, api: HfApi, repo_id: str, repo_type: str, before:
         now = api.repo_info(repo_id, repo_type=repo_type).sha
     except Exception as error:
         raise PushError(
-            f"{failure} The Hub does not answer now ({_first_line(error)}); the last good commit before this push was "
+            f"{failure} The Hub does not answer now ({first_line(error)}); the last good commit before this push was "
             f"{before}. Push again when it answers."
         ) from error
     if now != before:
@@ -126,10 +126,11 @@ def _state_after(failure: str, api: HfApi, repo_id: str, repo_type: str, before:
     )
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """What an error says first, without a full stop, and its cause's."""
     cause = error.__cause__ if isinstance(error, RuntimeError) and error.__cause__ is not None else None
     text = (str(error) or type(error).__name__).strip().splitlines()[0].rstrip(".")
-    return f"{text} ({_first_line(cause)})" if cause is not None else text
+    return f"{text} ({first_line(cause)})" if cause is not None else text
 
 
 # ----------------------------------------------------------------------------------------------------------------------

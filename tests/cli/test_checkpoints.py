@@ -41,16 +41,22 @@ def ask(*arguments: str) -> Result:
 
 
 @pytest.mark.usefixtures("listed")
-def test_the_list_shows_each_with_the_line_that_loads_it() -> None:
+@pytest.mark.parametrize("width", [40, 120])
+def test_the_list_shows_each_with_the_line_that_loads_it(width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hf_mech.cli.console.WIDTH", width)
     done = ask()
     assert (done.exit_code, done.stderr) == (0, "")
-    lines = [line.strip() for line in done.stdout.splitlines()]
-    assert "the task of toy-here" in next(line for line in lines if line.startswith(HERE))
-    assert 'AutoModelForCausalLM.from_pretrained("model_cards/toy-here")' in lines
-    (far,) = [line for line in lines if line.startswith(FAR)]
-    assert far.split() == [FAR, "5.7", "MB", "on", "the", "Hub", "far", "away"]
-    assert "[b]0[/b]" in lines
-    assert 'AutoModel.from_pretrained("hf_mech/toy-far")' in lines
+    lines = [line.strip() for line in done.stdout.splitlines() if line.strip()]
+    assert lines[4].split() == [FAR, "5.7", "MB", "on", "the", "Hub"]
+    assert lines[:4] + lines[5:8] == [
+        "toy-here    3 kB  here",
+        "the task of toy-here",
+        "100 % of nothing",
+        'AutoModelForCausalLM.from_pretrained("model_cards/toy-here")',
+        "far away",
+        "[b]0[/b]",
+        'AutoModel.from_pretrained("hf_mech/toy-far")',
+    ]
 
 
 @pytest.mark.usefixtures("listed")

@@ -208,6 +208,23 @@ def test_a_hub_that_does_not_answer(hub: LocalHub, cards: Path) -> None:
     assert "tester/a-strips cannot be compared with" in done.stderr
 
 
+def test_a_hub_that_is_not_there_is_asked_once(cards: Path, api: HfApi) -> None:
+    api.endpoint = "http://127.0.0.1:9"
+    done = push(cards)
+    assert (done.exit_code, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("hf-mech: The Hub at http://127.0.0.1:9 does not know us, or does not answer: ")
+
+
+def test_an_unknown_token_may_compare_but_not_send(hub: LocalHub, cards: Path) -> None:
+    hub.fail("GET", "/api/whoami-v2", 401, times=2)
+    assert "3 new" in push(cards).stdout
+    done = push(cards, "--yes")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert "Nothing was sent. Check the network" in done.stderr
+    assert not hub.repositories
+
+
 def test_one_folder_by_its_name(hub: LocalHub, cards: Path, tmp_path: Path) -> None:
     """The old form takes a folder of `model_cards/`, too."""
     extra = tmp_path / "domain.json"
