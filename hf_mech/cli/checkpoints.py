@@ -129,11 +129,12 @@ def _show(entry: CatalogueEntry) -> None:
 def _try(name: str) -> None:
     """Runs the first Python block of the card: each statement is shown, and then what it prints or gives."""
     from hf_mech.hub.catalogue import catalogue, source_of
-    from hf_mech.hub.snippet import first_python_block, with_sources
+    from hf_mech.hub.snippets import first_snippet, with_sources
 
     source = source_of(name)
-    block = first_python_block(_card(name, source), f"The card of {name}")
-    code = with_sources(block, {entry.name: source_of(entry.name) for entry in catalogue()})
+    code = with_sources(
+        first_snippet(_card(name, source)), {entry.name: source_of(entry.name) for entry in catalogue()}
+    )
     try:
         _run(code, f"<example of {name}>")
     except OSError as error:  # a file of the repository did not arrive

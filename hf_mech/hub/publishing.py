@@ -4,12 +4,11 @@ A folder is complete but for its code, which lies once in this package and goes 
 
 the repository `<organization>/<name>`, made of the folder `model_cards/<name>`
     config.json             the folder's, with the `auto_map` of every head and the `custom_pipelines`
-    model.safetensors       byte for byte the folder's
-    SHA256SUMS              of the weights, for `hf-mech verify`
+    model.safetensors  SHA256SUMS       byte for byte the folder's
     tokenizer.json  ...     the folder's; a tokenizer or processor of our own gets its `auto_map`
     *.py                    the code: it loads without hf_mech
     README.md               the folder's, with the repository's name in its example
-    results.json  checkpoint.json  *.png  ...       the folder's; card.yaml stays here
+    results.json  checkpoint.json  *.png  ...       the folder's; card.yaml and one_batch.json stay here
 
 A repository that holds these files already is left alone, so a push that was killed goes on where it was.
 """
@@ -36,16 +35,20 @@ from hf_mech.hub.checkpoint import (
     load_checkpoint,
     load_processing_class,
     save_checkpoint,
+    verify_checksums,
     write_checksums,
 )
 from hf_mech.hub.files import HubError, PushError, write_text_atomically
 from hf_mech.hub.push import first_line, hub_client, upload
-from hf_mech.hub.snippet import with_sources
+from hf_mech.hub.snippets import with_sources
 
 State = Literal["new", "changed", "unchanged", "unknown"]
 
 _CODE_KEYS = ("auto_map", "custom_pipelines")
 """What a saved JSON file says of the code beside it."""
+
+_NOT_SENT = (TEXT_FILE, "one_batch.json")
+"""What the card is rendered from, and what the project's tests compare with."""
 
 _OURS = ("*.py", "*.png", "*.gif")
 """Files of the repository that are deleted if the folder has them no longer. Other files stay."""
@@ -134,12 +137,13 @@ def prepare_repository(
             not the rendering of its results; or an extra file would replace one.
     """
     folder, target = Path(folder), Path(target)
-    entry = read_entry(folder)
+    read_entry(folder)
     check_folder(folder)
-    _save_code(folder, target, entry)
+    _check_weights(folder)
+    _save_code(folder, target)
     for path in _files(folder):
         name = path.relative_to(folder)
-        if name.as_posix() == TEXT_FILE or name.suffix == ".py":
+        if name.as_posix() in _NOT_SENT or name.suffix == ".py":
             continue
         (target / name).parent.mkdir(parents=True, exist_ok=True)
         if name.as_posix() == CARD_FILE:
@@ -150,18 +154,16 @@ def prepare_repository(
         else:
             shutil.copyfile(path, target / name)
     write_checksums(target)
-    _check_weights(folder, target)
     for extra, source in (extra_files or {}).items():
         if (target / extra).exists():
             raise HubError(f"extra_files would replace {extra}, which the checkpoint has. Give it another name.")
         shutil.copyfile(source, target / extra)
 
 
-def _save_code(folder: Path, target: Path, entry: CatalogueEntry) -> None:
+def _save_code(folder: Path, target: Path) -> None:
     """Leaves in `target` the code, and the JSON files that name it, as `save_pretrained` writes them."""
     try:
-        model = load_checkpoint(folder, auto_class=entry.auto_class)
-        save_checkpoint(model, target, processing_class=load_processing_class(folder))
+        save_checkpoint(load_checkpoint(folder), target, processing_class=load_processing_class(folder))
     except HubError:
         raise
     except (OSError, ValueError) as error:
@@ -178,14 +180,15 @@ def _about_code(path: Path) -> dict[str, Any]:
     return {key: content[key] for key in _CODE_KEYS if key in content} if isinstance(content, dict) else {}
 
 
-def _check_weights(folder: Path, target: Path) -> None:
-    """The weights are those that were measured."""
-    expected = _read_json(folder / CHECKPOINT_FILE).get("sha256")
-    sums = (target / CHECKSUMS_FILE).read_text("utf-8").split()[::2]
-    if expected not in (None, *sums):
+def _check_weights(folder: Path) -> None:
+    """The weights are whole, and are those that were measured."""
+    verify_checksums(folder)
+    lines = (folder / CHECKSUMS_FILE).read_text("utf-8").splitlines()
+    sums = {name: digest for digest, name in (line.split(maxsplit=1) for line in lines)}
+    if (measured := _read_json(folder / CHECKPOINT_FILE).get("sha256")) != sums:
         raise HubError(
-            f"The weights in {folder} are not those that {CHECKPOINT_FILE} describes: expected the SHA-256 sum "
-            f"{expected}, got {', '.join(sums) or 'no weights'}. `make checkpoints NAME={folder.name}` makes both."
+            f"The weights in {folder} are not those that {CHECKPOINT_FILE} describes: expected the SHA-256 sums "
+            f"{measured}, got {sums}. `make checkpoints NAME={folder.name}` makes both."
         )
 
 

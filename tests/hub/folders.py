@@ -8,6 +8,7 @@ from typing import Any
 from transformers import PreTrainedModel
 
 from hf_mech.hub import Results, measurement, render_folder
+from hf_mech.hub.checkpoint import write_checksums
 
 _CARD = """\
 title: {name}
@@ -48,9 +49,11 @@ def make_folder(parent: Path, model: PreTrainedModel, name: str, auto_class: str
         "auto_class": auto_class,
         "headline": "100 % of nothing",
         "bytes": len(weights),
-        "sha256": hashlib.sha256(weights).hexdigest(),
+        "sha256": {"model.safetensors": hashlib.sha256(weights).hexdigest()},
         **more,
     }
+    write_checksums(folder)
+    (folder / "one_batch.json").write_text("{}")
     (folder / "checkpoint.json").write_text(json.dumps(checkpoint))
     (folder / "card.yaml").write_text(_CARD.format(name=name, model_class=type(model).__name__, auto_class=auto_class))
     (folder / "loss.png").write_bytes(b"\x89PNG\r\n\x1a\n")

@@ -74,7 +74,7 @@ def test_it_loads_by_its_name_and_its_card_runs(
     assert "error" not in answer, answer["error"]
     assert answer["class"] == config["architectures"][0]
     assert answer["missing"] == []
-    assert answer["sha256"] == about["sha256"]
+    assert answer["sha256"] == about["sha256"]["model.safetensors"]
     assert answer["printed"].strip(), "the card's example prints nothing"
 
 
