@@ -74,13 +74,18 @@ def _record(entry: CatalogueEntry) -> dict[str, Any]:
 
 
 def _line(entry: CatalogueEntry) -> str:
-    """The line that loads it, with the path from the current folder if it is below."""
+    """The line that loads it."""
+    return f"{entry.auto_class}.from_pretrained({json.dumps(_source(entry.name), ensure_ascii=False)})"
+
+
+def _source(name: str) -> str:
+    """The checkpoint's repository, or its folder: the path from the current folder if it is below."""
     from hf_mech.hub.catalogue import source_of
 
-    source = source_of(entry.name)
+    source = source_of(name)
     if Path(source).is_dir() and Path(source).is_relative_to(Path.cwd()):
-        source = Path(source).relative_to(Path.cwd()).as_posix()
-    return f"{entry.auto_class}.from_pretrained({json.dumps(source, ensure_ascii=False)})"
+        return Path(source).relative_to(Path.cwd()).as_posix()
+    return source
 
 
 def _where(entry: CatalogueEntry) -> str:
@@ -132,9 +137,7 @@ def _try(name: str) -> None:
     from hf_mech.hub.snippets import first_snippet, with_sources
 
     source = source_of(name)
-    code = with_sources(
-        first_snippet(_card(name, source)), {entry.name: source_of(entry.name) for entry in catalogue()}
-    )
+    code = with_sources(first_snippet(_card(name, source)), {entry.name: _source(entry.name) for entry in catalogue()})
     try:
         _run(code, f"<example of {name}>")
     except OSError as error:  # a file of the repository did not arrive

@@ -1,6 +1,7 @@
 """Every folder of `model_cards/`, pushed, loads by its name without hf_mech, and its card's example runs there."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +23,8 @@ pytestmark = [
 ]
 
 TOYS = ["toy-gpt2", "toy-strips"]
+OUTPUT = re.compile(r"\A.*?^```python\n.*?^```\n\n```text\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+"""The block below a card's example: its output where it was rendered."""
 FOLDERS = {path.parent.name: path.parent for path in sorted(MODEL_CARDS.glob(f"*/{CHECKPOINT_FILE}"))}
 
 
@@ -52,6 +55,7 @@ def answers(toys: list[Path], tmp_path_factory: pytest.TempPathFactory) -> dict[
             [sys.executable, "-I", str(script), *asked],
             env=hub.environment(tmp_path_factory.mktemp("home")),
             cwd=tmp_path_factory.mktemp("elsewhere"),
+            stdin=subprocess.DEVNULL,  # a question whether code is trusted is no part of an example's output
             capture_output=True,
             text=True,
             timeout=1800,
@@ -76,6 +80,8 @@ def test_it_loads_by_its_name_and_its_card_runs(
     assert answer["missing"] == []
     assert answer["sha256"] == about["sha256"]["model.safetensors"]
     assert answer["printed"].strip(), "the card's example prints nothing"
+    if shown := OUTPUT.search((folder / "README.md").read_text("utf-8")):
+        assert answer["printed"].rstrip() == shown[1].rstrip()
 
 
 def test_code_came_from_the_repository(answers: dict[str, dict[str, Any]]) -> None:
