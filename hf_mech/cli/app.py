@@ -1,5 +1,4 @@
-"""The command line: `hf-mech` env, demo, card, push, verify, compile, programs, run, trace, explore, play, turing,
-test-llm.
+"""The command line: `hf-mech --help` lists its commands.
 
 A wrong input ends with one message on stderr and exit code 1; a wrong command line with exit code 2.
 """
@@ -11,9 +10,11 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from hf_mech.cli.checkpoints import complete_source, list_checkpoints
 from hf_mech.cli.explore import explore_source
 from hf_mech.cli.play import play_checkpoint
 from hf_mech.cli.programs import compile_to_folder, list_programs, run_prompts, run_turing_machine, trace_prompt
+from hf_mech.cli.push import push
 from hf_mech.cli.test_llm import ask_llm
 
 _DEMO_NEEDS = ("matplotlib", "networkx", "up_pyperplan")  # modules of the extras `viz` and `plan`
@@ -47,7 +48,6 @@ app = typer.Typer(
     cls=_OneMessagePerError,
     help="Transformers that compute something exactly: compile, run, show, test and push them.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 
@@ -109,57 +109,29 @@ def card(
 
 
 @app.command()
-def push(
-    folder: _Folder,
-    repo_id: Annotated[
-        str, typer.Argument(metavar="REPO_ID", help="The repository on the Hub, user/name.", show_default=False)
-    ],
-    card_folder: Annotated[
-        Path | None, typer.Option(exists=True, file_okay=False, help="The folder of the model's card.")
-    ] = None,
-    file: Annotated[
-        list[Path] | None, typer.Option(exists=True, dir_okay=False, help="A further file to upload; may be repeated.")
-    ] = None,
-    private: Annotated[bool, typer.Option("--private", help="Make a new repository private.")] = False,
-    message: Annotated[str, typer.Option(help="The commit's title.")] = "Upload model",
-) -> None:
-    """Upload the checkpoint in FOLDER with its code and card, in one commit."""
-    from hf_mech.hub.checkpoint import load_checkpoint, load_processing_class
-    from hf_mech.hub.files import HubError
-    from hf_mech.hub.push import push_checkpoint
-
-    try:
-        model, processing_class = load_checkpoint(folder), load_processing_class(folder)
-    except HubError:
-        raise
-    except (OSError, ValueError) as error:
-        raise HubError(f"{folder} holds no checkpoint that can be loaded: {error}") from error
-    commit = push_checkpoint(
-        model,
-        repo_id,
-        processing_class=processing_class,
-        card_folder=card_folder,
-        extra_files={path.name: path for path in file or []},
-        private=private or None,
-        commit_message=message,
-    )
-    typer.echo(commit.commit_url)
-
-
-@app.command()
 def verify(
     checkpoint: Annotated[
-        str, typer.Argument(help="A folder, or a repository on the Hub, user/name.", show_default=False)
+        str,
+        typer.Argument(
+            help="A folder, a repository on the Hub, user/name, or a name of `hf-mech checkpoints`.",
+            show_default=False,
+            autocompletion=complete_source,
+        ),
     ],
     revision: Annotated[str | None, typer.Option(help="The repository's branch, tag or commit.")] = None,
 ) -> None:
     """Check the weights of CHECKPOINT against its SHA256SUMS."""
+    from hf_mech.hub.catalogue import catalogue, source_of
     from hf_mech.hub.checkpoint import verify_checksums
 
+    if checkpoint in {entry.name for entry in catalogue()} and not Path(checkpoint).is_dir():
+        checkpoint = source_of(checkpoint)
     for name in verify_checksums(checkpoint, revision=revision):
         typer.echo(f"{name}: OK")
 
 
+app.command("push")(push)
+app.command("checkpoints")(list_checkpoints)
 app.command("compile")(compile_to_folder)
 app.command("programs")(list_programs)
 app.command("run")(run_prompts)

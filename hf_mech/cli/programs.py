@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from hf_mech.cli.console import WIDTH, open_console, print_pairs
 from hf_mech.programs.errors import ProgramsError
 from hf_mech.programs.psl.machine import words_of
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from hf_mech.cli.open_program import MachineName, OpenedProgram
     from hf_mech.programs.psl.machine import Run
     from hf_mech.programs.psl.qkvl import QKVLProgram
@@ -31,9 +30,6 @@ _PACKAGED = (
     "universal"
 )
 """`program_names()`, which would import the parser for every command; a test compares them."""
-
-_WIDTH = 120
-"""The width of tables in a file or a pipe, in characters."""
 
 _MOST_WORDS = 64
 """The most words of a completion, unless --max-new-tokens says another number."""
@@ -104,7 +100,7 @@ def compile_to_folder(
         "bytes": f"{sum(path.stat().st_size for path in files):,} in {len(files)} files; "
         f"model.safetensors: {(out / 'model.safetensors').stat().st_size:,}",
     }
-    _print_pairs(f"{program} -> {out}", rows)
+    print_pairs(f"{program} -> {out}", rows)
     typer.echo(
         "\nimport hf_mech\nfrom transformers import AutoModelForCausalLM, AutoTokenizer\n\n"
         f"model = AutoModelForCausalLM.from_pretrained({str(out)!r})\n"
@@ -122,7 +118,7 @@ def list_programs(
         typer.echo(program_heading(program_text(program)))
         return
     headings = {name: program_heading(program_text(name)).splitlines() for name in program_names()}
-    _print_pairs(
+    print_pairs(
         "Programs",
         {
             name: "\n".join([lines[0], *(line for line in lines if "->" in line)][:2])
@@ -224,14 +220,14 @@ def trace_prompt(
         said = "Completion" if generate else "First word of the completion"
         console.print(f"\n{said}: {' '.join(run.completion) or 'none'}", markup=False, highlight=False)
 
-    show(_console())
+    show(open_console())
     if generate and max_new_tokens is None and len(run.completion) == _MOST_WORDS:
         _warn_of_a_cut(opened.qkvl, prompt)
     if json_file is not None:
         record = _record(opened, run, prompt, machine)
         typer.echo(f"Wrote {write_text_atomically(json_file, json.dumps(record, ensure_ascii=False, indent=1))}")
     if html_file is not None:
-        page = Console(file=StringIO(), record=True, width=_WIDTH, force_terminal=True, color_system="truecolor")
+        page = Console(file=StringIO(), record=True, width=WIDTH, force_terminal=True, color_system="truecolor")
         show(page)
         typer.echo(f"Wrote {write_text_atomically(html_file, page.export_html())}")
 
@@ -408,25 +404,6 @@ def _errors_say_how_to_mend(opened: OpenedProgram, where: str = "") -> Iterator[
         if not (where or mend):
             raise
         raise ProgramsError(f"{where}{error}{mend}") from error
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    console = Console()
-    if not console.is_terminal:
-        console.width = _WIDTH
-    return console
-
-
-def _print_pairs(title: str, rows: dict[str, str]) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(title=Text(title), title_justify="left", title_style="bold", show_header=False, box=None)
-    for name, value in rows.items():
-        table.add_row(Text(name, "cyan"), Text(value))
-    _console().print(table)
 
 
 def _record(opened: OpenedProgram, run: Run, prompt: str, machine: str) -> dict[str, Any]:

@@ -21,7 +21,10 @@ CHECKPOINT_FILE = "checkpoint.json"
 """Beside the weights: where they come from, and what they reached."""
 
 _PACKAGE = Path(__file__).resolve().parents[1]
-_FOLDERS = (_PACKAGE.parent / "model_cards", _PACKAGE / "hub" / "checkpoints")
+MODEL_CARDS = _PACKAGE.parent / "model_cards"
+"""The checkpoints' folders in a clone."""
+
+_FOLDERS = (MODEL_CARDS, _PACKAGE / "hub" / "checkpoints")
 """In a clone, and in an installed package, which has the smallest ones."""
 _LIST = Path(__file__).with_name("catalogue.json")
 

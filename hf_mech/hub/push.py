@@ -43,7 +43,7 @@ MAX_SHARD_BYTES = 500_000_000
 # Uploads a finished folder to the Hub in one commit; after a failure, reports the repository's state.
 
 
-def _client(repo_id: str, token: str | bool | None, api: HfApi | None) -> HfApi:
+def hub_client(repo_id: str, token: str | bool | None, api: HfApi | None) -> HfApi:
     """The client to push with, after a check of the arguments that all pushes share.
 
     Raises:
@@ -59,7 +59,7 @@ def _client(repo_id: str, token: str | bool | None, api: HfApi | None) -> HfApi:
     return api or HfApi(token=token)
 
 
-def _upload(
+def upload(
     api: HfApi,
     folder: str | Path,
     repo_id: str,
@@ -101,7 +101,7 @@ def _upload(
             delete_patterns=delete_patterns,
         )
     except Exception as error:  # the client raises errors of several libraries; the cause stays attached
-        failure = f"The upload to {repo_id} failed: {_first_line(error)}."
+        failure = f"The upload to {repo_id} failed: {first_line(error)}."
         raise PushError(f"{failure} {_state_after(failure, api, repo_id, repo_type, before)}") from error
 
 
@@ -112,7 +112,7 @@ def _state_after(failure: str, api: HfApi, repo_id: str, repo_type: str, before:
         now = api.repo_info(repo_id, repo_type=repo_type).sha
     except Exception as error:
         raise PushError(
-            f"{failure} The Hub does not answer now ({_first_line(error)}); the last good commit before this push was "
+            f"{failure} The Hub does not answer now ({first_line(error)}); the last good commit before this push was "
             f"{before}. Push again when it answers."
         ) from error
     if now != before:
@@ -126,10 +126,11 @@ def _state_after(failure: str, api: HfApi, repo_id: str, repo_type: str, before:
     )
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """What an error says first, without a full stop, and its cause's."""
     cause = error.__cause__ if isinstance(error, RuntimeError) and error.__cause__ is not None else None
     text = (str(error) or type(error).__name__).strip().splitlines()[0].rstrip(".")
-    return f"{text} ({_first_line(cause)})" if cause is not None else text
+    return f"{text} ({first_line(cause)})" if cause is not None else text
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -172,12 +173,12 @@ def push_checkpoint(
             run. Nothing was sent.
         PushError: if the upload failed. The repository keeps its last good commit, named in the message.
     """
-    api = _client(repo_id, token, api)
+    api = hub_client(repo_id, token, api)
     with tempfile.TemporaryDirectory(prefix="hf_mech-push-") as folder:
         prepare_checkpoint(
             model, folder, processing_class=processing_class, card_folder=card_folder, extra_files=extra_files
         )
-        return _upload(api, folder, repo_id, private=private, commit_message=commit_message)
+        return upload(api, folder, repo_id, private=private, commit_message=commit_message)
 
 
 def prepare_checkpoint(
@@ -282,13 +283,13 @@ def push_dataset(
         HubError: if the repository's or the configuration's name is invalid. Nothing was sent.
         PushError: if the upload failed. The repository keeps its last good commit, named in the message.
     """
-    api = _client(repo_id, token, api)
+    api = hub_client(repo_id, token, api)
     name = _config_name(builder)
     with tempfile.TemporaryDirectory(prefix="hf_mech-push-") as temporary:
         folder = Path(temporary)
         head = _fetch_card(api, repo_id, folder)
         export_dataset(builder, folder, num_proc=num_proc)
-        return _upload(
+        return upload(
             api,
             folder,
             repo_id,

@@ -10,7 +10,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, ScalarFormatter
 from numpy.typing import NDArray
+from torch import Tensor
 
+from hf_mech.models.stack import most_probable_operations, operations_as_text, stacks_of
 from hf_mech.viz.palette import ACCENT, CYCLE, INK, MATRIX_EDGE, MUTED, OURS, SHADED, style
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -161,6 +163,23 @@ class LayerStack:
     alpha: Floats
     operations: Sequence[str]
     stacks: Sequence[str]
+
+
+def layer_stack(tokens: Sequence[str], alpha: Tensor, actions: Tensor) -> LayerStack:
+    """A layer's stack over a text, from a model's outputs.
+
+    Args:
+        tokens: as they are to be shown.
+        alpha: its `stack_attentions`, [N, N].
+        actions: its `stack_actions`, [N, actions].
+    """
+    pops = actions.shape[-1] - 2
+    operations = most_probable_operations(actions.unsqueeze(0))[0]
+    return LayerStack(
+        alpha=alpha.float().numpy(),
+        operations=["", *operations_as_text(operations, list(tokens), pops).split(" · ")],
+        stacks=["".join(tokens[place] for place in (0, *stack)) for stack in stacks_of(operations, pops)],
+    )
 
 
 def stack_attention_figure(

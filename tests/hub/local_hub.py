@@ -1,6 +1,7 @@
 """A Hugging Face Hub on this machine: standard library, memory only, the real protocol for the real client.
 
-It knows models and datasets, regular and LFS files, commits, branches, trees and downloads. It can be told to fail:
+It knows models and datasets, regular and LFS files, commits, branches, trees, downloads and collections. It can be told
+to fail:
 
     with LocalHub() as hub:
         hub.fail("PUT", "/_lfs/", "close")          # the next upload is cut off halfway
@@ -20,6 +21,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
+
+from tests.hub import local_collections
 
 USER = "tester"
 _LFS_SUFFIXES = (".safetensors", ".bin", ".parquet", ".png", ".pt")
@@ -116,6 +119,7 @@ class LocalHub:
     def __init__(self) -> None:
         self.repositories: dict[tuple[str, str], Repository] = {}
         self.lfs_objects: dict[str, bytes] = {}
+        self.collections: dict[str, dict[str, Any]] = {}
         self.requests: list[tuple[str, str]] = []
         self.faults: list[Fault] = []
         self.lock = threading.RLock()
@@ -484,6 +488,7 @@ def _routes() -> list[_Route]:
         ("GET", f"{_API}/commits/{_REVISION}", _commits),
         ("PUT", "/_lfs/(?P<oid>[0-9a-f]{64})", _lfs_put),
         ("POST", "/_lfs/verify", _lfs_verify),
+        *local_collections.ROUTES,
     ]
     for kind in ("dataset", "model"):  # a model's address has no prefix, so it comes last
         base = rf"/{_prefix(kind)}{_ID}"

@@ -10,8 +10,7 @@ from matplotlib.figure import Figure
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from hf_mech.languages import TASKS, formal_language_tokenizer, test_batch
-from hf_mech.languages.figures import LayerStack, LengthCurve, length_curves_figure, stack_attention_figure
-from hf_mech.models.stack import most_probable_operations, operations_as_text, stacks_of
+from hf_mech.languages.figures import LengthCurve, length_curves_figure, stack_attention_figure
 
 from .run import RunOutcome
 from .settings import TEST_LENGTHS, TRANSFORMERS
@@ -132,7 +131,7 @@ def stack_picture(task: str, model: PreTrainedModel) -> tuple[Figure, str] | Non
         output = model(_ids(text, tokenizer), output_stack_attentions=True)
     shown = [_SHORT.get(token, token) for token in text]
     layers = [
-        layer_of(shown, alpha[0], actions[0])
+        layer_stack(shown, alpha[0], actions[0])
         for alpha, actions in zip(output.stack_attentions, output.stack_actions, strict=True)
     ]
     published = f"{_EXAMPLES[task][0]} of the paper" if task in _EXAMPLES else "The stack attention"
@@ -153,20 +152,3 @@ def _ids(text: list[str], tokenizer: PreTrainedTokenizerFast) -> torch.Tensor:
 def _said(model: PreTrainedModel, text: list[str], tokenizer: PreTrainedTokenizerFast) -> list[str]:
     """The most probable token at every position."""
     return tokenizer.convert_ids_to_tokens(model(_ids(text, tokenizer)).logits[0].argmax(-1).tolist())
-
-
-def layer_of(tokens: list[str], alpha: torch.Tensor, actions: torch.Tensor) -> LayerStack:
-    """A layer of a picture.
-
-    Args:
-        tokens: as they are shown.
-        alpha: the layer's stack attention, [tokens, tokens].
-        actions: its actions, [tokens, actions].
-    """
-    pops = actions.shape[-1] - 2
-    operations = most_probable_operations(actions.unsqueeze(0))[0]
-    return LayerStack(
-        alpha=alpha.float().numpy(),
-        operations=["", *operations_as_text(operations, tokens, pops).split(" · ")],
-        stacks=["".join(tokens[i] for i in (0, *stack)) for stack in stacks_of(operations, pops)],
-    )

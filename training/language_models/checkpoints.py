@@ -10,11 +10,10 @@ import torch
 from torch import Tensor
 
 from hf_mech.languages.corpora import blocks_of, stdlib_corpus
-from hf_mech.languages.figures import stack_attention_figure
+from hf_mech.languages.figures import layer_stack, stack_attention_figure
 from hf_mech.viz.view import token_texts
 
 from ..engine.recipe import Checkpoints, Measured, Recipe, Shown
-from ..formal_languages.figures import layer_of
 from .experiment import EXPERIMENT
 from .run import RunOutcome
 from .settings import Run
@@ -61,7 +60,7 @@ class LanguageModelCheckpoints(Checkpoints[Run, RunOutcome]):
             output = model(ids, output_stack_attentions=True)
         tokens = token_texts(processor, ids[0].tolist())
         read = zip(output.stack_attentions, output.stack_actions, strict=True)
-        layers = [layer_of(tokens, alpha[0], actions[0]) for alpha, actions in read]
+        layers = [layer_stack(tokens, alpha[0], actions[0]) for alpha, actions in read]
         return Shown(
             text={"layers": model.config.n_layer, "outcome": outcome},
             dataset=outcome.data["corpus"],

@@ -15,9 +15,9 @@ from hf_mech.programs.psl.library import complete_batch, read_program
 from hf_mech.programs.psl.network import DAT
 from hf_mech.programs.psl.trace_picture import trace_figure
 from hf_mech.programs.psl.turing import run_turing
+from hf_mech.programs.templatic.figures import parse_figure
 
 from ..engine.recipe import Checkpoints, Measured, Recipe, Shown
-from ..pargen.figures import parse_figure
 from .experiment import EXPERIMENT
 from .run import Trials, TrialsOutcome
 from .tables import TABLES
@@ -148,7 +148,7 @@ def _pictures(program: str, run: Trials, model: Any, tokenizer: Any) -> dict[str
     if program == "universal":
         return {}
     if program.startswith("pargen"):
-        return {"run.png": (parse_figure(program), caption)}
+        return {"run.png": (parse_figure(model, tokenizer, _prompt(run)), caption)}
     names = {short: name for name, short in model.config.qkvl["register_map"].items()}
     symbol = next(short for short, name in names.items() if name == read_program(program).system["symbol"])
     corners = [short for short in names if short != symbol][:_SHOWN_CORNERS]

@@ -2,7 +2,7 @@
 
 from matplotlib.figure import Figure
 
-from hf_mech.programs.psl.trace_picture import trace_figure
+from hf_mech.programs.templatic import figures
 
 from .run import compiled
 
@@ -10,18 +10,9 @@ _PROMPTS = {
     "pargen": "Q B C V D E A D E V B C . Q F G V J K L A",  # (27a)
     "pargen_k_shot": "Q B C V D E A D E V B C . Q P V R S A R S V P . Q F G V J K L A",
 }
-_REGISTERS = {"r": "region", "f": "field", "s": "symbol", "p": "position", "t": "type", "d": "index"}  # as in (36)
 _POSITIONS, _OPEN = 64, 64  # enough for these prompts
 
 
 def parse_figure(program: str) -> Figure:
     """The parse of the program's example, its completion, and the writes of each production."""
-    return trace_figure(
-        *compiled(program, _POSITIONS, _OPEN),
-        _PROMPTS[program],
-        _REGISTERS,
-        corners=("r", "f", "t", "d"),
-        symbol="s",
-        colour_by="f",
-        neutral=("FQ", "FA"),
-    )
+    return figures.parse_figure(*compiled(program, _POSITIONS, _OPEN), _PROMPTS[program])

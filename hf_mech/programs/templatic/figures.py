@@ -1,4 +1,4 @@
-"""Models by split: the share of exact completions beside the paper's, and the training losses."""
+"""Models by split: the share of exact completions beside the paper's; training losses; a parse by PARGEN."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, ScalarFormatter
 
+from hf_mech.programs.psl.trace_picture import trace_figure
 from hf_mech.viz.palette import INK, LONG_CYCLE, style
 
 
@@ -70,3 +71,22 @@ def losses_figure(
     style(axes, ticks="both")
     figure.legend(loc="outside right upper", frameon=False, fontsize=8)
     return figure
+
+
+_REGISTERS = {"r": "region", "f": "field", "s": "symbol", "p": "position", "t": "type", "d": "index"}  # as in (36)
+
+
+def parse_figure(model: Any, tokenizer: Any, prompt: str) -> Figure:
+    """The parse of a templatic prompt by a PARGEN, its completion, and the writes of each production.
+
+    Args:
+        model, tokenizer: `pargen` or `pargen_k_shot`, compiled.
+        prompt: as the program reads it.
+    """
+    return trace_figure(
+        *(model, tokenizer, prompt, _REGISTERS),
+        corners=("r", "f", "t", "d"),
+        symbol="s",
+        colour_by="f",
+        neutral=("FQ", "FA"),
+    )
