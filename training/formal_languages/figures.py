@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from hf_mech.languages import TASKS, formal_language_tokenizer, test_batch
-from hf_mech.languages.figures import LengthCurve, length_curves_figure, stack_attention_figure
+from hf_mech.languages.figures import LengthCurve, layer_stack, length_curves_figure, stack_attention_figure
 
 from .run import RunOutcome
 from .settings import TEST_LENGTHS, TRANSFORMERS
