@@ -54,6 +54,7 @@ class Options:
     )
     cards_dir: str = field(default=str(ROOT / "model_cards"), metadata={"help": "finished folders go there"})
     jobs: int = field(default=0, metadata={"help": "checkpoints made side by side; 0: one for each core"})
+    again: bool = field(default=False, metadata={"help": "measure and write what is done, too; finished runs stay"})
     dry_run: bool = field(default=False, metadata={"help": "make nothing; print what is done"})
 
 
@@ -82,6 +83,9 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     if os.environ.get(_CHILD):
         return _make_here(chosen, output_dir, cards_dir)
+    if options.again:
+        for _, recipe in chosen.values():
+            _stamp(output_dir, recipe).unlink(missing_ok=True)
     failed = _make_all(chosen, output_dir, cards_dir, options.jobs or usable_cores())
     if cards_dir == ROOT / "model_cards":
         write_catalogue(folder for name in known if (folder := cards_dir / name).joinpath(CHECKPOINT_FILE).is_file())

@@ -63,9 +63,9 @@ class StripsCheckpoints(Checkpoints[Cell, CellOutcome]):
         evaluation has walks of ten.
         """
         seeds = range(seed, seed + (10 if count >= _MANY else 1))
-        right, hidden = 0.0, None
+        right, hidden = 0.0, load_bundled(run.domain).domain
         for own in seeds:
-            traces, hidden = load_traces(replace(run, data_seed=own, num_train=2, num_test=count // len(seeds)))
+            traces, _ = load_traces(replace(run, data_seed=own, num_train=2, num_test=count // len(seeds)))
             right += float(trace_accuracy(model.theta, *traces["test"])[0]) / len(seeds)
         found = find_distinguishing_trace(
             model.to_domain(), hidden, initial_states=reachable_states(load_bundled(run.domain))
