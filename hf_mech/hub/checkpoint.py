@@ -133,6 +133,8 @@ def auto_class_of(config: PreTrainedConfig) -> str | None:
             return str(name)
     for name, auto_class in vars(modeling_auto).items():
         mapping = getattr(auto_class, "_model_mapping", None)
+        if name == "AutoModelForPreTraining":
+            continue  # it has the same classes as the Auto classes of tasks
         if name.startswith("AutoModel") and mapping is not None and type(config) in mapping:
             loaded = mapping[type(config)]
             if wanted in {known.__name__ for known in (loaded if isinstance(loaded, tuple) else (loaded,))}:

@@ -1,0 +1,36 @@
+"""The toy's checkpoints: one that reaches its bar, and one that cannot."""
+
+from dataclasses import replace
+
+from tests.training.toy.experiment import EXPERIMENT, Batches
+from training.engine.recipe import Checkpoints, Measured, Recipe, Shown
+
+COUNTER = Recipe(
+    name="counter",
+    options="--seeds 3",
+    task="counts modulo 5",
+    metric="accuracy",
+    bar=0.9,
+    headline="{value} % right",
+    count=20,
+    dtype="float16",
+)
+
+
+class CountingCheckpoints(Checkpoints):
+    experiment, script = EXPERIMENT, "train_toy"
+    recipes = (COUNTER, replace(COUNTER, name="too-good", bar=1.1))
+
+    def evaluate(self, run, model, processor, *, seed, count):
+        ids = Batches(run.modulus)[seed]["input_ids"]
+        right = model(ids).logits[:, :-1].argmax(-1) == ids[:, 1:]
+        return {"accuracy": Measured(float(right.float().mean()), count)}
+
+    def batch(self, run, model, processor):
+        return Batches(run.modulus)[0]
+
+    def show(self, recipe, run, outcome, model, processor):
+        return Shown(text={}, dataset="counting", config=None, paper="li2024stack", pipeline="text-generation")
+
+
+CHECKPOINTS = CountingCheckpoints()
