@@ -49,7 +49,7 @@ class StripsCheckpoints(Checkpoints[Cell, CellOutcome]):
         _learned("ferry-1c", 500),
         _learned("ferry-2c", 500),
         _learned("gripper-3b", 500, data_seed=100),
-        _learned("logistics-2p", 2000, 0.9, ACCURACY),
+        _learned("logistics-2p", 2000, 0.85, ACCURACY),
     )
 
     def load(self, run: Cell, outcome: CellOutcome, folder: Any) -> tuple[Any, Any]:
