@@ -1,4 +1,4 @@
-"""Puts the tables of results into README.md and docs/results, from the runs' docs/results/*/results.json.
+"""Puts the tables of results into README.md, model_cards and docs/results, from the runs' docs/results/*/results.json.
 
     python -m training.render_readme            # writes
     python -m training.render_readme --check    # writes nothing; exits with 1 if a file is out of date
@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from hf_mech.hub.catalogue import catalogue
 from hf_mech.hub.files import write_text_atomically
 
 from .engine import Experiment
@@ -55,7 +56,23 @@ def tables_of(cards: Path) -> dict[str, str]:
     for experiment in experiments():
         found |= experiment.results(cards)
         summary.rows += experiment.summary(cards)
-    return found | {SUMMARY: summary.markdown()}
+    return found | {SUMMARY: summary.markdown(), "checkpoints": checkpoints_table().markdown()}
+
+
+def checkpoints_table() -> Table:
+    """Every trained model of the catalogue: what it does, its figure, its size, what loads it."""
+    table = Table(["model", "what it does", "measured", ">kB", "loads as"])
+    for entry in catalogue():
+        kilobytes = f"{max(entry.bytes / 1000, 0.1):,.1f}" if entry.bytes < 10_000 else f"{entry.bytes / 1000:,.0f}"
+        cells = [
+            f"[{entry.name}]({entry.name}/README.md)",
+            entry.task,
+            entry.headline,
+            kilobytes,
+            f"`{entry.auto_class}`",
+        ]
+        table.rows.append(cells)
+    return table
 
 
 def render(text: str, tables: dict[str, str]) -> str:
@@ -80,7 +97,7 @@ def main(root: Path = ROOT) -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a file is out of date")
     check = parser.parse_args().check
     tables, stale = tables_of(root / "docs" / "results"), []
-    files = [root / "README.md", *sorted((root / "docs" / "results").glob("*.md"))]
+    files = [root / "README.md", *root.glob("model_cards/README.md"), *sorted((root / "docs" / "results").glob("*.md"))]
     texts = {file: file.read_text(encoding="utf-8") for file in files}
     named = {match[2] for text in texts.values() for match in _MARKED.finditer(text)}
     if homeless := sorted(name for name, table in tables.items() if table and name not in named):
