@@ -56,7 +56,7 @@ def tables_of(cards: Path) -> dict[str, str]:
     for experiment in experiments():
         found |= experiment.results(cards)
         summary.rows += experiment.summary(cards)
-    return found | {SUMMARY: summary.markdown(), "checkpoints": checkpoints_table().markdown()}
+    return found | {SUMMARY: summary.markdown()}
 
 
 def checkpoints_table() -> Table:
@@ -97,7 +97,10 @@ def main(root: Path = ROOT) -> int:
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a file is out of date")
     check = parser.parse_args().check
     tables, stale = tables_of(root / "docs" / "results"), []
-    files = [root / "README.md", *root.glob("model_cards/README.md"), *sorted((root / "docs" / "results").glob("*.md"))]
+    files = [root / "README.md", *sorted((root / "docs" / "results").glob("*.md"))]
+    if (root / "model_cards" / "README.md").is_file():
+        files.append(root / "model_cards" / "README.md")
+        tables["checkpoints"] = checkpoints_table().markdown()
     texts = {file: file.read_text(encoding="utf-8") for file in files}
     named = {match[2] for text in texts.values() for match in _MARKED.finditer(text)}
     if homeless := sorted(name for name, table in tables.items() if table and name not in named):
