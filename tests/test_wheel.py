@@ -1,5 +1,6 @@
 """What a wheel has inside: one package, with the builders and all data in it."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -29,3 +30,16 @@ def test_every_file_of_the_package_is_in_it(wheel: set[str]) -> None:
     expected = {path.relative_to(ROOT).as_posix() for path in files}
     assert expected - wheel == {"hf_mech/dataset_builders.py"}  # the folder comes in its place
     assert {Path(path).suffix for path in wheel} >= {".bib", ".pddl", ".psl", ".lark", ".md", ".typed"}
+
+
+def test_one_trained_model_of_each_family_is_in_it(wheel: set[str]) -> None:
+    inside = [path for path in wheel if path.startswith("hf_mech/hub/checkpoints/")]
+    folders = {path.split("/")[3] for path in inside}
+    types = {json.loads((ROOT / "model_cards" / name / "config.json").read_text())["model_type"] for name in folders}
+    assert types == {"strips_transformer", "stack_roberta", "dat", "belief_state", "msat_decision_transformer"}
+    for name in folders:
+        own = {path.rpartition("/")[2] for path in inside if path.split("/")[3] == name}
+        assert own >= {"config.json", "model.safetensors", "checkpoint.json", "README.md"}
+        assert not [file for file in own if file.endswith((".png", ".gif"))]
+    sizes = [(ROOT / "model_cards" / path.partition("checkpoints/")[2]).stat().st_size for path in inside]
+    assert sum(sizes) < 3e6

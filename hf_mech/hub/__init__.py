@@ -1,6 +1,7 @@
 """From a run to the Hub: results, model cards, pushes. No code here depends on a particular model."""
 
 from hf_mech.hub.card import CardText, check_folder, render_card, render_folder
+from hf_mech.hub.catalogue import source_of
 from hf_mech.hub.checkpoint import save_checkpoint, verify_checksums
 from hf_mech.hub.files import HubError, OutputError, PushError
 from hf_mech.hub.push import export_dataset, push_checkpoint, push_dataset
@@ -22,6 +23,7 @@ __all__ = [
     "render_card",
     "render_folder",
     "save_checkpoint",
+    "source_of",
     "validate",
     "verify_checksums",
 ]
