@@ -87,8 +87,6 @@ def main(arguments: list[str] | None = None) -> int:
         for _, recipe in chosen.values():
             _stamp(output_dir, recipe).unlink(missing_ok=True)
     failed = _make_all(chosen, output_dir, cards_dir, options.jobs or usable_cores())
-    if cards_dir == ROOT / "model_cards":
-        write_catalogue(folder for name in known if (folder := cards_dir / name).joinpath(CHECKPOINT_FILE).is_file())
     print_markdown(_table(chosen, output_dir, cards_dir, failed).markdown())
     return int(bool(failed))
 
@@ -153,6 +151,8 @@ def _make_all(chosen: Kitchen, output_dir: Path, cards_dir: Path, jobs: int) -> 
                 name = futures.pop(future)
                 if future.result():
                     failed[name] = _last_line(output_dir / f"{name}.log")
+                elif cards_dir == ROOT / "model_cards":
+                    _list_all(cards_dir)
                 left = sum(_known_seconds(other) or 0 for other in futures.values()) / jobs
                 bar.set_postfix_str(
                     f"{name} {'failed' if name in failed else 'done'}, {left / 60:.0f} min to go by last times"
@@ -165,6 +165,12 @@ def _make_all(chosen: Kitchen, output_dir: Path, cards_dir: Path, jobs: int) -> 
             print("\nInterrupted. The same command goes on from each run's last checkpoint.", file=sys.stderr)
             raise SystemExit(_INTERRUPTED) from None
     return failed
+
+
+def _list_all(cards_dir: Path) -> None:
+    """Writes the catalogue anew, from the folders that are there."""
+    folders = [cards_dir / name for name in all_recipes()]
+    write_catalogue(folder for folder in folders if (folder / CHECKPOINT_FILE).is_file())
 
 
 def _done(recipe: Recipe, output_dir: Path, cards_dir: Path) -> bool:
