@@ -15,6 +15,7 @@ from hf_mech.viz.view import (
     ExplorerError,
     View,
     example_text,
+    likeliest,
     load_with_tokenizer,
     readable,
     token_ids,
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from hf_mech.lookahead.star_graphs.asked import Question
     from hf_mech.probing.state_probes import StateProbes
 
-_LIKELIEST = 3
 _KEPT = 4
 _NEW_TOKENS = 60
 _MOST_OF_STORIES = 160  # tokens of a text that is written on
@@ -63,6 +63,12 @@ class BeliefStateView(View):
         if not model.config.use_backward:
             found = [Example(story.text) for story in found]
         return found or [Example(example_text(tokenizer))]
+
+    def whole_text(self, text: str, settings: str) -> str:
+        """Of a graph the prompt, with its goal; of a text the text."""
+        from hf_mech.lookahead.star_graphs.asked import with_goal
+
+        return with_goal(text, settings)
 
     def page(self, source: str, text: str, *, settings: str = "", written: str | None = None) -> str:
         """As in `View`; `settings` is the end.
@@ -160,7 +166,7 @@ def _steps(model: Any, tokenizer: Any, said: Tensor, prompt: int) -> Section:
     likely = model(said).logits[0, prompt - 1 : -1].softmax(-1)
     tokens = token_texts(tokenizer, said[0, prompt:].tolist())
     rows = [
-        [str(step), token, _likeliest(row, tokenizer)]
+        [str(step), token, likeliest(tokenizer, row)]
         for step, (token, row) in enumerate(zip(tokens, likely, strict=True), 1)
     ]
     text = (
@@ -219,7 +225,7 @@ def _next_tokens(model: Any, tokenizer: Any, ids: Tensor, goal: str, suffix: Ten
     ends = {"any end": model(ids).logits[0]}
     if suffix is not None:
         ends[f"end: {goal}"] = model(ids, suffix_ids=suffix).logits[0]
-    likely = [[_likeliest(row, tokenizer) for row in logits.softmax(-1)] for logits in ends.values()]
+    likely = [[likeliest(tokenizer, row) for row in logits.softmax(-1)] for logits in ends.values()]
     tokens = token_texts(tokenizer, ids[0].tolist())
     rows = [[str(place), token, *parts] for place, (token, *parts) in enumerate(zip(tokens, *likely, strict=True))]
     said = "The likeliest tokens after each prefix, with their probabilities: T_n of its state and the suffix's."
@@ -275,18 +281,12 @@ def pair_probabilities(model: Any, ids: Tensor) -> dict[str, NDArray[np.floating
 def _readings(probes: StateProbes, model: Any, tokenizer: Any, ids: Tensor) -> Section:
     """The likeliest token of each target in the text's last state."""
     probabilities = probes(model.encode(ids).float())[:, 0].softmax(-1)
-    rows = [[target, _likeliest(row, tokenizer)] for target, row in zip(probes.targets, probabilities, strict=True)]
+    rows = [[target, likeliest(tokenizer, row)] for target, row in zip(probes.targets, probabilities, strict=True)]
     said = (
         "Small networks that were trained apart from the model to read tokens from the state behind a whole prompt; "
         "here from the text's last state."
     )
     return Section("What probes read from the state (Section 5.4)", said, head=["of", "token (probability)"], rows=rows)
-
-
-def _likeliest(probabilities: Tensor, tokenizer: Any) -> str:
-    best = probabilities.topk(min(_LIKELIEST, len(probabilities)))
-    tokens = token_texts(tokenizer, best.indices.tolist())
-    return ", ".join(f"{token} ({float(share):.2f})" for token, share in zip(tokens, best.values, strict=True))
 
 
 VIEW = BeliefStateView()

@@ -144,7 +144,9 @@ def star_figure(arms: Sequence[Sequence[int]], goal: int, path: Sequence[int]) -
     for number, arm in enumerate(arms):
         angle = np.pi / 2 - 2 * np.pi * (number + 0.5) / len(arms)
         places |= {node: (far * np.cos(angle), far * np.sin(angle)) for far, node in enumerate(arm)}
-    figure = Figure(figsize=(1.4 + 0.75 * longest, 1.2 + 0.7 * longest) if len(arms) > 2 else (1.4 + 1.3 * longest, 1.8))
+    figure = Figure(
+        figsize=(1.4 + 0.75 * longest, 1.2 + 0.7 * longest) if len(arms) > 2 else (1.4 + 1.3 * longest, 1.8)
+    )
     axes = figure.add_axes((0, 0, 1, 1))
     axes.set_aspect("equal" if len(arms) > 2 else "auto")
     axes.axis("off")

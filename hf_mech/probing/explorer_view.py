@@ -8,13 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 from hf_mech.hub.catalogue import located
 from hf_mech.viz.page import Section, figures_page
-from hf_mech.viz.view import Example, View, example_text, load_with_tokenizer, readable, token_ids, token_texts
+from hf_mech.viz.view import (
+    Example,
+    View,
+    example_text,
+    likeliest,
+    load_with_tokenizer,
+    readable,
+    token_ids,
+    token_texts,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from torch import Tensor
 
-_LIKELIEST = 3
 _KEPT = 4
 _NEW_TOKENS = 24
 _MOST_TOKENS = 128
@@ -36,7 +44,9 @@ class BaselineView(View):
     """See `View`. A source is a checkpoint of transformers' GPT-2 with its tokenizer."""
 
     name = "Baselines"
-    about = "A plain GPT-2 on a prompt: what it says, how sure it is, and where its heads look. To be shown beside others."
+    about = (
+        "A plain GPT-2 on a prompt: what it says, how sure it is, and where its heads look. To be shown beside others."
+    )
     rank = 5
     model_types = ("gpt2",)
     compared = True
@@ -73,7 +83,7 @@ class BaselineView(View):
         tokens = token_texts(tokenizer, said[0].tolist())
         likely = output.logits[0, prompt - 1 : -1].softmax(-1)
         rows = [
-            [str(number), token, _likeliest(row, tokenizer)]
+            [str(number), token, likeliest(tokenizer, row)]
             for number, (token, row) in enumerate(zip(tokens[prompt:], likely, strict=True), 1)
         ]
         completion = Section("The completion", head=["word", "said", "likeliest (probability)"], rows=rows)
@@ -113,12 +123,6 @@ def _heads_figure(weights: Tensor, heads: int, tokens: Sequence[str]) -> Figure:
     for spine in axes.spines.values():
         spine.set_color(CELL_EDGE)
     return figure
-
-
-def _likeliest(probabilities: Tensor, tokenizer: Any) -> str:
-    best = probabilities.topk(min(_LIKELIEST, len(probabilities)))
-    tokens = token_texts(tokenizer, best.indices.tolist())
-    return ", ".join(f"{token} ({float(share):.2f})" for token, share in zip(tokens, best.values, strict=True))
 
 
 VIEW = BaselineView()

@@ -73,6 +73,10 @@ class View(ABC):
         """The source's own text for an editor, such as a program; empty if it has none."""
         return ""
 
+    def whole_text(self, text: str, settings: str) -> str:
+        """What a model without settings reads, for a comparison."""
+        return text
+
     @abstractmethod
     def page(self, source: str, text: str, *, settings: str = "", written: str | None = None) -> str:
         """The page of a run, as HTML.
@@ -95,6 +99,7 @@ MOST_TOKENS = 40
 """More do not fit a page."""
 
 _SYMBOLS = 4  # of an example
+_LIKELIEST = 3  # tokens that are named
 
 
 def load_with_tokenizer(auto_class: Any, source: str) -> tuple[Any, Any]:
@@ -170,3 +175,10 @@ def example_text(tokenizer: Any, texts: Sequence[str] = ()) -> str:
 def token_texts(tokenizer: Any, ids: Sequence[int]) -> list[str]:
     """Tokens as a page shows them; spaces and line breaks are visible."""
     return [token.replace("Ġ", "␣").replace("Ċ", "⏎") for token in tokenizer.convert_ids_to_tokens(ids)]
+
+
+def likeliest(tokenizer: Any, probabilities: Tensor) -> str:
+    """The likeliest tokens of a row of probabilities, with these, in words."""
+    best = probabilities.topk(min(_LIKELIEST, len(probabilities)))
+    tokens = token_texts(tokenizer, best.indices.tolist())
+    return ", ".join(f"{token} ({float(share):.2f})" for token, share in zip(tokens, best.values, strict=True))

@@ -97,11 +97,25 @@ def ask(text: str, goal: str, names: int) -> Question:
     ends = [arm[-1] for arm in arms]
     wanted = goal.strip() or found[3] or ""
     if not wanted.isdigit() or int(wanted) not in ends:
-        raise LookaheadError(f"The goal must be an arm's last node, one of {', '.join(map(str, ends))}, got {wanted!r}.")
+        raise LookaheadError(
+            f"The goal must be an arm's last node, one of {', '.join(map(str, ends))}, got {wanted!r}."
+        )
     graph = StarGraph(len(arms), max(map(len, arms)), names)
     graph.encode(edges, start, int(wanted))  # refuses what is no star
     written = "|".join(f"{parent},{child}" for parent, child in edges)
     return Question(graph, tuple(arms), int(wanted), f"{written}/{start},{wanted}=")
+
+
+def with_goal(text: str, goal: str) -> str:
+    """The prompt of a graph with its start, up to `=`; any other text as it is.
+
+    >>> with_goal("0,1|0,2/0", "2"), with_goal("Once upon", "a time.")
+    ('0,1|0,2/0,2=', 'Once upon')
+    """
+    found = _FORM.fullmatch(text)
+    if found is None:
+        return text
+    return f"{found[1]}/{found[2]},{goal.strip() or found[3] or ''}="
 
 
 def example_questions(graph: StarGraph) -> list[tuple[str, str]]:
