@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
-import pkgutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
+from pathlib import Path
 
 import hf_mech
 from hf_mech.hub.catalogue import catalogue, located
 from hf_mech.viz.view import ExplorerError, View
 
 
+_MODULE = "explorer_view"
+
+
+def _rooms() -> Iterator[Path]:
+    """Their folders. To look for the module itself would import each room."""
+    for folder in map(Path, hf_mech.__path__):
+        yield from (room for room in folder.iterdir() if room.is_dir())
+
+
 @cache
 def all_views() -> tuple[View, ...]:
     """Every view, in the order of the tabs."""
-    rooms = [room.name for room in pkgutil.iter_modules(hf_mech.__path__) if room.ispkg]
-    names = sorted(f"hf_mech.{room}.explorer_view" for room in rooms)
-    views: list[View] = [importlib.import_module(name).VIEW for name in names if importlib.util.find_spec(name)]
+    found = [room / f"{_MODULE}.py" for room in _rooms()]
+    names = sorted(f"hf_mech.{file.parent.name}.{_MODULE}" for file in found if file.is_file())
+    views: list[View] = [importlib.import_module(name).VIEW for name in names]
     return tuple(sorted(views, key=lambda view: view.rank))
 
 
