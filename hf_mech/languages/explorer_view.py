@@ -14,6 +14,7 @@ from hf_mech.viz.view import (
     View,
     example_text,
     load_with_tokenizer,
+    not_loaded,
     readable,
     token_ids,
     token_texts,
@@ -47,7 +48,7 @@ class StackView(View):
             return ()
         tokenizer = _loaded(source)[1]
         if (task := _task(tokenizer)) is not None:
-            return [Example(_drawn(task, length, number)) for number, length in enumerate(_SHORTEST)]
+            return [Example(_drawn(task, length, number)) for number, length in enumerate(_SHORTEST, 1)]
         known = [texts for group in _TEXTS if (texts := readable(tokenizer, group))]
         if not known:
             return [Example(example_text(tokenizer))]
@@ -105,8 +106,6 @@ def _loaded(source: str) -> tuple[Any, Any]:
 def _config(source: str) -> Any:
     from transformers import AutoConfig
 
-    from hf_mech.viz.view import not_loaded
-
     try:
         return AutoConfig.from_pretrained(located(source))
     except (OSError, ValueError) as error:
@@ -138,8 +137,7 @@ def _answered(model: Any, tokenizer: Any, text: str) -> tuple[int, Tensor, str]:
     import torch
 
     ids = token_ids(tokenizer, text, least=2)
-    causal = model.can_generate() and tokenizer.mask_token_id is None or getattr(model.config, "is_decoder", False)
-    masked = type(model).__name__.endswith("ForMaskedLM")
+    causal, masked = (type(model).__name__.endswith(head) for head in ("ForCausalLM", "ForMaskedLM"))
     if not (causal or masked):
         return ids.shape[1], ids, ""
     task = _task(tokenizer)

@@ -143,7 +143,7 @@ def star_figure(arms: Sequence[Sequence[int]], goal: int, path: Sequence[int]) -
     places: dict[int, tuple[float, float]] = {}
     for number, arm in enumerate(arms):
         angle = np.pi / 2 - 2 * np.pi * (number + 0.5) / len(arms)
-        places |= {node: (far * np.cos(angle), far * np.sin(angle)) for far, node in enumerate(arm)}
+        places |= {node: (far * np.cos(angle), far * round(np.sin(angle), 9)) for far, node in enumerate(arm)}
     figure = Figure(
         figsize=(1.4 + 0.75 * longest, 1.2 + 0.7 * longest) if len(arms) > 2 else (1.4 + 1.3 * longest, 1.8)
     )

@@ -34,6 +34,9 @@ def make_tab(gradio: Any, opens: Callable[..., Any], view: View, source: str, te
             [source] if source else [], value=source or None, label=view.source_label, allow_custom_value=True,
             scale=1, min_width=180,
         )  # fmt: skip
+        beside = gradio.Dropdown(
+            [], value=None, label="Beside it", allow_custom_value=True, scale=1, min_width=150,
+        )  # fmt: skip
         prompt = gradio.Textbox(text, label=view.text_label, lines=1, max_lines=4, scale=4, min_width=240)
         if view.settings_in_view:
             settings = gradio.Textbox("", label=view.settings_label, lines=1, max_lines=4, scale=2, min_width=200)
@@ -43,10 +46,6 @@ def make_tab(gradio: Any, opens: Callable[..., Any], view: View, source: str, te
             gradio.Button(f"Example {number}", size="sm", min_width=120, elem_classes="explorer-example")
             for number in range(1, EXAMPLES + 1)
         ]
-        beside = gradio.Dropdown(
-            [], value=None, label="Beside it", info="", allow_custom_value=True, scale=1, min_width=180,
-            elem_classes="explorer-beside",
-        )  # fmt: skip
     with gradio.Accordion("Settings", open=False, visible=not view.settings_in_view) as accordion:
         if not view.settings_in_view:
             settings = gradio.Textbox(
@@ -66,8 +65,8 @@ def make_tab(gradio: Any, opens: Callable[..., Any], view: View, source: str, te
         example = runs[0] if runs else Example()
         own = view.written(shown)
         names = [
-            gradio.update(value=_name(run), visible=True) if run else gradio.update(visible=False)
-            for run in [*runs, *[None] * (EXAMPLES - len(runs))]
+            gradio.update(value=name, visible=bool(name))
+            for name in [*_names(view, runs), *[""] * (EXAMPLES - len(runs))]
         ]
         return [
             gradio.update(choices=menu(view), value=source or None) if choices else gradio.skip(),
@@ -78,7 +77,7 @@ def make_tab(gradio: Any, opens: Callable[..., Any], view: View, source: str, te
             gradio.update(
                 label=_more(view, own),
                 visible=bool(own or (view.settings_label and not view.settings_in_view)),
-                open=bool(example.settings) and not own,
+                open="\n" in example.settings,
             ),
             runs,
             *names,
@@ -156,10 +155,16 @@ def _examples(view: View, source: str) -> Sequence[Example]:
         return ()
 
 
-def _name(example: Example) -> str:
-    """What stands on an example's button."""
-    first = " ".join(example.settings.split())
-    return " · ".join(filter(None, [" ".join(example.text.split()), first if len(first) < 40 else ""]))
+def _names(view: View, examples: Sequence[Example]) -> list[str]:
+    """What stands on the examples' buttons: the text, and the settings where these tell one from another."""
+    names = []
+    for example in examples:
+        alike = sum(example.text == other.text for other in examples) > 1
+        parts = (
+            [example.settings, "" if alike and not view.settings_in_view else example.text] if alike else [example.text]
+        )
+        names.append(" · ".join(" ".join(part.split()) for part in parts if part))
+    return names
 
 
 def _more(view: View, own: str) -> str:

@@ -11,7 +11,6 @@ import hf_mech
 from hf_mech.hub.catalogue import catalogue, located
 from hf_mech.viz.view import ExplorerError, View
 
-
 _MODULE = "explorer_view"
 
 

@@ -13,7 +13,7 @@ import torch
 from typer.testing import CliRunner
 
 from hf_mech.cli import app
-from hf_mech.cli.explorer.app import view_for
+from hf_mech.cli.explorer.views import view_for
 from hf_mech.control.explorer_view import VIEW as DECISIONS
 from hf_mech.control.explorer_view import read_settings
 from hf_mech.control.figures import film
@@ -31,13 +31,15 @@ from hf_mech.planning.explorer_view import VIEW as STRIPS
 from hf_mech.planning.pddl import load_bundled
 from hf_mech.probing import ProbingError
 from hf_mech.probing.state_probes import StateProbes
+from hf_mech.programs.explorer_view import VIEW as PROGRAMS
 from hf_mech.programs.psl import compile_file, program_text
 from hf_mech.viz.view import ExplorerError, example_text
 
 
 def rows(page: str, section: str) -> list[list[str]]:
     """The cells of a section's table."""
-    (part,) = (part for part in page.split("<section>") if part.startswith(f"<h2>{section}"))
+    parts = (part.removeprefix("<details><summary>") for part in page.split("<section>"))
+    (part,) = (part for part in parts if part.startswith(f"<h2>{section}"))
     return [re.findall(r"<td>(.*?)</td>", row) for row in re.findall(r"<tr>(.*?)</tr>", part)][1:]
 
 
@@ -117,11 +119,15 @@ def test_stacks_of_layers_that_push_pop_and_do_nothing(tmp_path: Path) -> None:
     folder = checkpoint(tmp_path)
     assert view_for(str(folder)) is STACKS
     page = STACKS.page(str(folder), "a b b a")
-    pushing, popping, idle = (rows(page, f"Layer {number}") for number in (1, 2, 3))
-    assert [row[1] for row in pushing] == ["[BOS]", "a", "b", "b", "a"]
-    assert [row[4] for row in pushing] == ["[BOS]", "[BOS] a", "[BOS] a b", "[BOS] a b b", "[BOS] a b b a"]
-    assert [row[3] for row in pushing[1:]] == ["a (1.00)", "b (1.00)", "b (1.00)", "a (1.00)"]
+    pushing, popping, idle = (rows(page, f"Layer {number} as") for number in (1, 2, 3))
+    answer = [row[1] for row in pushing][5:]  # a mask for each symbol
+    assert [row[1] for row in pushing] == ["[BOS]", "a", "b", "b", "a", *["[MASK]"] * 4]
+    assert answer == ["[MASK]"] * 4
+    assert [row[4] for row in pushing[:4]] == ["[BOS]", "[BOS] a", "[BOS] a b", "[BOS] a b b"]
+    assert [row[3] for row in pushing[1:5]] == ["a (1.00)", "b (1.00)", "b (1.00)", "a (1.00)"]
     assert {row[4] for row in [*popping, *idle]} == {"[BOS]"}
+    heights = [column.count("<li>") for column in re.split("<li[^>]*><ol>", page.split('class="towers"')[1])[1:]]
+    assert heights == list(range(9))  # every token but the first is pushed
 
 
 def test_what_stacks_cannot_show_is_refused(tmp_path: Path) -> None:
@@ -287,6 +293,15 @@ def test_a_checkpoint_of_any_family_runs_on_an_example(tmp_path: Path) -> None:
         done = CliRunner().invoke(app, ["explore", source, "--html", str(tmp_path / "page.html")])
         assert done.exit_code == 0, done.output
         assert len((tmp_path / "page.html").read_text("utf-8")) > 5_000
+
+
+def test_every_example_of_a_source_that_needs_no_checkpoint_runs() -> None:
+    for view in (STRIPS, PROGRAMS):
+        for source in view.sources:
+            examples = view.examples(source)
+            assert len({*examples}) == 3, source
+            for example in examples[: 3 if source in ("pargen", "simple") else 1]:
+                assert len(view.page(source, example.text, settings=example.settings)) > 5_000
 
 
 def test_an_example_is_of_the_tokens_of_the_model() -> None:
