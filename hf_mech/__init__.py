@@ -1,8 +1,8 @@
 """Five mechanisms that make transformers compute something exactly, as a Hugging Face extension.
 
 Importing the package registers its architectures with transformers' Auto classes and its data sets with
-`datasets.load_dataset`, and does nothing else. Neither transformers nor torch is imported for that: the architectures are
-registered as soon as transformers is, so a command like `hf-mech --help` answers at once.
+`datasets.load_dataset`, and does nothing else. Neither transformers nor torch is imported for that: the architectures
+are registered when transformers is imported, so a command such as `hf-mech --help` answers at once.
 """
 
 import importlib

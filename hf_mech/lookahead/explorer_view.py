@@ -151,8 +151,8 @@ def _path_sections(model: Any, tokenizer: Any, question: Question) -> tuple[str,
     figure = star_figure(question.arms, question.goal, path)
     shown = Section(
         f"The path to {question.goal}",
-        "The goal has a ring. Blue is the path that the model says, one node after the other; a step that is no edge is "
-        "dashed. Type another end of an arm as the end.",
+        "The goal has a ring. Blue is the path that the model says, one node after the other; a step that is no edge "
+        "is dashed. Type the last node of another arm as the end.",
         [figure],
     )
     sections = [shown, _steps(model, tokenizer, said, ids.shape[1])]
@@ -170,8 +170,8 @@ def _steps(model: Any, tokenizer: Any, said: Tensor, prompt: int) -> Section:
         for step, (token, row) in enumerate(zip(tokens, likely, strict=True), 1)
     ]
     text = (
-        "The hard step is the second: every arm begins with an edge from the start, so the model must have seen the whole "
-        "arm ahead."
+        "The hard step is the second: every arm begins with an edge from the start, so the model must have seen the "
+        "whole arm ahead."
     )
     return Section("Step by step", text, head=["step", "node", "likeliest (probability)"], rows=rows)
 

@@ -157,12 +157,13 @@ def _examples(view: View, source: str) -> Sequence[Example]:
 
 def _names(view: View, examples: Sequence[Example]) -> list[str]:
     """What stands on the examples' buttons: the text, and the settings where these tell one from another."""
+    alike = len({example.text for example in examples}) < len(examples)
     names = []
     for example in examples:
-        alike = sum(example.text == other.text for other in examples) > 1
-        parts = (
-            [example.settings, "" if alike and not view.settings_in_view else example.text] if alike else [example.text]
-        )
+        if not alike:
+            parts = [example.text]
+        else:
+            parts = [example.settings, example.text] if view.settings_in_view else [example.settings or example.text]
         names.append(" · ".join(" ".join(part.split()) for part in parts if part))
     return names
 

@@ -19,6 +19,8 @@ from playwright import sync_api as playwright
 from playwright.sync_api import expect
 
 import hf_mech
+from hf_mech.cli.explorer.views import all_views, menu
+from hf_mech.hub.catalogue import located
 from tests.viz.explorer.test_views import believer
 
 pytestmark = pytest.mark.browser
@@ -304,13 +306,12 @@ def test_a_checkpoint_and_the_settings_of_its_view(address: str, opened: Open, t
         return page.get_by_label(label).locator("visible=true").first
 
     def ask(goal: str) -> None:
-        field("Goal").fill(goal)
+        field("End").fill(goal)
         page.get_by_role("button", name="Run").locator("visible=true").click()
 
     field("Checkpoint").fill(str(tmp_path))
     field("Checkpoint").press("Enter")
     field("Text").fill("a b b a")
-    page.get_by_role("button", name="Settings").locator("visible=true").click()
     ask("b a")
     shown = run_page(page)
     expect(shown.get_by_role("heading", level=1)).to_have_text(f"{tmp_path}: a b b a … b a")
@@ -318,6 +319,50 @@ def test_a_checkpoint_and_the_settings_of_its_view(address: str, opened: Open, t
     expect(shown.locator("figure svg")).to_have_count(1)
     ask("x")  # not of the language
     expect(shown.get_by_role("alert")).to_contain_text("the tokenizer cannot read 'x'")
+
+
+def test_no_tab_is_empty(address: str, opened: Open) -> None:
+    """Each whose checkpoints are here shows a run of its first source, has three examples, and runs each of them."""
+    page = opened(address)
+    for view in all_views():
+        names = menu(view)
+        if not names or (names[0] not in view.sources and not Path(located(names[0])).is_dir()):
+            continue  # of the project's checkpoints, none of this kind is in this clone yet
+        page.get_by_role("tab", name=view.name).click()
+        shown = run_page(page)
+        expect(shown.locator("h1").first).to_be_visible()
+        expect(shown.get_by_role("alert")).to_have_count(0)
+        examples = page.locator(".explorer-example:visible")
+        expect(examples).to_have_count(3)
+        before = shown.locator("body").inner_html()
+        examples.nth(2).focus()
+        page.keyboard.press("Enter")
+        expect(shown.locator("body")).not_to_have_js_property("innerHTML", before)
+        expect(shown.get_by_role("alert")).to_have_count(0)
+
+
+def test_a_second_source_reads_the_same_input(address: str, opened: Open) -> None:
+    """By keyboard: a learned or another program beside the first; without one there is a single frame."""
+    page = opened(address)
+    words(run(page, "a b c"), *())
+    beside = page.get_by_label("Beside it").locator("visible=true")
+    beside.fill("reverse")
+    beside.press("Enter")
+    expect(page.locator("iframe:visible")).to_have_count(2)
+    other = page.frame_locator("iframe:visible >> nth=1")
+    expect(other.locator("h1")).to_have_text("reverse")
+    words(other, "c", "b", "a")
+    left, right = (page.locator("iframe:visible").nth(number).bounding_box() for number in (0, 1))
+    assert left["x"] + left["width"] <= right["x"]
+
+
+def test_a_checkpoint_that_is_not_there_is_named_in_a_sentence(address: str, opened: Open) -> None:
+    page = opened(address)
+    page.get_by_role("tab", name="Stacks").click()
+    field = page.get_by_label("Checkpoint").locator("visible=true").first
+    field.fill("/no/such/folder")
+    field.press("Enter")
+    expect(run_page(page).get_by_role("alert")).to_contain_text("'/no/such/folder' is no checkpoint that can be loaded")
 
 
 def test_on_a_phone(address: str, opened: Open) -> None:
