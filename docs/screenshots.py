@@ -1,7 +1,7 @@
 """Pictures of every tab of the explorer: `python docs/screenshots.py` starts the app and writes docs/explorer/*.png.
 
-It needs a Chromium (see `make test-browser`) and the extras `explore` and `test`. A tab whose checkpoints are neither in
-this clone nor on the Hub is left out, and named.
+It needs a Chromium (see `make test-browser`) and the extras `explore` and `test`. A tab whose checkpoints are neither
+in this clone nor on the Hub is left out, and named.
 """
 
 from __future__ import annotations

@@ -134,12 +134,7 @@ def _path_sections(model: Any, tokenizer: Any, question: Question) -> tuple[str,
     from hf_mech.lookahead.star_graphs.layouts import read_paths
 
     graph = question.graph
-    ids = token_ids(tokenizer, question.prompt, most=_positions(model))
-    if ids.shape[1] + graph.length > _positions(model):
-        raise ExplorerError(
-            f"a graph of {graph.edges} edges and paths of {graph.length} nodes does not fit into the model's "
-            f"{_positions(model)} tokens; give one like those of the examples"
-        )
+    ids = token_ids(tokenizer, question.prompt, most=_positions(model) - graph.length)
     mask = torch.ones_like(ids)
     said = model.generate(
         ids, attention_mask=mask, max_new_tokens=graph.length, min_new_tokens=graph.length, do_sample=False

@@ -69,7 +69,8 @@ def make_tab(gradio: Any, opens: Callable[..., Any], view: View, source: str, te
             for name in [*_names(view, runs), *[""] * (EXAMPLES - len(runs))]
         ]
         return [
-            gradio.update(choices=menu(view), value=source or None) if choices else gradio.skip(),
+            # A value that a person has typed meanwhile stays, unless there is one to show.
+            gradio.update(choices=menu(view), **({"value": source} if source else {})) if choices else gradio.skip(),
             gradio.update(choices=list(compared(view))) if choices else gradio.skip(),
             given or example.text or gradio.skip(),
             example.settings,
@@ -88,7 +89,10 @@ def make_tab(gradio: Any, opens: Callable[..., Any], view: View, source: str, te
             return [gradio.skip()] * len(filled)
         try:
             first = source or next(iter(menu(view)), "")
-            return fill(first, given, choices=True)
+            filling = fill(first, given, choices=True)
+            if source:  # it may have been changed meanwhile
+                filling[0] = gradio.update(choices=menu(view))
+            return filling
         except _FAULTS as error:
             raise gradio.Error(str(error)) from error
 
@@ -102,10 +106,11 @@ def make_tab(gradio: Any, opens: Callable[..., Any], view: View, source: str, te
 
     # One run after the other, so that the last answer is that of the last question; none is dropped for an earlier one.
     in_turn = {"concurrency_id": view.name, "concurrency_limit": 1, "show_progress": "full"}
-    opens(begin, [sources, prompt, frame], filled, show_progress="hidden", concurrency_id=view.name).then(
+    loads = {"show_progress": "full", "show_progress_on": [frame]}  # a checkpoint, for its examples
+    opens(begin, [sources, prompt, frame], filled, concurrency_id=view.name, **loads).then(
         first, [*fields, frame], [frame, second], **in_turn
     )
-    sources.input(lambda source: fill(source, "", choices=False), sources, filled, show_progress="hidden").then(
+    sources.input(lambda source: fill(source, "", choices=False), sources, filled, **loads).then(
         show, fields, [frame, second], **in_turn
     )
     beside.input(show, fields, [frame, second], **in_turn)

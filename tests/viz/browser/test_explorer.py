@@ -97,6 +97,8 @@ def opened(browser: Any) -> Iterator[Open]:
         page.on("console", lambda said: faults.append(f"console: {said.text}") if said.type == "error" else None)
         page.on("request", lambda asked: None if here(asked.url) else faults.append(f"asked: {asked.url}"))
         page.goto(url)
+        if url.startswith("http:"):
+            expect(run_page(page).locator("h1").first).to_be_visible()
         return page
 
     yield open_page
@@ -112,6 +114,13 @@ def here(url: str) -> bool:
 def run_page(page: Any) -> Any:
     """The page of the run in the visible tab."""
     return page.frame_locator("iframe:visible")
+
+
+def open_tab(page: Any, name: str) -> Any:
+    """Chooses a tab; its first page."""
+    page.get_by_role("tab", name=name).click()
+    expect(run_page(page).locator("h1").first).to_be_visible()
+    return run_page(page)
 
 
 def inner(page: Any) -> Any:
@@ -280,7 +289,7 @@ def test_a_turing_machine_whose_table_stands_in_the_prompt(address: str, opened:
 
 def test_another_models_view_in_its_tab(address: str, opened: Open) -> None:
     page = opened(address)
-    page.get_by_role("tab", name="STRIPS").click()
+    open_tab(page, "STRIPS")
     frame = run_page(page)
     expect(frame.locator("h1")).to_contain_text("simple: 3 propositions")
     page.get_by_label("Actions").fill("a c a c b b")
@@ -300,7 +309,7 @@ def test_another_models_view_in_its_tab(address: str, opened: Open) -> None:
 def test_a_checkpoint_and_the_settings_of_its_view(address: str, opened: Open, tmp_path: Path) -> None:
     believer(tmp_path)
     page = opened(address)
-    page.get_by_role("tab", name="Belief states").click()
+    open_tab(page, "Belief states")
 
     def field(label: str) -> Any:
         return page.get_by_label(label).locator("visible=true").first
@@ -309,11 +318,13 @@ def test_a_checkpoint_and_the_settings_of_its_view(address: str, opened: Open, t
         field("End").fill(goal)
         page.get_by_role("button", name="Run").locator("visible=true").click()
 
+    shown = run_page(page)
+    expect(shown.locator("h1").first).to_be_visible()
     field("Checkpoint").fill(str(tmp_path))
     field("Checkpoint").press("Enter")
+    expect(shown.get_by_role("heading", level=1)).to_contain_text(f"{tmp_path}: a b a b")  # on an example
     field("Text").fill("a b b a")
     ask("b a")
-    shown = run_page(page)
     expect(shown.get_by_role("heading", level=1)).to_have_text(f"{tmp_path}: a b b a … b a")
     expect(shown.get_by_role("columnheader", name="end: b a")).to_be_visible()
     expect(shown.locator("figure svg")).to_have_count(1)
@@ -328,9 +339,7 @@ def test_no_tab_is_empty(address: str, opened: Open) -> None:
         names = menu(view)
         if not names or (names[0] not in view.sources and not Path(located(names[0])).is_dir()):
             continue  # of the project's checkpoints, none of this kind is in this clone yet
-        page.get_by_role("tab", name=view.name).click()
-        shown = run_page(page)
-        expect(shown.locator("h1").first).to_be_visible()
+        shown = open_tab(page, view.name)
         expect(shown.get_by_role("alert")).to_have_count(0)
         examples = page.locator(".explorer-example:visible")
         expect(examples).to_have_count(3)
@@ -344,7 +353,7 @@ def test_no_tab_is_empty(address: str, opened: Open) -> None:
 def test_a_second_source_reads_the_same_input(address: str, opened: Open) -> None:
     """By keyboard: a learned or another program beside the first; without one there is a single frame."""
     page = opened(address)
-    words(run(page, "a b c"), *())
+    expect(run(page, "a b c").locator("h1")).to_have_text("pargen")
     beside = page.get_by_label("Beside it").locator("visible=true")
     beside.fill("reverse")
     beside.press("Enter")
@@ -358,7 +367,7 @@ def test_a_second_source_reads_the_same_input(address: str, opened: Open) -> Non
 
 def test_a_checkpoint_that_is_not_there_is_named_in_a_sentence(address: str, opened: Open) -> None:
     page = opened(address)
-    page.get_by_role("tab", name="Stacks").click()
+    open_tab(page, "Stacks")
     field = page.get_by_label("Checkpoint").locator("visible=true").first
     field.fill("/no/such/folder")
     field.press("Enter")

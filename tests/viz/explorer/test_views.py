@@ -230,7 +230,7 @@ def test_a_goal_in_a_graph_asks_for_its_path(tmp_path: Path, monkeypatch: pytest
     with pytest.raises(LookaheadError, match="Write edges and the start"):
         BELIEFS.page(str(tmp_path), "hello", settings="1")
     larger = "1,2|2,3|3,4|1,5|5,6|6,7/1"
-    with pytest.raises(ExplorerError, match="does not fit into the model's"):
+    with pytest.raises(ExplorerError, match="1 to 15 tokens, got 21"):
         BELIEFS.page(str(tmp_path), larger, settings="4")
 
 
