@@ -139,7 +139,7 @@ def token_ids(tokenizer: Any, text: str, least: int = 1, most: int = MOST_TOKENS
     try:
         ids = tokenizer(text, return_tensors="pt", **options)["input_ids"]
     except Exception as error:  # tokenizers raises plain ones
-        raise ExplorerError(f"the tokenizer cannot read {text!r}: {error}") from error
+        raise ExplorerError(f"the tokenizer cannot read {text.strip()!r}: {error}") from error
     if not least <= ids.shape[1] <= most:
         raise ExplorerError(f"give a text of {least} to {most} tokens, got {ids.shape[1]}")
     return ids.long()

@@ -83,7 +83,8 @@ def ask(text: str, goal: str, names: int) -> Question:
     found = _FORM.fullmatch(text)
     if found is None:
         raise LookaheadError(f"Write edges and the start, such as 0,1|2,3|0,2|1,4/0, got {text!r}.")
-    edges = [tuple(map(int, edge.split(","))) for edge in found[1].split("|")]
+    pairs = (edge.partition(",") for edge in found[1].split("|"))
+    edges = [(int(parent), int(child)) for parent, _, child in pairs]
     start = int(found[2])
     children: dict[int, list[int]] = {}
     for parent, child in edges:

@@ -280,7 +280,7 @@ def test_an_error_of_a_prompt_is_said_in_words(address: str, opened: Open) -> No
 def test_a_turing_machine_whose_table_stands_in_the_prompt(address: str, opened: Open) -> None:
     page = opened(address)
     page.get_by_label("Program", exact=True).click()
-    page.get_by_role("option", name="universal").click()
+    page.get_by_role("option", name="universal", exact=True).click()
     frame = run_page(page)
     expect(frame.locator("h1")).to_have_text("universal")
     expect(frame.locator("thead th[data-cell]")).to_have_count(12)
