@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _KEPT = 4
 _NEW_TOKENS = 60
+_FOLDED = 20  # rows; a longer table is closed at first
 _MOST_OF_STORIES = 160  # tokens of a text that is written on
 _BEGINNING, _END = 3, 2  # sentences of the examples from stories
 
@@ -153,7 +154,7 @@ def _path_sections(model: Any, tokenizer: Any, question: Question) -> tuple[str,
     sections = [shown, _steps(model, tokenizer, said, ids.shape[1])]
     if model.config.use_backward:
         sections.append(_pairs(model, tokenizer, said, ids.shape[1] - 1))
-    return f"{question.prompt} {words}", f"The model goes {words}: {verdict}.", sections
+    return f"from {question.path[0]} to {question.goal}", f"The model goes {words}: {verdict}.", sections
 
 
 def _steps(model: Any, tokenizer: Any, said: Tensor, prompt: int) -> Section:
@@ -224,7 +225,8 @@ def _next_tokens(model: Any, tokenizer: Any, ids: Tensor, goal: str, suffix: Ten
     tokens = token_texts(tokenizer, ids[0].tolist())
     rows = [[str(place), token, *parts] for place, (token, *parts) in enumerate(zip(tokens, *likely, strict=True))]
     said = "The likeliest tokens after each prefix, with their probabilities: T_n of its state and the suffix's."
-    return Section("The next token", said, head=["position", "the prefix ends with", *ends], rows=rows)
+    head = ["position", "the prefix ends with", *ends]
+    return Section("The next token", said, head=head, rows=rows, folded=len(rows) > _FOLDED)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
