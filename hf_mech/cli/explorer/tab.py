@@ -27,7 +27,7 @@ def make_tab(gradio: Any, opens: Callable[..., Any], view: View, source: str, te
         source: open at the start; by default the first of the menu.
         text: what it reads; by default the first example.
     """
-    examples = gradio.State([])
+    examples, filled_for = gradio.State([]), gradio.State("")
     gradio.Markdown(view.about, elem_classes="explorer-about")
     with gradio.Row(elem_classes="explorer-fields"):
         sources = gradio.Dropdown(
@@ -57,7 +57,7 @@ def make_tab(gradio: Any, opens: Callable[..., Any], view: View, source: str, te
         second = gradio.HTML(elem_classes="explorer-frame", visible=False)
 
     fields = [sources, prompt, settings, editor, beside]
-    filled = [sources, beside, prompt, settings, editor, accordion, examples, *buttons]
+    filled = [sources, beside, prompt, settings, editor, accordion, examples, filled_for, *buttons]
 
     def fill(source: str | None, given: str, choices: bool) -> list[Any]:
         """The fields for a source: its first example, its text, and the names of the examples."""
@@ -81,6 +81,7 @@ def make_tab(gradio: Any, opens: Callable[..., Any], view: View, source: str, te
                 open="\n" in example.settings,
             ),
             runs,
+            shown,
             *names,
         ]
 
@@ -96,6 +97,10 @@ def make_tab(gradio: Any, opens: Callable[..., Any], view: View, source: str, te
         except _FAULTS as error:
             raise gradio.Error(str(error)) from error
 
+    def change(source: str | None, before: str) -> list[Any]:
+        """Another source; the same one, chosen again, leaves what a person has typed."""
+        return [gradio.skip()] * len(filled) if source == before else fill(source, "", choices=False)
+
     def show(source: str | None, text: str, settings: str, written: str, beside: str | None) -> list[Any]:
         page = _page(view, source, text, settings, written)
         other = _beside(view, beside, text, settings) if beside else ""
@@ -110,9 +115,7 @@ def make_tab(gradio: Any, opens: Callable[..., Any], view: View, source: str, te
     opens(begin, [sources, prompt, frame], filled, concurrency_id=view.name, **loads).then(
         first, [*fields, frame], [frame, second], **in_turn
     )
-    sources.input(lambda source: fill(source, "", choices=False), sources, filled, **loads).then(
-        show, fields, [frame, second], **in_turn
-    )
+    sources.input(change, [sources, filled_for], filled, **loads).then(show, fields, [frame, second], **in_turn)
     beside.input(show, fields, [frame, second], **in_turn)
     for event in (button.click, prompt.submit, *([settings.submit] if view.settings_in_view else [])):
         event(show, fields, [frame, second], trigger_mode="always_last", **in_turn)
