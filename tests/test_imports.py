@@ -50,6 +50,32 @@ def test_import_loads_nothing_heavy_and_says_nothing():
     assert [name for name in HEAVY if name in ours] == []
 
 
+@pytest.mark.parametrize(
+    "first",
+    [
+        "from transformers import AutoConfig",
+        "from transformers import AutoModelForCausalLM",
+        "from hf_mech.models.dat.modeling_dat import DATForCausalLM",
+        "import hf_mech.models.checkpoints",
+    ],
+)
+def test_the_families_are_registered_when_transformers_comes(first: str) -> None:
+    """`import hf_mech` alone loads nothing large; afterwards the order of imports does not matter."""
+    script = f"""
+import sys
+import hf_mech
+assert not {{"torch", "transformers", "numpy"}} & sys.modules.keys()
+{first}
+from transformers import AutoConfig, AutoModelForCausalLM
+from transformers.models.auto.tokenization_auto import TOKENIZER_MAPPING
+config = AutoConfig.for_model("dat")
+print(AutoModelForCausalLM._model_mapping[type(config)].__name__, TOKENIZER_MAPPING[type(config)].__name__)
+"""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
+    assert (done.stdout, done.returncode) == ("DATForCausalLM DATTokenizer\n", 0), done.stderr
+
+
 def test_every_name_of_a_stub_is_there() -> None:
     """`lazy_loader` reads the names that a package gives from its `.pyi`, as type checkers do."""
     stubs = sorted((ROOT / "hf_mech").rglob("__init__.pyi"))

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+_USUAL = "pargen"
+
 
 def explore_source(
     source: Annotated[
@@ -15,7 +17,7 @@ def explore_source(
             metavar="[SOURCE]",
             help="A program of the package, a file of PSL, a checkpoint's folder, or a repository on the Hub.",
         ),
-    ] = "pargen",
+    ] = _USUAL,
     text: Annotated[
         str, typer.Argument(help="What it reads, such as a prompt; by default an example.", show_default=False)
     ] = "",
@@ -42,16 +44,16 @@ def explore_source(
     share: Annotated[bool, typer.Option("--share", help="Let Gradio make a public address.")] = False,
 ) -> None:
     """Show a model's mechanism in the browser: the states of all cells, layer by layer."""
-    from hf_mech.cli.explorer.app import view_for
-
     if space is not None:
-        from hf_mech.cli.explorer.app import write_space
+        from hf_mech.cli.explorer.space import write_space
 
         for path in write_space(space):
             typer.echo(f"Wrote {path}")
         return
-    view = view_for(source)
+    from hf_mech.cli.explorer.views import all_views, view_for
+
     if html_file is not None:
+        view = view_for(source)
         from hf_mech.hub.files import write_text_atomically
 
         example = None if text else view.example(source)
@@ -61,4 +63,6 @@ def explore_source(
         return
     from hf_mech.cli.explorer.app import launch, make_app
 
+    # The first view's own first source is known without a look at the others: the page comes at once.
+    view = all_views()[0] if source == _USUAL else view_for(source)
     launch(make_app(source, text, view), host, port, share)

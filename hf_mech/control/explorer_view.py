@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from hf_mech.hub.catalogue import located
 from hf_mech.viz.page import Section, figures_page
-from hf_mech.viz.view import Example, ExplorerError, View
+from hf_mech.viz.view import Example, ExplorerError, View, not_loaded
 
 if TYPE_CHECKING:
     from hf_mech.control.play import Watched
 
 _KEPT = 2
+_EPISODES = 3  # examples
+_OURS = "hf_mech/"  # environments of the package
 _FILM_WIDTH = 384  # pixels
 _RETURN, _EPISODE, _SEED = "target_return", "episode", "seed"
 _USUAL_RETURN = 1.0  # of a checkpoint that names none
@@ -26,6 +30,7 @@ class MSATView(View):
     about = (
         "An episode that the model plays: the film, the attention of every head to states and actions, and decisions."
     )
+    rank = 4
     model_types = ("msat_decision_transformer",)
     text_label = "Environment, such as hf_mech/Doorway-v0"
     settings_label = (
@@ -33,13 +38,18 @@ class MSATView(View):
         "(default 0). Further lines are options of the environment."
     )
 
-    def example(self, source: str) -> Example:
-        """The environment that the checkpoint was made for, else one of ours with such observations."""
+    def ordered(self, names: Sequence[str]) -> Sequence[str]:
+        """Those whose environment needs no game engine come first."""
+        return sorted(names, key=lambda name: not _environment_of(name).startswith(_OURS))
+
+    def examples(self, source: str) -> Sequence[Example]:
+        """Three episodes of the environment that the checkpoint was made for, else of one of ours like it."""
         if not source:
-            return Example()
+            return ()
         config = _model(source).config
-        ours = f"hf_mech/{'Rooms' if config.reads_frames else 'Doorway'}-v0"
-        return Example((getattr(config, "environment", None) or {}).get("id", ours))
+        ours = f"{_OURS}{'Rooms' if config.reads_frames else 'Doorway'}-v0"
+        environment = (getattr(config, "environment", None) or {}).get("id", ours)
+        return [Example(environment, f"{_EPISODE}: {number}") for number in range(_EPISODES)]
 
     def page(self, source: str, text: str, *, settings: str = "", written: str | None = None) -> str:
         """As in `View`; `settings` are in YAML.
@@ -80,14 +90,25 @@ def read_settings(settings: str) -> dict[str, Any]:
     return found
 
 
+def _environment_of(source: str) -> str:
+    """The environment that a checkpoint was made for; empty for one that is not here."""
+    from pathlib import Path
+
+    from transformers import AutoConfig
+
+    if not Path(place := located(source)).is_dir():
+        return ""
+    return (AutoConfig.from_pretrained(place).environment or {}).get("id", "")
+
+
 @lru_cache(_KEPT)
 def _model(source: str) -> Any:
     from transformers import AutoModel
 
     try:
-        return AutoModel.from_pretrained(source, attn_implementation="eager").eval()
+        return AutoModel.from_pretrained(located(source), attn_implementation="eager").eval()
     except OSError as error:
-        raise ExplorerError(f"{source!r} is no checkpoint that can be loaded: {error}") from error
+        raise not_loaded(source, error) from error
 
 
 def _watched(model: Any, environment: str, given: dict[str, Any]) -> Watched:

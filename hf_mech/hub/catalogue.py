@@ -81,6 +81,11 @@ def source_of(name: str) -> str:
     return f"{ORGANIZATION}/{name}"
 
 
+def located(source: str) -> str:
+    """What `from_pretrained` takes for a checkpoint's name; any other source, such as a folder, as it is."""
+    return source_of(source) if any(entry.name == source for entry in catalogue()) else source
+
+
 def write_catalogue(folders: Iterable[Path], file: Path = _LIST) -> Path:
     """Writes the list from the checkpoints' folders, in their order."""
     wanted = [field.name for field in fields(CatalogueEntry)]

@@ -1,8 +1,9 @@
-"""Path accuracy on star graphs: bars by graph and model, and curves over the training."""
+"""Star graphs: path accuracy as bars and curves, the probabilities of all pairs, and a path in its graph."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 from matplotlib.artist import Artist
@@ -11,7 +12,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from hf_mech.viz.palette import CELL_EDGE, DARK, INK, LONG_CYCLE, OURS, PAPER, SHADED, style
+from hf_mech.viz.palette import ACCENT, CELL_EDGE, DARK, INK, LONG_CYCLE, OURS, PAPER, SHADED, WRONG, style
 
 
 def accuracy_bars(accuracy: Mapping[str, Mapping[str, Sequence[float]]], chance: Mapping[str, float]) -> Figure:
@@ -124,3 +125,46 @@ def _named(axes: Axes, prefixes: Sequence[str], suffixes: Sequence[str]) -> None
     axes.tick_params(length=0)
     for spine in axes.spines.values():
         spine.set_color(CELL_EDGE)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# A star graph, and the path that a model goes in it.
+
+
+def star_figure(arms: Sequence[Sequence[int]], goal: int, path: Sequence[int]) -> Figure:
+    """The arms around their start, the goal marked, and the path drawn thick; steps that are no edges are dashed.
+
+    Args:
+        arms: the nodes of each, from the start on.
+        goal: the node that the path shall reach.
+        path: the nodes that a model named, in their order; those that are not in the graph are left out.
+    """
+    longest = max(map(len, arms))
+    places: dict[int, tuple[float, float]] = {}
+    for number, arm in enumerate(arms):
+        angle = np.pi / 2 - 2 * np.pi * (number + 0.5) / len(arms)
+        places |= {node: (far * np.cos(angle), far * round(np.sin(angle), 9)) for far, node in enumerate(arm)}
+    figure = Figure(
+        figsize=(1.4 + 0.75 * longest, 1.2 + 0.7 * longest) if len(arms) > 2 else (1.4 + 1.3 * longest, 1.8)
+    )
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set_aspect("equal" if len(arms) > 2 else "auto")
+    axes.axis("off")
+    edges = {edge for arm in arms for edge in pairwise(arm)}
+    for edge in edges:
+        axes.plot(*zip(*(places[node] for node in edge), strict=True), color=CELL_EDGE, linewidth=1.5, zorder=1)
+    for step in pairwise(node for node in path if node in places):
+        right = step in edges
+        axes.plot(
+            *zip(*(places[node] for node in step), strict=True),
+            color=OURS if right else WRONG, linewidth=4 if right else 1.5, linestyle="-" if right else "--", zorder=2,
+            solid_capstyle="round",
+        )  # fmt: skip
+    for node, (x, y) in places.items():
+        on = node in path
+        axes.scatter(x, y, s=430, color=OURS if on else "white", edgecolors=OURS if on else CELL_EDGE, zorder=3)
+        if node == goal:
+            axes.scatter(x, y, s=640, facecolors="none", edgecolors=ACCENT, linewidths=2, zorder=3)
+        axes.text(x, y, str(node), size=9, color="white" if on else INK, ha="center", va="center_baseline", zorder=4)
+    axes.margins(0.18 if len(arms) > 2 else 0.08, 0.3 if len(arms) > 2 else 0.6)
+    return figure

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-
-from hf_mech.models.strips.modeling_strips import StripsTransformer
-from hf_mech.models.strips.strips_domain import StripsAction, StripsDomain
-from hf_mech.planning.pddl import BUNDLED, load_bundled
+from hf_mech.hub.catalogue import located
 from hf_mech.viz.page import Section, figures_page
-from hf_mech.viz.view import Example, ExplorerError, View
+from hf_mech.viz.view import Example, ExplorerError, View, not_loaded
 
-_STEPS = 5  # of the example
+if TYPE_CHECKING:
+    from hf_mech.models.strips.modeling_strips import StripsTransformer
+    from hf_mech.models.strips.strips_domain import StripsAction, StripsDomain
+
+_STEPS = 5  # of an example
+_FIRST = "simple"
 _MOST_ACTIONS, _MOST_HEADS = 24, 18  # in the pictures of heads
 _KEPT = 8
 _WRONG = 0.5  # y from which an action counts as inapplicable, (19)
@@ -25,21 +26,28 @@ class StripsView(View):
 
     name = "STRIPS"
     about = "The head of every proposition on a trace of actions, and the planning domain in the weights."
+    rank = 1
     model_types = ("strips_transformer",)
-    sources = ("simple", *(name for name in BUNDLED if name != "simple"))
     source_label, text_label = "Domain or checkpoint", "Actions"
 
-    def example(self, source: str) -> Example:
-        """Actions that are applicable one after the other, and at the end one that is not."""
+    @property
+    def sources(self) -> Sequence[str]:
+        """The bundled domains, the smallest first."""
+        from hf_mech.planning.pddl import BUNDLED
+
+        return (_FIRST, *(name for name in BUNDLED if name != _FIRST))
+
+    def examples(self, source: str) -> Sequence[Example]:
+        """Applicable actions with one at the end that is not; without it; and with it in the middle."""
         if not source:
-            return Example()
-        domain = load_bundled(source).domain if source in self.sources else _model(source).to_domain()
-        trace: list[str] = []
-        for step in range(_STEPS):
-            if possible := domain.next_actions(trace):  # a model that has not learned may know none
-                trace.append(possible[7 * step % len(possible)])
-        wrong = [action for action in domain.action_names if action not in domain.next_actions(trace)]
-        return Example(" ".join([*trace, *wrong[:1]]))
+            return ()
+        domain = _domain_of(source)
+        walk, other = _walk(domain, 7), _walk(domain, 3)
+        wrong = [action for action in domain.action_names if action not in domain.next_actions(walk)]
+        middle = walk[: _STEPS // 2]
+        early = [action for action in domain.action_names if action not in domain.next_actions(middle)]
+        found = ([*walk, *wrong[:1]], other, [*middle, *early[-1:], *walk[_STEPS // 2 :]])
+        return [Example(" ".join(trace)) for trace in found if trace]
 
     def page(self, source: str, text: str, *, settings: str = "", written: str | None = None) -> str:
         """As in `View`.
@@ -59,19 +67,38 @@ class StripsView(View):
         return figures_page(title, _exactness(model), sections)
 
 
+def _domain_of(source: str) -> StripsDomain:
+    from hf_mech.planning.pddl import BUNDLED, load_bundled
+
+    return load_bundled(source).domain if source in BUNDLED else _model(source).to_domain()
+
+
+def _walk(domain: StripsDomain, stride: int) -> list[str]:
+    """Actions that are applicable one after the other; a model that has not learned may know none."""
+    trace: list[str] = []
+    for step in range(_STEPS):
+        if possible := domain.next_actions(trace):
+            trace.append(possible[stride * step % len(possible)])
+    return trace
+
+
 @lru_cache(_KEPT)
 def _model(source: str) -> StripsTransformer:
+    from hf_mech.models.strips.modeling_strips import StripsTransformer
+    from hf_mech.planning.pddl import BUNDLED, load_bundled
+
     if source in BUNDLED:
         return StripsTransformer.from_domain(load_bundled(source).domain).eval()
     try:
-        return StripsTransformer.from_pretrained(source).eval()
+        return StripsTransformer.from_pretrained(located(source)).eval()
     except OSError as error:
-        known = ", ".join(BUNDLED)
-        raise ExplorerError(f"{source!r} is no checkpoint that can be loaded, and none of {known}: {error}") from error
+        raise not_loaded(source, error) from error
 
 
 def _attention(model: StripsTransformer, trace: Sequence[int]) -> tuple[Any, Any, Any]:
     """S, S' and y of the first member: [F, n, n], [F, n, n], [F, n]."""
+    import torch
+
     from hf_mech.planning.figures import attention_arrays
 
     with torch.no_grad():

@@ -19,6 +19,24 @@ if TYPE_CHECKING:
 
 _FOLDER = Path(__file__).with_name("pages")
 _AROUND = 4  # lines before and behind the one at fault
+_HIGHEST = 24  # cells of a tower
+
+
+@dataclass(frozen=True)
+class Tower:
+    """Things on top of one another, such as a stack, with two lines below them.
+
+    Args:
+        cells: from the bottom to the top.
+        label: the first line, such as a token.
+        note: the second line.
+        marked: whether the label is marked.
+    """
+
+    cells: Sequence[str]
+    label: str
+    note: str = ""
+    marked: bool = False
 
 
 @dataclass(frozen=True)
@@ -31,6 +49,8 @@ class Section:
         figures: drawn below the text; bytes are the file of a GIF.
         head: the names of the table's columns; empty for no table.
         rows: the table, below the figures.
+        towers: side by side, above the figures.
+        folded: whether the section is closed at first.
     """
 
     title: str
@@ -38,6 +58,8 @@ class Section:
     figures: Sequence[Figure | bytes] = ()
     head: Sequence[str] = ()
     rows: Sequence[Sequence[str]] = ()
+    towers: Sequence[Tower] = ()
+    folded: bool = False
 
 
 def figures_page(title: str, text: str, sections: Sequence[Section]) -> str:
@@ -104,8 +126,9 @@ def _read(name: str) -> str:
 
 
 def _section(section: Section) -> str:
-    parts = [f"<h2>{escape(section.title)}</h2>"]
-    parts += [f"<p>{escape(section.text)}</p>"] if section.text else []
+    parts = [f"<p>{escape(section.text)}</p>"] if section.text else []
+    if section.towers:
+        parts.append(_towers(section))
     parts += [
         f'<figure tabindex="0" aria-label="{escape(section.title)}">{_picture(figure)}</figure>'
         for figure in section.figures
@@ -116,7 +139,24 @@ def _section(section: Section) -> str:
         parts.append(
             f'<div class="table" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
         )
-    return f"<section>{''.join(parts)}</section>"
+    heading, body = f"<h2>{escape(section.title)}</h2>", "".join(parts)
+    if section.folded:
+        return f"<section><details><summary>{heading}</summary>{body}</details></section>"
+    return f"<section>{heading}{body}</section>"
+
+
+def _towers(section: Section) -> str:
+    """A list of columns. Of a high one the lowest cells are left out."""
+    columns = []
+    for tower in section.towers:
+        shown = [escape(cell) for cell in tower.cells[-_HIGHEST:]]
+        below = len(tower.cells) - len(shown)
+        cells = [f"<li>{cell}</li>" for cell in ([f"… {below} below", *shown] if below else shown)]
+        marked = ' class="marked"' if tower.marked else ""
+        columns.append(
+            f"<li{marked}><ol>{''.join(cells)}</ol><b>{escape(tower.label)}</b><span>{escape(tower.note)}</span></li>"
+        )
+    return f'<ol class="towers" tabindex="0" aria-label="{escape(section.title)}">{"".join(columns)}</ol>'
 
 
 def _picture(figure: Figure | bytes) -> str:

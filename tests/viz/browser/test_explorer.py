@@ -19,6 +19,8 @@ from playwright import sync_api as playwright
 from playwright.sync_api import expect
 
 import hf_mech
+from hf_mech.cli.explorer.views import all_views, menu
+from hf_mech.hub.catalogue import located
 from tests.viz.explorer.test_views import believer
 
 pytestmark = pytest.mark.browser
@@ -95,6 +97,8 @@ def opened(browser: Any) -> Iterator[Open]:
         page.on("console", lambda said: faults.append(f"console: {said.text}") if said.type == "error" else None)
         page.on("request", lambda asked: None if here(asked.url) else faults.append(f"asked: {asked.url}"))
         page.goto(url)
+        if url.startswith("http:"):
+            expect(run_page(page).locator("h1").first).to_be_visible()
         return page
 
     yield open_page
@@ -110,6 +114,13 @@ def here(url: str) -> bool:
 def run_page(page: Any) -> Any:
     """The page of the run in the visible tab."""
     return page.frame_locator("iframe:visible")
+
+
+def open_tab(page: Any, name: str) -> Any:
+    """Chooses a tab; its first page."""
+    page.get_by_role("tab", name=name).click()
+    expect(run_page(page).locator("h1").first).to_be_visible()
+    return run_page(page)
 
 
 def inner(page: Any) -> Any:
@@ -269,7 +280,7 @@ def test_an_error_of_a_prompt_is_said_in_words(address: str, opened: Open) -> No
 def test_a_turing_machine_whose_table_stands_in_the_prompt(address: str, opened: Open) -> None:
     page = opened(address)
     page.get_by_label("Program", exact=True).click()
-    page.get_by_role("option", name="universal").click()
+    page.get_by_role("option", name="universal", exact=True).click()
     frame = run_page(page)
     expect(frame.locator("h1")).to_have_text("universal")
     expect(frame.locator("thead th[data-cell]")).to_have_count(12)
@@ -278,7 +289,7 @@ def test_a_turing_machine_whose_table_stands_in_the_prompt(address: str, opened:
 
 def test_another_models_view_in_its_tab(address: str, opened: Open) -> None:
     page = opened(address)
-    page.get_by_role("tab", name="STRIPS").click()
+    open_tab(page, "STRIPS")
     frame = run_page(page)
     expect(frame.locator("h1")).to_contain_text("simple: 3 propositions")
     page.get_by_label("Actions").fill("a c a c b b")
@@ -298,26 +309,69 @@ def test_another_models_view_in_its_tab(address: str, opened: Open) -> None:
 def test_a_checkpoint_and_the_settings_of_its_view(address: str, opened: Open, tmp_path: Path) -> None:
     believer(tmp_path)
     page = opened(address)
-    page.get_by_role("tab", name="Belief states").click()
+    open_tab(page, "Belief states")
 
     def field(label: str) -> Any:
         return page.get_by_label(label).locator("visible=true").first
 
     def ask(goal: str) -> None:
-        field("Goal").fill(goal)
+        field("End").fill(goal)
         page.get_by_role("button", name="Run").locator("visible=true").click()
 
+    shown = run_page(page)
+    expect(shown.locator("h1").first).to_be_visible()
     field("Checkpoint").fill(str(tmp_path))
     field("Checkpoint").press("Enter")
+    expect(shown.get_by_role("heading", level=1)).to_contain_text(f"{tmp_path}: a b a b")  # on an example
     field("Text").fill("a b b a")
-    page.get_by_role("button", name="Settings").locator("visible=true").click()
     ask("b a")
-    shown = run_page(page)
     expect(shown.get_by_role("heading", level=1)).to_have_text(f"{tmp_path}: a b b a … b a")
     expect(shown.get_by_role("columnheader", name="end: b a")).to_be_visible()
     expect(shown.locator("figure svg")).to_have_count(1)
     ask("x")  # not of the language
     expect(shown.get_by_role("alert")).to_contain_text("the tokenizer cannot read 'x'")
+
+
+def test_no_tab_is_empty(address: str, opened: Open) -> None:
+    """Each whose checkpoints are here shows a run of its first source, has three examples, and runs each of them."""
+    page = opened(address)
+    for view in all_views():
+        names = menu(view)
+        if not names or (names[0] not in view.sources and not Path(located(names[0])).is_dir()):
+            continue  # of the project's checkpoints, none of this kind is in this clone yet
+        shown = open_tab(page, view.name)
+        expect(shown.get_by_role("alert")).to_have_count(0)
+        examples = page.locator(".explorer-example:visible")
+        expect(examples).to_have_count(3)
+        before = shown.locator("body").inner_html()
+        examples.nth(2).focus()
+        page.keyboard.press("Enter")
+        expect(shown.locator("body")).not_to_have_js_property("innerHTML", before)
+        expect(shown.get_by_role("alert")).to_have_count(0)
+
+
+def test_a_second_source_reads_the_same_input(address: str, opened: Open) -> None:
+    """By keyboard: a learned or another program beside the first; without one there is a single frame."""
+    page = opened(address)
+    expect(run(page, "a b c").locator("h1")).to_have_text("pargen")
+    beside = page.get_by_label("Beside it").locator("visible=true")
+    beside.fill("reverse")
+    beside.press("Enter")
+    expect(page.locator("iframe:visible")).to_have_count(2)
+    other = page.frame_locator("iframe:visible >> nth=1")
+    expect(other.locator("h1")).to_have_text("reverse")
+    words(other, "c", "b", "a")
+    left, right = (page.locator("iframe:visible").nth(number).bounding_box() for number in (0, 1))
+    assert left["x"] + left["width"] <= right["x"]
+
+
+def test_a_checkpoint_that_is_not_there_is_named_in_a_sentence(address: str, opened: Open) -> None:
+    page = opened(address)
+    open_tab(page, "Stacks")
+    field = page.get_by_label("Checkpoint").locator("visible=true").first
+    field.fill("/no/such/folder")
+    field.press("Enter")
+    expect(run_page(page).get_by_role("alert")).to_contain_text("'/no/such/folder' is no checkpoint that can be loaded")
 
 
 def test_on_a_phone(address: str, opened: Open) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import subprocess
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -16,7 +17,9 @@ from typer.testing import CliRunner
 
 import hf_mech
 from hf_mech.cli import app
-from hf_mech.cli.explorer.app import all_views, make_app, view_for, view_of
+from hf_mech.cli.explorer.app import make_app
+from hf_mech.cli.explorer.views import all_views, compared, menu, view_for, view_of
+from hf_mech.hub.catalogue import catalogue
 from hf_mech.programs.errors import ProgramsError
 from hf_mech.programs.explorer_view import VIEW
 from hf_mech.programs.psl import compile_program, program_text
@@ -148,6 +151,7 @@ def test_every_view_is_complete() -> None:
     assert views[0].sources
     types = [model_type for view in views for model_type in view.model_types]
     assert len(types) == len(set(types))
+    assert [view.rank for view in views] == list(range(len(views)))
     for view in views:
         assert view.name
         assert view.about.endswith(".")
@@ -173,10 +177,34 @@ def test_a_file_a_checkpoint_and_a_name_have_their_view(tmp_path: Path) -> None:
 def test_an_unknown_source_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ExplorerError, match=r"pargn.*pargen"):
         view_for("pargn")
-    with pytest.raises(ExplorerError, match="no view of models of type 'gpt2'"):
-        view_of("gpt2")
+    with pytest.raises(ExplorerError, match="no view of models of type 'bert'"):
+        view_of("bert")
     with pytest.raises(ExplorerError, match="no checkpoint that can be loaded"):
         VIEW.page(str(tmp_path), "Q")
+
+
+def test_the_menus_name_the_checkpoints_of_the_project() -> None:
+    """Every one has a view; baselines may stand beside any other."""
+    offered = [name for view in all_views() for name in menu(view)]
+    assert len(offered) == len(set(offered))
+    for entry in catalogue():
+        assert view_for(entry.name) is view_of(entry.model_type)
+        assert entry.name in menu(view_of(entry.model_type))
+    baselines = {entry.name for entry in catalogue() if entry.model_type == "gpt2"}
+    for view in all_views():
+        assert {*menu(view), *baselines} == set(compared(view))
+
+
+def test_the_app_is_made_without_torch() -> None:
+    """Torch and transformers come when a tab is opened, so the first page does not wait for them."""
+    script = """
+import sys
+from hf_mech.cli.explorer.app import make_app
+make_app()
+print(sorted({"torch", "transformers", "matplotlib"} & sys.modules.keys()))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout == "[]\n", done.stderr
 
 
 # --------------------------------------------------------------------------------------------------- command and Space

@@ -10,16 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from transformers import GPT2Config, GPT2LMHeadModel
 from typer.testing import CliRunner
 
 from hf_mech.cli import app
-from hf_mech.cli.explorer.app import view_for
+from hf_mech.cli.explorer.views import view_for
 from hf_mech.control.explorer_view import VIEW as DECISIONS
 from hf_mech.control.explorer_view import read_settings
 from hf_mech.control.figures import film
 from hf_mech.control.play import watch
 from hf_mech.languages import formal_language_tokenizer
 from hf_mech.languages.explorer_view import VIEW as STACKS
+from hf_mech.lookahead import LookaheadError
 from hf_mech.lookahead.explorer_view import VIEW as BELIEFS
 from hf_mech.lookahead.explorer_view import pair_probabilities
 from hf_mech.lookahead.star_graphs import StarGraph, star_graph_tokenizer
@@ -30,14 +32,17 @@ from hf_mech.models.strips import StripsError, StripsTransformer
 from hf_mech.planning.explorer_view import VIEW as STRIPS
 from hf_mech.planning.pddl import load_bundled
 from hf_mech.probing import ProbingError
+from hf_mech.probing.explorer_view import VIEW as BASELINES
 from hf_mech.probing.state_probes import StateProbes
+from hf_mech.programs.explorer_view import VIEW as PROGRAMS
 from hf_mech.programs.psl import compile_file, program_text
 from hf_mech.viz.view import ExplorerError, example_text
 
 
 def rows(page: str, section: str) -> list[list[str]]:
     """The cells of a section's table."""
-    (part,) = (part for part in page.split("<section>") if part.startswith(f"<h2>{section}"))
+    parts = (part.removeprefix("<details><summary>") for part in page.split("<section>"))
+    (part,) = (part for part in parts if part.startswith(f"<h2>{section}"))
     return [re.findall(r"<td>(.*?)</td>", row) for row in re.findall(r"<tr>(.*?)</tr>", part)][1:]
 
 
@@ -117,11 +122,15 @@ def test_stacks_of_layers_that_push_pop_and_do_nothing(tmp_path: Path) -> None:
     folder = checkpoint(tmp_path)
     assert view_for(str(folder)) is STACKS
     page = STACKS.page(str(folder), "a b b a")
-    pushing, popping, idle = (rows(page, f"Layer {number}") for number in (1, 2, 3))
-    assert [row[1] for row in pushing] == ["[BOS]", "a", "b", "b", "a"]
-    assert [row[4] for row in pushing] == ["[BOS]", "[BOS] a", "[BOS] a b", "[BOS] a b b", "[BOS] a b b a"]
-    assert [row[3] for row in pushing[1:]] == ["a (1.00)", "b (1.00)", "b (1.00)", "a (1.00)"]
+    pushing, popping, idle = (rows(page, f"Layer {number} as") for number in (1, 2, 3))
+    answer = [row[1] for row in pushing][5:]  # a mask for each symbol
+    assert [row[1] for row in pushing] == ["[BOS]", "a", "b", "b", "a", *["[MASK]"] * 4]
+    assert answer == ["[MASK]"] * 4
+    assert [row[4] for row in pushing[:4]] == ["[BOS]", "[BOS] a", "[BOS] a b", "[BOS] a b b"]
+    assert [row[3] for row in pushing[1:5]] == ["a (1.00)", "b (1.00)", "b (1.00)", "a (1.00)"]
     assert {row[4] for row in [*popping, *idle]} == {"[BOS]"}
+    heights = [column.count("<li>") for column in re.split("<li[^>]*><ol>", page.split('class="towers"')[1])[1:]]
+    assert heights == list(range(9))  # every token but the first is pushed
 
 
 def test_what_stacks_cannot_show_is_refused(tmp_path: Path) -> None:
@@ -175,6 +184,81 @@ def test_next_tokens_with_any_end_and_with_a_goal(tmp_path: Path) -> None:
         assert row[3].startswith(likeliest(model(prefix, suffix_ids=goal).logits[0, -1]))
     assert page.count("<svg") == 1
     assert "probes" not in page
+
+
+def navigator(folder: Path) -> StarGraph:
+    """A random model of graphs G(2,3), with their tokenizer."""
+    torch.manual_seed(0)
+    graph = StarGraph(2, 3, 9)
+    sizes = {"n_embd": 16, "n_layer": 1, "n_head": 2, "n_positions": graph.row_length, "head_width": 32}
+    config = BeliefStateConfig(vocab_size=len(graph.tokens), eos_token_id=graph.end_token, **sizes)
+    BeliefStateForCausalLM(config).save_pretrained(folder)
+    star_graph_tokenizer(graph).save_pretrained(folder)
+    return graph
+
+
+def test_a_goal_in_a_graph_asks_for_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = navigator(tmp_path)
+    first, second, third = BELIEFS.examples(str(tmp_path))
+    assert first.text == second.text != third.text
+    assert first.settings != second.settings
+
+    def right(_model: Any, ids: torch.Tensor, **_: Any) -> torch.Tensor:
+        """Goes along the edges, from the goal back to the start."""
+        rows = ids.numpy()
+        parents = {int(child): int(parent) for parent, child in graph.edges_of(rows)[0]}
+        path = [int(rows[0, -2])]
+        while path[0] in parents:
+            path.insert(0, parents[path[0]])
+        return torch.cat([ids, torch.tensor([path])], 1)
+
+    wrong = BELIEFS.page(str(tmp_path), *first[:1], settings=first.settings)
+    assert "wrong: the path is" in wrong
+    monkeypatch.setattr(BeliefStateForCausalLM, "generate", right)
+    paths = []
+    for example in (first, second):
+        page = BELIEFS.page(str(tmp_path), example.text, settings=example.settings)
+        (path,) = re.findall(r"The model goes ([0-9 →]+): the right path", page)
+        assert path.split(" → ")[-1] == example.settings
+        assert [row[1] for row in rows(page, "Step by step")] == path.split(" → ")
+        paths.append(path)
+    assert paths[0] != paths[1]
+    prompt = BELIEFS.whole_text(first.text, first.settings)
+    assert f"goes {paths[1]}: the right" in BELIEFS.page(
+        str(tmp_path), prompt, settings=second.settings
+    )  # another goal
+    with pytest.raises(LookaheadError, match="must be an arm's last node"):
+        BELIEFS.page(str(tmp_path), first.text, settings="77")
+    with pytest.raises(LookaheadError, match="Write edges and the start"):
+        BELIEFS.page(str(tmp_path), "hello", settings="1")
+    larger = "1,2|2,3|3,4|1,5|5,6|6,7/1"
+    with pytest.raises(ExplorerError, match="1 to 15 tokens, got 21"):
+        BELIEFS.page(str(tmp_path), larger, settings="4")
+
+
+# ----------------------------------------------------------------------------------------------------------- baselines
+
+
+def test_a_baseline_says_and_shows_the_likeliest_words(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    graph = StarGraph(2, 5, 50)
+    sizes = {"n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": graph.row_length}
+    config = GPT2Config(vocab_size=len(graph.tokens), bos_token_id=None, eos_token_id=graph.end_token, **sizes)
+    model = GPT2LMHeadModel(config).eval()
+    model.save_pretrained(tmp_path)
+    tokenizer = star_graph_tokenizer(graph)
+    tokenizer.save_pretrained(tmp_path)
+    assert view_for(str(tmp_path)) is BASELINES
+    examples = BASELINES.examples(str(tmp_path))
+    assert len(examples) == 3
+    page = BASELINES.page(str(tmp_path), examples[0].text)
+    ids = tokenizer(examples[0].text, return_tensors="pt")["input_ids"]
+    said = model.generate(ids, max_new_tokens=6, do_sample=False)[0, ids.shape[1] :]
+    found = rows(page, "The completion")
+    assert [row[1] for row in found] == tokenizer.convert_ids_to_tokens(said.tolist())
+    assert all(row[2].startswith(f"{row[1]} (") for row in found)
+    with pytest.raises(ExplorerError, match="1 to 32 tokens, got 0"):
+        BASELINES.page(str(tmp_path), "")
 
 
 @torch.no_grad()
@@ -279,7 +363,7 @@ def test_a_checkpoint_of_any_family_runs_on_an_example(tmp_path: Path) -> None:
     compile_file("count", tmp_path / "count")
     (tmp_path / "own.psl").write_text(program_text("count").replace("#   a b a c ? a", "#   b a b"))
     compile_file(str(tmp_path / "own.psl"), tmp_path / "own")
-    wanted = {"stacks": "a b a b a b a b", "beliefs": "a b a b a b a b", "strips": STRIPS.example("simple").text}
+    wanted = {"stacks": "b b a b a", "beliefs": "a b a b a b a b", "strips": STRIPS.example("simple").text}
     wanted |= {"player": "hf_mech/Doorway-v0", "count": "a b a c ? a", "own": "b a b"}
     for name, text in wanted.items():
         source = str(tmp_path / name)
@@ -287,6 +371,15 @@ def test_a_checkpoint_of_any_family_runs_on_an_example(tmp_path: Path) -> None:
         done = CliRunner().invoke(app, ["explore", source, "--html", str(tmp_path / "page.html")])
         assert done.exit_code == 0, done.output
         assert len((tmp_path / "page.html").read_text("utf-8")) > 5_000
+
+
+def test_every_example_of_a_source_that_needs_no_checkpoint_runs() -> None:
+    for view in (STRIPS, PROGRAMS):
+        for source in view.sources:
+            examples = view.examples(source)
+            assert len({*examples}) == 3, source
+            for example in examples[: 3 if source in ("pargen", "simple") else 1]:
+                assert len(view.page(source, example.text, settings=example.settings)) > 5_000
 
 
 def test_an_example_is_of_the_tokens_of_the_model() -> None:

@@ -3,4 +3,4 @@
 from hf_mech.cli.explorer.app import launch, make_app
 
 if __name__ == "__main__":
-    launch(make_app(), host="0.0.0.0", port=7860)
+    launch(make_app(), host="0.0.0.0")  # at $GRADIO_SERVER_PORT, by default 7860
