@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 _FILM_WIDTH = 384
 """The least width of a film in pixels: small pictures are enlarged."""
 
-_USUAL_RATE = 10.0
-"""Pictures a second, of an environment that does not say."""
-
 
 def play_checkpoint(
     checkpoint: Annotated[
@@ -53,7 +50,7 @@ def play_checkpoint(
     """Let a decision transformer play: film an episode, and print the scores of several."""
     from hf_mech.control.environments import NAMESPACE
     from hf_mech.control.errors import ControlError
-    from hf_mech.control.play import play, resolve_play, watch
+    from hf_mech.control.play import play, rendering_of, resolve_play, watch
 
     file = out or Path(f"{Path(checkpoint).name}.gif")
     if film:
@@ -62,7 +59,7 @@ def play_checkpoint(
     name, target_return, options = resolve_play(model, environment, target_return, {})
     if model.config.reads_frames and name.startswith(f"{NAMESPACE}/"):  # ours make frames of any size
         options = {"frame_size": tuple(model.config.state_shape[1:])} | options
-    pictures, rate = _rendering(name, options) if film else ({}, 0.0)
+    pictures, rate = rendering_of(name, options) if film else ({}, 0.0)
     if film and not pictures:
         raise ControlError(f"{name} renders no pictures, so it cannot be filmed; --no-film prints the scores alone.")
     how: dict[str, Any] = {"target_return": target_return, "seed": seed, "do_sample": sample}
@@ -108,18 +105,6 @@ def _load(checkpoint: str) -> Any:
             f"{checkpoint!r} is no folder of a checkpoint, no repository on the Hub{known}: {error}"
         ) from error
     return model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
-
-
-def _rendering(name: str, options: dict[str, Any]) -> tuple[dict[str, Any], float]:
-    """The option with which an environment renders, none if it does not; and its pictures a second."""
-    from contextlib import closing
-
-    from hf_mech.control.environments import make_environment
-
-    with closing(make_environment(name, **options)) as opened:
-        metadata = opened.metadata
-    renders = "rgb_array" in metadata.get("render_modes", ())
-    return {"render_mode": "rgb_array"} if renders else {}, float(metadata.get("render_fps") or _USUAL_RATE)
 
 
 def _write(file: Path, pictures: Any, rate: float) -> Path:

@@ -115,12 +115,13 @@ def _watched(model: Any, environment: str, given: dict[str, Any]) -> Watched:
     """The episode; frames come in the model's size unless the settings say otherwise."""
     try:
         from hf_mech.control.environments import NAMESPACE
-        from hf_mech.control.play import watch
+        from hf_mech.control.play import rendering_of, watch
     except ImportError as error:
         raise ExplorerError(f"this page needs environments: pip install 'hf_mech[control]' ({error})") from error
     options = {name: value for name, value in given.items() if name not in (_RETURN, _EPISODE, _SEED)}
     if model.config.reads_frames and environment.startswith(f"{NAMESPACE}/"):
-        options = {"frame_size": tuple(model.config.state_shape[1:]), "render_mode": "rgb_array"} | options
+        options = {"frame_size": tuple(model.config.state_shape[1:])} | options
+    options = rendering_of(environment, options)[0] | options
     usual = _USUAL_RETURN if model.config.target_return is None else None  # None: the config's
     wanted = given.get(_RETURN, usual)
     return watch(model, environment, given[_EPISODE], target_return=wanted, seed=given[_SEED], **options)

@@ -20,6 +20,9 @@ from hf_mech.control.episodes import Episode, episode_seed
 from hf_mech.control.errors import ControlError, check_whole
 from hf_mech.control.recording import MAX_STEPS
 
+_USUAL_RATE = 10.0
+"""Pictures a second, of an environment that does not say."""
+
 if TYPE_CHECKING:
     from hf_mech.models.msat.modeling_msat import MSATDecisionTransformer
 
@@ -325,6 +328,19 @@ class Watched:
         output = model(**self.window(first, steps), output_attentions=True)
         weights: NDArray[np.floating] = torch.cat(output.attentions).float().numpy()
         return weights, model.config.token_names(range(first, first + steps)), first
+
+
+def rendering_of(environment: str, options: dict[str, Any]) -> tuple[dict[str, Any], float]:
+    """The option with which an environment draws pictures, none if it draws none; and its pictures a second.
+
+    Args:
+        environment: its id.
+        options: of `make_environment`.
+    """
+    with closing(make_environment(environment, **options)) as opened:
+        metadata = opened.metadata
+    renders = "rgb_array" in metadata.get("render_modes", ())
+    return {"render_mode": "rgb_array"} if renders else {}, float(metadata.get("render_fps") or _USUAL_RATE)
 
 
 def watch(
