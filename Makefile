@@ -35,7 +35,7 @@ test-slow: $(STAMP) ## the tests that take minutes
 test-gpu: $(STAMP) ## the tests that need a CUDA device
 	$(PYTEST) -m gpu
 
-test-browser: $(STAMP) ## the explorer in a browser: CHROMIUM=/path/to/chromium, one in the PATH, or a download
+test-browser: $(STAMP) ## the explorer in a browser, and its Space in an environment of its own: CHROMIUM=/path/to/chromium, one in the PATH, or a download
 	CHROMIUM=$${CHROMIUM:-$$(command -v chromium || command -v chromium-browser || command -v google-chrome)}; \
 	  test -n "$$CHROMIUM" || $(BIN)/python -m playwright install chromium; \
 	  CHROMIUM=$$CHROMIUM $(PYTEST) -m browser tests/viz/browser

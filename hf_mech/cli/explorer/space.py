@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hf_mech.viz.view import ExplorerError
 
-_FOLDER = Path(__file__).with_name("space")
+_FOLDER = Path(__file__).with_name("space_files")
 _FILES = ("README.md", "app.py", "requirements.txt")
 
 

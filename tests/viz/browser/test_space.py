@@ -44,7 +44,7 @@ def requirements(folder: Path) -> Path:
     return file
 
 
-@pytest.mark.slow
+@pytest.mark.browser
 def test_the_space_starts_with_its_requirements_alone(tmp_path: Path) -> None:
     """hf-mech itself is not on PyPI yet: pip finds the wheel of this checkout beside PyPI's packages."""
     pip = ["-m", "pip", "--disable-pip-version-check", "--quiet"]
