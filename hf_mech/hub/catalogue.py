@@ -20,6 +20,9 @@ ORGANIZATION = "hf_mech"
 CHECKPOINT_FILE = "checkpoint.json"
 """Beside the weights: where they come from, and what they reached."""
 
+ONE_BATCH_FILE = "one_batch.json"
+"""Beside the weights: outputs and gradients of one batch, which the project's tests compare with."""
+
 _PACKAGE = Path(__file__).resolve().parents[1]
 MODEL_CARDS = _PACKAGE.parent / "model_cards"
 """The checkpoints' folders in a clone."""

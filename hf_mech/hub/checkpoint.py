@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 
 CHECKSUMS_FILE = "SHA256SUMS"
+CODE_KEYS = ("auto_map", "custom_pipelines")
+"""The entries of a checkpoint's JSON files that name files of code."""
 _SAVED_WEIGHTS = re.compile(r"model(-\d{5}-of-\d{5})?\.safetensors|model\.safetensors\.index\.json")
 
 
@@ -216,6 +218,15 @@ def write_checksums(folder: str | os.PathLike[str]) -> None:
     write_text_atomically(folder / CHECKSUMS_FILE, "".join(lines))
 
 
+def read_checksums(folder: str | os.PathLike[str]) -> dict[str, str]:
+    """The SHA-256 sum of each file that a checkpoint's SHA256SUMS names.
+
+    Raises:
+        HubError: the file is missing, empty, or not in the form of `sha256sum`.
+    """
+    return dict(_listed(Path(folder) / CHECKSUMS_FILE))
+
+
 def verify_checksums(
     checkpoint: str | os.PathLike[str], *, revision: str | None = None, token: str | bool | None = None
 ) -> list[str]:
@@ -242,7 +253,7 @@ def verify_checksums(
         folder = _download(str(checkpoint), revision, token)
     elif revision is not None:
         raise HubError(f"{checkpoint} is a folder, which has no revision {revision!r}. Leave out the revision.")
-    sums = dict(_listed(folder / CHECKSUMS_FILE))
+    sums = read_checksums(folder)
     for name, expected in sums.items():
         if not os.path.isfile(folder / name):  # noqa: PTH113  (Path.is_file raises for a name that is too long)
             raise HubError(

@@ -29,11 +29,12 @@ from huggingface_hub import HfApi, RepoFile
 from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError, RepositoryNotFoundError
 
 from hf_mech.hub.card import CARD_FILE, TEXT_FILE, check_folder
-from hf_mech.hub.catalogue import CHECKPOINT_FILE, CatalogueEntry
+from hf_mech.hub.catalogue import CHECKPOINT_FILE, ONE_BATCH_FILE, CatalogueEntry
 from hf_mech.hub.checkpoint import (
-    CHECKSUMS_FILE,
+    CODE_KEYS,
     load_checkpoint,
     load_processing_class,
+    read_checksums,
     save_checkpoint,
     verify_checksums,
     write_checksums,
@@ -44,10 +45,7 @@ from hf_mech.hub.snippets import with_sources
 
 State = Literal["new", "changed", "unchanged", "unknown"]
 
-_CODE_KEYS = ("auto_map", "custom_pipelines")
-"""What a saved JSON file says of the code beside it."""
-
-_NOT_SENT = (TEXT_FILE, "one_batch.json")
+_NOT_SENT = (TEXT_FILE, ONE_BATCH_FILE)
 """What the card is rendered from, and what the project's tests compare with."""
 
 _OURS = ("*.py", "*.png", "*.gif")
@@ -177,14 +175,13 @@ def _about_code(path: Path) -> dict[str, Any]:
     if path.suffix != ".json":
         return {}
     content = json.loads(path.read_text("utf-8"))
-    return {key: content[key] for key in _CODE_KEYS if key in content} if isinstance(content, dict) else {}
+    return {key: content[key] for key in CODE_KEYS if key in content} if isinstance(content, dict) else {}
 
 
 def _check_weights(folder: Path) -> None:
     """The weights are whole, and are those that were measured."""
     verify_checksums(folder)
-    lines = (folder / CHECKSUMS_FILE).read_text("utf-8").splitlines()
-    sums = {name: digest for digest, name in (line.split(maxsplit=1) for line in lines)}
+    sums = read_checksums(folder)
     if (measured := _read_json(folder / CHECKPOINT_FILE).get("sha256")) != sums:
         raise HubError(
             f"The weights in {folder} are not those that {CHECKPOINT_FILE} describes: expected the SHA-256 sums "

@@ -38,15 +38,9 @@ def with_sources(text: str, sources: Mapping[str, str]) -> str:
     return name.sub(lambda found: sources.get(found[1], found[0]), text)
 
 
-def run_snippet(code: str, repository: str, source: str) -> str:
-    """Runs a snippet, and returns its output.
-
-    Args:
-        code: that loads `repository`.
-        repository: its name on the Hub.
-        source: a folder, or another repository, to load instead.
-    """
+def run_snippet(code: str) -> str:
+    """Runs a snippet, and returns its output."""
     printed = io.StringIO()
     with redirect_stdout(printed):
-        exec(compile(code.replace(f'"{repository}"', repr(source)), "<card>", "exec"), {"__name__": "__card__"})
+        exec(compile(code, "<card>", "exec"), {"__name__": "__card__"})
     return printed.getvalue()

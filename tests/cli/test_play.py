@@ -134,7 +134,6 @@ def test_what_it_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.slow
 @pytest.mark.parametrize("scenario", ["MyWayHome", "DeadlyCorridor"])
 def test_it_films_vizdoom(scenario: str, tmp_path: Path) -> None:
-    pytest.importorskip("vizdoom")
     sizes = {"MyWayHome": [3, 3], "DeadlyCorridor": [3, 3, 3, 2]}[scenario]
     torch.manual_seed(0)
     kwargs = {"max_episode_steps": 12}

@@ -9,10 +9,10 @@ import pytest
 import torch
 from scipy.stats import binomtest
 
-from hf_mech.hub.catalogue import CHECKPOINT_FILE, ORGANIZATION, catalogue, source_of, write_catalogue
-from hf_mech.hub.checkpoint import load_checkpoint, load_processing_class, verify_checksums
-from hf_mech.hub.snippets import first_snippet, run_snippet
-from training.engine.checkpoints import ONE_BATCH_FILE, one_batch
+from hf_mech.hub.catalogue import CHECKPOINT_FILE, ONE_BATCH_FILE, catalogue, source_of, write_catalogue
+from hf_mech.hub.checkpoint import load_checkpoint, load_processing_class, read_checksums, verify_checksums
+from hf_mech.hub.snippets import first_snippet, run_snippet, with_sources
+from training.engine.checkpoints import one_batch
 from training.make_checkpoints import all_recipes
 from training.render_readme import ROOT
 
@@ -35,8 +35,7 @@ def record(name: str) -> dict[str, Any]:
 @pytest.mark.parametrize("name", MADE)
 def test_weights_are_those_that_were_measured(name: str) -> None:
     verify_checksums(CARDS / name)
-    lines = (CARDS / name / "SHA256SUMS").read_text().splitlines()
-    assert {line.split(maxsplit=1)[1]: line.split()[0] for line in lines} == record(name)["sha256"]
+    assert read_checksums(CARDS / name) == record(name)["sha256"]
 
 
 @pytest.mark.parametrize("name", MADE)
@@ -50,7 +49,7 @@ def test_outputs_and_gradients_of_a_batch_are_as_before(name: str) -> None:
         found = now["outputs"][output]
         assert found["shape"] == was["shape"]
         torch.testing.assert_close(torch.tensor(found["entries"]), torch.tensor(was["entries"]), rtol=1e-3, atol=1e-4)
-        assert found["mixed"] == pytest.approx(was["mixed"], rel=1e-3, abs=1e-3 * was["shape"].__len__())
+        assert found["mixed"] == pytest.approx(was["mixed"], rel=1e-3, abs=1e-3 * len(was["shape"]))
     was, found = before.get("gradient_norms", {}), now.get("gradient_norms", {})
     assert was.keys() == found.keys()
     for weight, norm in was.items():
@@ -78,7 +77,7 @@ def test_part_of_the_evaluation_again(name: str) -> None:
 def test_snippet_says_what_the_card_says(name: str) -> None:
     text = (CARDS / name / "README.md").read_text("utf-8")
     code = first_snippet(text)
-    said = run_snippet(code, f"{ORGANIZATION}/{name}", str(CARDS / name)).rstrip()
+    said = run_snippet(with_sources(code, {name: str(CARDS / name)})).rstrip()
     behind = text[text.index(code) + len(code) :]
     assert f"```text\n{said}\n```" in behind
 

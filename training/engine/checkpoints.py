@@ -22,25 +22,25 @@ from typing import Any
 import torch
 
 from hf_mech.hub import measurement
-from hf_mech.hub.catalogue import CHECKPOINT_FILE, ORGANIZATION
+from hf_mech.hub.catalogue import CHECKPOINT_FILE, ONE_BATCH_FILE, ORGANIZATION
 from hf_mech.hub.checkpoint import (
     CHECKSUMS_FILE,
+    CODE_KEYS,
     auto_class_of,
     load_checkpoint,
     load_processing_class,
+    read_checksums,
     verify_checksums,
     write_checksums,
 )
-from hf_mech.hub.files import naming_the_path, write_text_atomically
-from hf_mech.hub.snippets import first_snippet, run_snippet
+from hf_mech.hub.files import HubError, naming_the_path, write_text_atomically
+from hf_mech.hub.snippets import first_snippet, run_snippet, with_sources
 
 from .card import Card, render_blocks
 from .recipe import EVALUATION_SEED, Checkpoints, Measured, Recipe
 from .run import RunError
 from .runner import run_all
 
-ONE_BATCH_FILE = "one_batch.json"
-_CODE = ("auto_map", "custom_pipelines")  # entries of a configuration that name files of code
 _KEPT = 24  # entries of each output in one_batch.json
 
 
@@ -97,7 +97,7 @@ def save_without_code(model: Any, processor: Any, folder: Path, dtype: str) -> N
     for path in folder.glob("*.py"):
         path.unlink()
     for path in folder.glob("*config.json"):
-        content = {name: value for name, value in json.loads(path.read_text("utf-8")).items() if name not in _CODE}
+        content = {name: value for name, value in json.loads(path.read_text("utf-8")).items() if name not in CODE_KEYS}
         if path.name == "config.json":
             content["dtype"] = "float32"
         write_text_atomically(path, json.dumps(content, indent=2, sort_keys=True, ensure_ascii=False) + "\n")
@@ -149,13 +149,14 @@ def _write_card(
         "output": "",
     }
     usage = render_blocks(shelf.template, {"name": recipe.name, **text})["usage"]
-    text["output"] = run_snippet(first_snippet(usage), repository, str(folder)).rstrip()
+    text["output"] = run_snippet(with_sources(first_snippet(usage), {recipe.name: str(folder)})).rstrip()
     card = Card(
         name=recipe.name,
         outcomes=[outcome],
         measured=[
             measurement(
-                shown.dataset, shown.config, {"seed": EVALUATION_SEED, "examples": figure.count}, metric, [figure.value]
+                *(shown.dataset, shown.config, {"seed": EVALUATION_SEED, "examples": figure.count}),
+                *(metric, [figure.value], shown.papers.get(metric)),
             )
             for metric, figure in measured.items()
         ],
@@ -179,8 +180,6 @@ def _write_provenance(
     small: Mapping[str, Measured],
     folder: Path,
 ) -> None:
-    lines = (folder / CHECKSUMS_FILE).read_text("utf-8").splitlines()
-    sums = {name: digest for digest, name in (line.split(maxsplit=1) for line in lines)}
     content = {
         "name": recipe.name,
         "task": recipe.task,
@@ -198,7 +197,7 @@ def _write_provenance(
         "machine": outcome.origin["machine"],
         "versions": outcome.origin["versions"],
         "seconds": round(outcome.seconds, 1),
-        "sha256": sums,
+        "sha256": read_checksums(folder),
         "recipe": recipe.digest,
     }
     write_text_atomically(folder / CHECKPOINT_FILE, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
@@ -228,5 +227,8 @@ def is_whole(folder: Path, recipe: Recipe) -> bool:
     file = folder / CHECKPOINT_FILE
     if not file.is_file() or json.loads(file.read_text("utf-8"))["recipe"] != recipe.digest:
         return False
-    verify_checksums(folder)
+    try:
+        verify_checksums(folder)
+    except HubError:  # a kill came while the files were replaced
+        return False
     return True

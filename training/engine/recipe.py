@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from torch import Tensor
 
+    from hf_mech.hub import PaperFigure
+
 S = TypeVar("S", bound=Settings)
 O = TypeVar("O", bound=Outcome[Any])  # noqa: E741
 
@@ -90,6 +92,7 @@ class Shown:
         paper: its key in the bibliography.
         pipeline: the Hub's name of the task.
         tags: the Hub's tags.
+        papers: the paper's figure by metric, where one compares.
         figures: file name to picture and caption.
     """
 
@@ -99,6 +102,7 @@ class Shown:
     paper: str
     pipeline: str
     tags: Sequence[str] = ()
+    papers: Mapping[str, PaperFigure | None] = field(default_factory=dict)
     figures: Mapping[str, tuple[Figure | bytes, str]] = field(default_factory=dict)
 
 

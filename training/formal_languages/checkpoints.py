@@ -19,7 +19,6 @@ from .run import RunOutcome, rightness
 from .settings import TEST_LENGTHS, Run
 
 ACCURACY = "token_accuracy"
-_LENGTHS = 4  # at least, of a small evaluation
 
 
 def _taught(task: str, layout: str = "alm") -> Recipe:
@@ -53,7 +52,7 @@ class FormalLanguagesCheckpoints(Checkpoints[Run, RunOutcome]):
         """The mean accuracy at the lengths 41 to 100, of few examples at some of them."""
         lengths = TASKS[run.task].lengths(*TEST_LENGTHS)
         each = max(count // len(lengths), 10)
-        lengths = lengths[:: max(1, len(lengths) * each // max(count, each * _LENGTHS))]
+        lengths = lengths[:: max(1, len(lengths) * each // count)]
         measured = replace(run, test_seed=seed, test_samples=each)
         shares, scored = [], 0
         for length in lengths:

@@ -19,6 +19,7 @@ from hf_mech.programs.templatic.figures import parse_figure
 
 from ..engine.recipe import Checkpoints, Measured, Recipe, Shown
 from .experiment import EXPERIMENT
+from .report import TASK
 from .run import Trials, TrialsOutcome
 from .tables import TABLES
 from .trials import Completion, task_named, task_names
@@ -103,7 +104,7 @@ class ProgramCheckpoints(Checkpoints[Trials, TrialsOutcome]):
                 "layers": outcome.layers,
                 "history": _history() if program == "universal" else "",
             },
-            dataset="hf_mech/programs",
+            dataset=TASK,
             config=program,
             paper="smolensky2024mechanisms",
             pipeline="text-generation",

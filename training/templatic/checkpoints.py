@@ -16,7 +16,7 @@ from ..engine.loop import POINTS
 from ..engine.recipe import Checkpoints, Measured, Recipe, Shown
 from .experiment import EXPERIMENT
 from .run import DATASET, RunOutcome, exact_matches
-from .settings import Run
+from .settings import PAPER, Run
 
 EXACT, LONGER = "exact_match", "exact_match_of_length_7"
 _BATCH = 100
@@ -67,6 +67,7 @@ class TemplaticCheckpoints(Checkpoints[Run, RunOutcome]):
             paper="smolensky2024mechanisms",
             pipeline="text-generation",
             tags=["templatic-generation", "baseline"],
+            papers={LONGER: PAPER.figure("exact_match", task=run.task, model=run.model, split="ood_cons_len_7")},
             figures={
                 "training_loss.png": (losses_figure({"nano_gpt": [(steps, outcome.losses)]}), "Training loss by step")
             },

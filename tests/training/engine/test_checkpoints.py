@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -81,8 +82,6 @@ def test_below_the_bar_nothing_is_written(made: Path) -> None:
 
 
 def test_a_recipe_is_one_run() -> None:
-    from dataclasses import replace
-
     with pytest.raises(ValueError, match="counter: a checkpoint is one run, its options make 2"):
         CHECKPOINTS.run(replace(COUNTER, options="--seeds 1,2"), Path("runs"))
 
@@ -110,7 +109,13 @@ def test_the_command_of_one_process(
     assert make_checkpoints.main(["too-good", *folders]) == 1
     monkeypatch.delenv("HF_MECH_MAKES_ONE_CHECKPOINT")
     assert state() == {"counter": "done", "too-good": "to"}
-    (tmp_path / "cards" / "counter" / "checkpoint.json").unlink()  # a folder that somebody broke is made again
+    weights = tmp_path / "cards" / "counter" / "model.safetensors"
+    whole = weights.read_bytes()
+    weights.write_bytes(whole[:-1] + b"?")  # as after a kill while the files were replaced: it is made again
+    assert state()["counter"] == "to"
+    weights.write_bytes(whole)
+    assert state()["counter"] == "done"
+    (tmp_path / "cards" / "counter" / "checkpoint.json").unlink()
     assert state()["counter"] == "to"
 
 
