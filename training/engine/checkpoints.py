@@ -33,7 +33,7 @@ from hf_mech.hub.checkpoint import (
     verify_checksums,
     write_checksums,
 )
-from hf_mech.hub.files import HubError, naming_the_path, write_text_atomically
+from hf_mech.hub.files import HubError, held, naming_the_path, write_text_atomically
 from hf_mech.hub.snippets import first_snippet, run_snippet, with_sources
 
 from .card import Card, render_blocks
@@ -80,7 +80,8 @@ def make_checkpoint(shelf: Checkpoints[Any, Any], recipe: Recipe, output_dir: Pa
         write_text_atomically(folder / ONE_BATCH_FILE, json.dumps(one_batch(model, batch)) + "\n")
         _write_card(shelf, recipe, run, outcome, model, processor, measured, folder)
         _write_provenance(shelf, recipe, outcome, model, measured, small, folder)
-        _move(folder, target)
+        with held(target, wait=True):  # another command may be making the same one
+            _move(folder, target)
     return target
 
 
