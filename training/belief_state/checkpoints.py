@@ -98,7 +98,8 @@ class StarGraphCheckpoints(Checkpoints[Run, RunOutcome]):
             figures={
                 "path.png": (
                     star_figure(question.arms, question.goal, gone),
-                    "A graph that it has never seen: the goal has a ring, blue is the path that the model says",
+                    "A graph that it has never seen: the goal has a ring, blue is the path that the model says, and a "
+                    "step that is no edge is dashed",
                 ),
                 _CURVE: figures_of([outcome])[_CURVE],
             },
