@@ -22,7 +22,8 @@ def make_model(run: Run, tokenizer: PreTrainedTokenizerFast) -> PreTrainedModel:
     dropout = dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), run.dropout)
     special = {"bos_token_id": None, "eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id}
     sizes = {"n_layer": run.layers, "n_embd": run.hidden, "n_head": run.heads, "n_inner": run.inner}
-    sizes |= {"vocab_size": len(tokenizer), **special}
+    # GPT-2's function in one operation instead of eight, which took a third of a step of a CPU.
+    sizes |= {"vocab_size": len(tokenizer), "activation_function": "gelu_pytorch_tanh", **special}
     if run.model == "fim":
         longest = run.max_tokens + 4  # the sentinels
         model = GPT2LMHeadModel(GPT2Config(n_positions=longest, **sizes, **dropout))
