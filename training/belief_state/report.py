@@ -39,7 +39,16 @@ Measure = Callable[..., Measurement]
 _SHOWN = (
     *("num_nodes", "batch_size", "examples", "layers", "backward_layers", "baseline_layers", "hidden", "heads"),
     *("head_width", "head_layers", "initialization", "optimizer", "learning_rate", "muon_learning_rate", "beta2"),
-    *("weight_decay", "warmup_steps", "decay", "max_grad_norm", "growth", "first_degree", "first_length"),
+    *(
+        "weight_decay",
+        "warmup_steps",
+        "decay",
+        "max_grad_norm",
+        "growth_after",
+        "growth",
+        "first_degree",
+        "first_length",
+    ),
     *("first_nodes", "mixed_precision", "eval_graphs"),
 )
 

@@ -121,10 +121,12 @@ class Run(Settings):
             "hidden": 128,  # tokens and positions are more than 96
             "heads": 4,
             "batch_size": _of_graph({"g-2-20": 32}, 64),
-            "steps": _of_graph({"g-2-5": 6_000, "g-2-20": 9_000}, 10_000),
+            "steps": _of_graph({"g-2-5": 6_000, "g-5-5": 7_000, "g-2-20": 9_000}, 10_000),
             "eval_steps": 500,
-            # More arms are learned after fewer. Long paths need no short ones: pairs of all gaps are a curriculum.
-            "growth": _of_graph({"g-5-5": 0.6}, 0.0),
+            # Who has learned to find the arm among two, after some 2,000 steps, soon finds it among five; who has not,
+            # never does. Long paths need no short ones: pairs of all gaps are a curriculum.
+            "growth_after": _of_graph({"g-5-5": 0.45}, 0.0),
+            "growth": _of_graph({"g-5-5": 0.15}, 0.0),
             "first_degree": _of_graph(dict.fromkeys(GRAPHS, 2), 0),
             "first_length": _of_graph({"g-2-5": 5, "g-5-5": 5, "g-2-20": 20}, 0),
         },
@@ -163,6 +165,9 @@ class Run(Settings):
     warmup_steps: int = option("steps over which the learning rates rise", least=0)
     decay: float = option("the last share of the steps, over which the learning rates fall to 0", least=0, most=1)
     max_grad_norm: float = option("gradients are clipped to this norm; 0: not at all", default=0.0, least=0)
+    growth_after: float = option(
+        "the share of the steps that have the first graphs before these begin to grow", default=0.0, least=0, most=1
+    )
     growth: float = option(
         "the share of the steps over which the graphs grow from the first ones to G(d,l)", default=0.0, least=0, most=1
     )
@@ -191,6 +196,11 @@ class Run(Settings):
             value = getattr(self, name)
             if value and not least <= value <= most:
                 raise SettingsError(f"--{name} must be {least} to {most} for {self.graph}, or 0, got {value}.")
+        if self.growth_after + self.growth > 1 or (self.growth_after and not self.growth):
+            raise SettingsError(
+                "--growth_after and --growth are shares of the same steps: give a --growth above 0, together at most "
+                f"1, got {self.growth_after} and {self.growth}."
+            )
         if self.hidden % self.heads:
             raise SettingsError(f"--hidden must be a multiple of {self.heads}, the --heads, got {self.hidden}.")
         if self.examples and self.examples % self.batch_size:
@@ -213,7 +223,7 @@ class Run(Settings):
 
     def grown(self, done: float) -> StarGraph:
         """The graphs to train on when a share of the steps is done."""
-        share = min(1.0, done / self.growth) if self.growth else 1.0
+        share = min(1.0, max(0.0, done - self.growth_after) / self.growth) if self.growth else 1.0
         last = self.final
 
         def between(first: int, end: int) -> int:

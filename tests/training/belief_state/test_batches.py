@@ -46,7 +46,8 @@ def test_every_example_comes_once_an_epoch_in_another_order() -> None:
 
 @pytest.mark.parametrize("graph", ["g-5-5", "g-2-20"])
 def test_graphs_grow_and_keep_their_tokens(graph: str) -> None:
-    run = run_of(graph=graph, preset="cpu-long", steps=100, growth=0.5, first_length=5, first_nodes=47)
+    options = {"growth_after": 0.0, "growth": 0.5, "first_length": 5, "first_nodes": 47}
+    run = run_of(graph=graph, preset="cpu-long", steps=100, **options)
     batches = StarGraphBatches(run)
     first, last = batches[0]["input_ids"], batches[50]["input_ids"]
     assert first.shape[1] == run.grown(0.0).row_length < last.shape[1] == run.final.row_length

@@ -50,6 +50,8 @@ def test_all_models_of_a_preset_share_the_recipe() -> None:
         (("--first_length", "6"), "--first_length must be 2 to 5 for g-2-5, or 0, got 6"),
         (("--first_degree", "3"), "--first_degree must be 1 to 2"),
         (("--growth", "0.5", "--first_nodes", "8"), "names"),
+        (("--growth_after", "0.5"), "give a --growth above 0, together at most 1, got 0.5 and 0.0"),
+        (("--growth_after", "0.5", "--growth", "0.6"), "together at most 1, got 0.5 and 0.6"),
         (("--heads", "5"), "--hidden must be a multiple of 5"),
         (("--examples", "100"), "--examples must be a multiple of 64"),
         (("--model", "gpt"), "--model must be of bst, forward_only"),
@@ -89,3 +91,9 @@ def test_graphs_do_not_grow_without_growth() -> None:
     assert run_of(first_length=3).grown(0.0) == run_of().final
     with pytest.raises(SettingsError):
         run_of(first_length=1)
+
+
+def test_graphs_grow_after_a_share_of_the_steps() -> None:
+    run = run_of(graph="g-5-5", preset="cpu-long")
+    degrees = {done: run.grown(done).degree for done in (0.0, 0.45, 0.5, 0.55, 0.59, 0.6, 1.0)}
+    assert degrees == {0.0: 2, 0.45: 2, 0.5: 3, 0.55: 4, 0.59: 5, 0.6: 5, 1.0: 5}
