@@ -15,10 +15,8 @@ from hf_mech.models.belief_state.configuration_belief_state import BeliefStateCo
 from hf_mech.models.belief_state.modeling_belief_state import BeliefStateForCausalLM
 
 from ..engine.optimizers import in_a_block, muon_and_adamw
+from ..engine.weights import SHARPER, begin_sharp
 from .settings import BELIEF_STATES, Run
-
-SHARPER = 1.5
-"""The gain of the first queries, keys and positions."""
 
 
 def make_model(run: Run) -> PreTrainedModel:
@@ -75,24 +73,15 @@ def _tokens(run: Run) -> dict[str, int | None]:
 
 @torch.no_grad()
 def initialize(model: PreTrainedModel) -> None:
-    """Weights that learn the chain of a path in fewer steps than GPT-2's.
+    """Weights that learn the chain of a path in fewer steps than GPT-2's (`begin_sharp`).
 
-    What a block adds has half the variance's root that keeps it. The rows of the token embedding and of the forward
-    positions come from one orthogonal matrix, as many as fit, so that a head can match one token or one position. With
-    larger positions, queries and keys, attention begins less even, and each step of the chain is found earlier.
+    The rows of the token embedding and of the forward positions come from one orthogonal matrix, as many as fit, so
+    that a head can match one token or one position.
     """
-    size = model.get_input_embeddings().weight.shape[1]
-    for name, weight in model.named_parameters():
-        if name.endswith(("attn.c_proj.weight", "mlp.c_proj.weight")):
-            weight.normal_(0, 0.5 * weight.shape[0] ** -0.5)
-        elif name.endswith("attn.c_attn.weight"):
-            weight[:, : 2 * size] *= SHARPER
-        elif name.endswith("wpe.weight"):
-            weight.normal_(0, 0.5)
-        elif name == "lm_head.weight":
-            weight.normal_(0, 0.1 * weight.shape[1] ** -0.5)
+    begin_sharp(model)
     tokens = model.get_input_embeddings().weight
     positions = forward_encoder(model).wpe.weight
+    size = tokens.shape[1]
     rows = torch.linalg.qr(torch.randn(size, size, device=tokens.device))[0] * size**0.5
     count = min(len(tokens), size)
     tokens[:count] = rows[:count]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from hf_mech.lookahead.stories.tokens import HELD_OUT, MAX_TOKENS, PREFIX_TOKENS, SUFFIX_TOKENS, VOCABULARY
 
@@ -15,6 +16,25 @@ CORPORA = ("grammar", "tinystories", "tinystories-gpt4")
 
 def _by_model(bst: int, fim: int) -> object:
     return By("model", {"bst": bst, "fim": fim})
+
+
+_CPU: dict[str, Any] = {
+    "corpus": "grammar",
+    "layers": _by_model(2, 4),
+    "hidden": 96,
+    "heads": 4,
+    "inner": 384,
+    "head_width": 96,
+    "batch_size": 8,
+    "steps": _by_model(4_000, 8_000),  # about the same time
+    "optimizer": "muon",  # learns as much as AdamW in less than half of the steps
+    "learning_rate": 2e-3,
+    "muon_learning_rate": 1e-2,
+    "warmup_steps": 50,
+    "scheduler": "cosine",
+    "mixed_precision": "no",
+    "pairs_per_sequence": 512,  # of up to 33,000
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,22 +71,14 @@ class Run(Settings):
             "scheduler": "cosine",
             "mixed_precision": "bf16",
         },
-        "cpu": {
-            "corpus": "grammar",
-            "layers": _by_model(2, 4),
-            "hidden": 96,
-            "heads": 4,
-            "inner": 384,
-            "head_width": 96,
-            "batch_size": 8,
-            "steps": _by_model(4_000, 8_000),  # about the same time
-            "optimizer": "muon",  # learns as much as AdamW in less than half of the steps
-            "learning_rate": 2e-3,
-            "muon_learning_rate": 1e-2,
-            "warmup_steps": 50,
-            "scheduler": "cosine",
-            "mixed_precision": "no",
-            "pairs_per_sequence": 512,  # of up to 33,000
+        "cpu": _CPU,
+        "cpu-long": _CPU
+        | {  # an hour of one core
+            "initialization": "sharp",
+            "hidden": 128,
+            "inner": 256,
+            "head_width": 128,
+            "steps": _by_model(10_000, 12_000),  # about the same time
         },
     }
 
@@ -82,6 +94,11 @@ class Run(Settings):
     pairs_per_sequence: int = option("random pairs of each story in the loss (bst); 0: all", default=0, least=0)
     steps: int = option("training steps", least=1)
     learning_rate: float = option("AdamW's learning rate; the paper gives none for stories", least=0)
+    initialization: str = option(
+        "gpt2: transformers' own; sharp: of unit gain, with larger positions, queries and keys",
+        default="gpt2",
+        known=("gpt2", "sharp"),
+    )
     optimizer: str = option(
         "muon: Muon for the blocks' matrices, AdamW for the rest", default="adamw", known=("adamw", "muon")
     )

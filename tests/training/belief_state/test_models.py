@@ -8,9 +8,10 @@ from torch.optim import AdamW
 from transformers import GPT2LMHeadModel
 
 from tests.training.belief_state.small import run_of, small
-from training.belief_state.models import SHARPER, forward_encoder, make_model, make_optimizer, prompt_states
+from training.belief_state.models import forward_encoder, make_model, make_optimizer, prompt_states
 from training.belief_state.settings import BASELINES, BELIEF_STATES
 from training.engine.optimizers import MuonOfParts, Together
+from training.engine.weights import SHARPER
 
 
 def test_ablations_lack_their_part() -> None:
