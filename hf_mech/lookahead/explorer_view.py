@@ -117,11 +117,10 @@ def _stories() -> list[Example]:
     """The beginnings of stories of the tests, and their ends."""
     from hf_mech.lookahead.stories.grammar import stories
 
-    found = []
-    for story in stories(0, 0, 3, "test"):
-        sentences = story.text.replace('" ', '"\n').replace(". ", ".\n").split("\n")
-        found.append(Example(" ".join(sentences[:_BEGINNING]), " ".join(sentences[-_END:])))
-    return found
+    return [
+        Example(" ".join(story.sentences[:_BEGINNING]), " ".join(story.sentences[-_END:]))
+        for story in stories(0, 0, 3, "test")
+    ]
 
 
 # ----------------------------------------------------------------------------------------------------------------------

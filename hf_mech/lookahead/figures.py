@@ -95,6 +95,7 @@ Floats = NDArray[np.floating]
 _COLOURS = LinearSegmentedColormap.from_list("probability", ["white", OURS, DARK]).with_extremes(bad=SHADED)
 _CELL = 0.24  # inches
 _MARGINS = 1.1
+_LETTERS = 34  # of a sentence
 _SIDE_BY_SIDE = 18  # suffixes at most; wider panels stand one above the other
 
 
@@ -114,6 +115,30 @@ def pairs_figure(prefixes: Sequence[str], suffixes: Sequence[str], panels: Mappi
         axes.imshow(np.ma.masked_invalid(values), cmap=_COLOURS, vmin=0, vmax=1, interpolation="nearest")
         axes.set_title(title, size=9, color=INK)
         _named(axes, prefixes, suffixes)
+    return figure
+
+
+def facts_figure(facts: Sequence[str], told: Sequence[int | None], sentences: Sequence[str], values: Floats) -> Figure:
+    """A row a fact, a column a sentence: white is 0, dark is 1; a dot where the story tells the fact first.
+
+    Args:
+        facts: names of the rows.
+        told: the column of each fact's dot, or None.
+        sentences: of the story, in order.
+        values: the probability of the story's own fact behind each sentence, [facts, sentences].
+    """
+    figure = Figure(figsize=(_CELL * len(sentences) + 2.4, _CELL * len(facts) + 2.6), layout="constrained")
+    axes = figure.subplots()
+    axes.imshow(values, cmap=_COLOURS, vmin=0, vmax=1, interpolation="nearest")
+    for row, column in enumerate(told):
+        if column is not None:
+            axes.plot(column, row, ".", color=ACCENT, markersize=5)
+    shown = [sentence if len(sentence) <= _LETTERS else f"{sentence[: _LETTERS - 1]}…" for sentence in sentences]
+    axes.set_xticks(range(len(sentences)), shown, size=7, rotation=90, parse_math=False)
+    axes.set_yticks(range(len(facts)), facts, size=7.5, parse_math=False)
+    axes.tick_params(length=0)
+    for spine in axes.spines.values():
+        spine.set_color(CELL_EDGE)
     return figure
 
 

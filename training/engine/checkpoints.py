@@ -37,7 +37,7 @@ from hf_mech.hub.files import HubError, held, naming_the_path, write_text_atomic
 from hf_mech.hub.snippets import first_snippet, run_snippet, with_sources
 
 from .card import Card, render_blocks
-from .recipe import EVALUATION_SEED, Checkpoints, Measured, Recipe
+from .recipe import EVALUATION_SEED, Added, Checkpoints, Measured, Recipe
 from .run import RunError
 from .runner import run_all
 
@@ -69,7 +69,11 @@ def make_checkpoint(shelf: Checkpoints[Any, Any], recipe: Recipe, output_dir: Pa
         folder = Path(aside)
         save_without_code(model, processor, folder, recipe.dtype)
         model, processor = load_checkpoint(folder).eval(), load_processing_class(folder)
-        measured = shelf.evaluate(run, model, processor, seed=EVALUATION_SEED, count=recipe.count)
+        added = shelf.add(run, model, processor, folder)
+        write_checksums(folder)
+        measured = dict(added.measured) | shelf.evaluate(
+            run, model, processor, seed=EVALUATION_SEED, count=recipe.count
+        )
         if not recipe.reaches_bar(measured):
             raise BarError(
                 f"{recipe.name}: {recipe.metric} must be {'at most' if recipe.lower else 'at least'} {recipe.bar:g}, "
@@ -78,7 +82,7 @@ def make_checkpoint(shelf: Checkpoints[Any, Any], recipe: Recipe, output_dir: Pa
         small = shelf.evaluate(run, model, processor, seed=EVALUATION_SEED, count=shelf.few)
         batch = shelf.batch(run, model, processor)
         write_text_atomically(folder / ONE_BATCH_FILE, json.dumps(one_batch(model, batch)) + "\n")
-        _write_card(shelf, recipe, run, outcome, model, processor, measured, folder)
+        _write_card(shelf, recipe, run, outcome, model, processor, measured, added, folder)
         _write_provenance(shelf, recipe, outcome, model, measured, small, folder)
         with held(target, wait=True):  # another command may be making the same one
             _move(folder, target)
@@ -136,6 +140,7 @@ def _write_card(
     model: Any,
     processor: Any,
     measured: Mapping[str, Measured],
+    added: Added,
     folder: Path,
 ) -> None:
     shown = shelf.show(recipe, run, outcome, model, processor)
@@ -167,7 +172,7 @@ def _write_card(
         task=shown.pipeline,
         tags=shown.tags,
         headline=[recipe.metric],
-        figures=shown.figures,
+        figures={**shown.figures, **added.figures},
     )
     card.write(shelf.template, folder, f"python -m training.make_checkpoints {recipe.name}")
 

@@ -106,6 +106,19 @@ class Shown:
     figures: Mapping[str, tuple[Figure | bytes, str]] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Added:
+    """What comes of the files beside the weights.
+
+    Attributes:
+        measured: their figures.
+        figures: pictures of them for the card, as in `Shown`.
+    """
+
+    measured: Mapping[str, Measured] = field(default_factory=dict)
+    figures: Mapping[str, tuple[Figure | bytes, str]] = field(default_factory=dict)
+
+
 class Checkpoints(ABC, Generic[S, O]):
     """The checkpoints of an experiment. `training/<experiment>/checkpoints.py` holds one, `CHECKPOINTS`.
 
@@ -164,6 +177,10 @@ class Checkpoints(ABC, Generic[S, O]):
             seed: of the data.
             count: examples, about.
         """
+
+    def add(self, run: S, model: Any, processor: Any, folder: Path) -> Added:
+        """Writes what belongs beside the weights, such as probes, into the checkpoint's folder; by default nothing."""
+        return Added()
 
     @abstractmethod
     def batch(self, run: S, model: Any, processor: Any) -> dict[str, Tensor]:

@@ -22,7 +22,7 @@ def make_model(run: Run, tokenizer: PreTrainedTokenizerFast) -> PreTrainedModel:
     """A model of the run's size. BST has `least_gap` 1: where prefix and suffix meet, both heads say EOS."""
     sharp = run.initialization == "sharp"
     special = {"bos_token_id": None, "eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id}
-    sizes = {"n_layer": run.layers, "n_embd": run.hidden, "n_head": run.heads, "n_inner": run.inner}
+    sizes: dict[str, Any] = {"n_layer": run.layers, "n_embd": run.hidden, "n_head": run.heads, "n_inner": run.inner}
     # GPT-2's function in one operation instead of eight, which took a third of a step of a CPU.
     sizes |= {"vocab_size": len(tokenizer), "activation_function": "gelu_pytorch_tanh", **special}
     blocks = sizes | dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), run.dropout)

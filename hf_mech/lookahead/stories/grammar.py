@@ -38,14 +38,19 @@ class Story:
     """A story of the grammar.
 
     Attributes:
-        text: the story, sentences with one space between them.
+        sentences: one a slot that is not empty.
         plot: a key of `plots.PLOTS`.
         facts: the fact words, by name: hero, colour, helper, trouble and so on.
     """
 
-    text: str
+    sentences: tuple[str, ...]
     plot: str
     facts: Mapping[str, str]
+
+    @property
+    def text(self) -> str:
+        """The sentences, with one space between them."""
+        return " ".join(self.sentences)
 
 
 def story_at(seed: int, index: int, split: Split = "train") -> Story:
@@ -76,7 +81,7 @@ def story_at(seed: int, index: int, split: Split = "train") -> Story:
         chosen = draws.below(slot.choices)
         if chosen < len(slot.sentences):
             sentences.append(slot.sentences[chosen].format_map(words))
-    return Story(" ".join(sentences), plot, facts)
+    return Story(tuple(sentences), plot, facts)
 
 
 def stories(seed: int, start: int, stop: int, split: Split = "train") -> Iterator[Story]:

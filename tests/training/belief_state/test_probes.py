@@ -11,8 +11,10 @@ from tests.training.belief_state.small import run_of, small
 from training.belief_state import probes
 from training.belief_state.batches import PROBES, held_out
 from training.belief_state.models import make_model
-from training.belief_state.probes import fit, known_bits, names_of, read_states, targets_of
+from training.belief_state.probes import known_bits, names_of, read_states, targets_of
 from training.belief_state.run import probed_at
+from training.engine import probes as engine_probes
+from training.engine.probes import fit
 
 NODES = [f"node {number}" for number in range(1, 6)]
 
@@ -20,8 +22,9 @@ NODES = [f"node {number}" for number in range(1, 6)]
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fewer graphs and epochs."""
-    for name, value in (("TRAINED", 3_000), ("CHOSEN", 300), ("TESTED", 500), ("EPOCHS", 5)):
+    for name, value in (("TRAINED", 3_000), ("CHOSEN", 300), ("TESTED", 500)):
         monkeypatch.setattr(probes, name, value)
+    monkeypatch.setattr(engine_probes, "EPOCHS", 5)
 
 
 def test_targets_are_the_path_and_the_edges() -> None:
@@ -43,7 +46,7 @@ def test_known_nodes_are_read_and_others_are_not() -> None:
     generator = torch.Generator().manual_seed(1)
     embeddings = torch.randn(2, 50, 64, generator=generator)
     states = embeddings[0][tokens[:, 1]] + embeddings[1][tokens[:, 4]]
-    probing, found = fit(states, tokens, NODES, len(run.final.tokens), seed=0)
+    probing, found = fit(states, tokens, NODES, len(run.final.tokens), seed=0, chosen=300, tested=500)
     assert min(found.accuracy[1], found.accuracy[4]) > 0.95
     assert max(found.accuracy[place] for place in (0, 2, 3)) < 0.1
     assert max(found.bits[1], found.bits[4]) < 1
@@ -58,7 +61,7 @@ def test_known_nodes_are_read_and_others_are_not() -> None:
 @pytest.mark.usefixtures("few")
 def test_reading_states_changes_neither_the_model_nor_the_random_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probes, "TRAINED", 300)
-    monkeypatch.setattr(probes, "EPOCHS", 1)
+    monkeypatch.setattr(engine_probes, "EPOCHS", 1)
     run = small()
     torch.manual_seed(0)
     model = make_model(run).eval()
