@@ -13,6 +13,7 @@ from hf_mech.viz.view import (
     ExplorerError,
     View,
     example_text,
+    likeliest,
     load_with_tokenizer,
     not_loaded,
     readable,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 _KEPT = 4
+_FOLDED = 20  # rows; a longer table is closed at first
 _NEW_TOKENS = 24  # of a language model, which has no length of its own
 _SHORTEST = (5, 9, 14)  # symbols of the examples of a formal language, or the next length that it has
 _TEXTS = (
@@ -59,7 +61,7 @@ class StackView(View):
         """As in `View`.
 
         Raises:
-            ExplorerError: no such checkpoint, one without stacks, or a text that does not fit or has unknown symbols.
+            ExplorerError: no such checkpoint, or a text that does not fit or has unknown symbols.
             LanguagesError: the formal language has no text of this length.
         """
         import torch
@@ -68,9 +70,14 @@ class StackView(View):
 
         model, tokenizer = _loaded(source)
         prompt, ids, answer = _answered(model, tokenizer, text)
+        stacked = model.config.use_stack
         with torch.no_grad():
-            output = model(ids, output_stack_attentions=True)
+            output = model(ids, **({"output_stack_attentions": True} if stacked else {}))
         tokens = token_texts(tokenizer, ids[0].tolist())
+        title, end = f"{source}: {text}", f"The model answers: {answer}." if answer else "The model has no answer."
+        answers = [_answers(model, tokenizer, tokens, output.logits[0], prompt)] if answer else []
+        if not stacked:
+            return figures_page(title, f"{end} It has no stack.", answers)
         layers, towers, tables = [], [], []
         for number, (alpha, actions) in enumerate(zip(output.stack_attentions, output.stack_actions, strict=True), 1):
             operations, stacks = _read(tokens, actions[0])
@@ -84,8 +91,7 @@ class StackView(View):
         picture = Section(
             "Attention to the stack's top, all layers (Figures 2 to 5)", said, [stack_attention_figure(tokens, layers)]
         )
-        end = f"The model answers: {answer}" if answer else "The model has no head that answers."
-        return figures_page(f"{source}: {text}", end, [*towers, picture, *tables])
+        return figures_page(title, end, [*towers, picture, *answers, *tables])
 
 
 @lru_cache(_KEPT)
@@ -93,10 +99,8 @@ def _loaded(source: str) -> tuple[Any, Any]:
     import transformers
 
     config = _config(source)
-    if not getattr(config, "use_stack", False):
-        raise ExplorerError(
-            f"{source!r} has no stacks (use_stack is False, or it is no stack model); give one with them"
-        )
+    if not hasattr(config, "use_stack"):
+        raise ExplorerError(f"{source!r} is no stack model, but of type {config.model_type!r}; give one of these")
     said = next(iter(config.architectures or ()), "")
     heads = {"ForCausalLM": "AutoModelForCausalLM", "ForMaskedLM": "AutoModelForMaskedLM"}
     auto_class = next((auto for end, auto in heads.items() if said.endswith(end)), "AutoModel")
@@ -175,6 +179,17 @@ def _read(tokens: Sequence[str], actions: Tensor) -> tuple[list[str], list[list[
     operations = most_probable_operations(actions.unsqueeze(0))[0]
     said = ["", *operations_as_text(operations, list(tokens), pops).split(" · ")]
     return said, [[tokens[place] for place in (0, *stack)] for stack in stacks_of(operations, pops)]
+
+
+def _answers(model: Any, tokenizer: Any, tokens: Sequence[str], logits: Tensor, prompt: int) -> Section:
+    """The symbols of the answer with the likeliest ones at their places."""
+    before = int(type(model).__name__.endswith("ForCausalLM"))  # says a token from the one before it
+    rows = [
+        [str(place), tokens[place] if before else "", likeliest(tokenizer, logits[place - before].softmax(-1))]
+        for place in range(prompt, len(tokens))
+    ]
+    head = ["position", "token", "likeliest (probability)"]
+    return Section("The answer, token by token", head=head, rows=rows, folded=len(rows) > _FOLDED)
 
 
 def _towers(

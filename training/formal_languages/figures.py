@@ -37,6 +37,14 @@ def figures_of(
     return figures
 
 
+def curve_of(outcome: RunOutcome) -> tuple[Figure, str]:
+    """The accuracy of one model at every length, and its caption."""
+    run = outcome.settings
+    curve = LengthCurve({int(length): (value,) for length, value in outcome.accuracy_by_length.items()}, None)
+    drawn = length_curves_figure({run.task: {run.model: curve}}, trained=run.max_train_length, test=TEST_LENGTHS)
+    return drawn, "Accuracy at every length; the shaded ones were trained"
+
+
 def _by_layout(task: str, groups: Mapping[Group, list[RunOutcome]]) -> dict[str, dict[str, LengthCurve]]:
     """Layout to model to curve, without encodings."""
     panels: dict[str, dict[str, LengthCurve]] = {}

@@ -139,9 +139,17 @@ def test_what_stacks_cannot_show_is_refused(tmp_path: Path) -> None:
         STACKS.page(str(folder), "")
     with pytest.raises(ExplorerError, match="cannot read 'a x'"):
         STACKS.page(str(folder), "a x")
-    without = checkpoint(tmp_path / "without", use_stack=False)
-    with pytest.raises(ExplorerError, match="no stacks"):
-        STACKS.page(str(without), "a b")
+
+
+def test_a_model_without_stacks_shows_its_answer_beside_one_with_them(tmp_path: Path) -> None:
+    with_stack, without = checkpoint(tmp_path / "with"), checkpoint(tmp_path / "without", use_stack=False)
+    pages = [STACKS.page(str(folder), "a b b a") for folder in (with_stack, without)]
+    assert ["It has no stack." in page for page in pages] == [False, True]
+    assert ["The stack of layer 1" in page for page in pages] == [True, False]
+    for page in pages:
+        answer = rows(page, "The answer, token by token")
+        assert [row[0] for row in answer] == ["5", "6", "7", "8"]
+        assert all("(" in row[-1] for row in answer)
 
 
 # ------------------------------------------------------------------------------------------------------- belief states
