@@ -1,14 +1,15 @@
-"""The figures of the star graphs show the accuracies that they are given."""
+"""The figures of belief states show the figures that they are given."""
 
 from __future__ import annotations
 
 import io
 import warnings
 
+import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from hf_mech.lookahead.figures import accuracy_bars, accuracy_curves
+from hf_mech.lookahead.figures import accuracy_bars, accuracy_curves, facts_figure
 from hf_mech.probing.state_probe_figures import probes_figure
 
 CHANCE = {"G(2,5)": 0.5, "G(5,5)": 0.2}
@@ -56,3 +57,14 @@ def test_probes_by_model_and_over_the_training() -> None:
     lines = [line.get_xydata().tolist() for line in panels["over the training, bst"].lines]
     assert lines == [[[10, 0.1], [20, 1.0]], [[10, 0.2], [20, 0.9]], [[10, 0.3], [20, 0.8]]]
     assert drawn(figure) > 5_000
+
+
+def test_facts_behind_each_sentence() -> None:
+    values = np.array([[0.1, 0.9, 1.0], [0.2, 0.2, 0.3]])
+    told = [1, None]
+    figure = facts_figure(["hero: Anna", "meal: lunch"], told, ["Once.", "Anna came.", "x" * 50], values)
+    (axes,) = figure.axes
+    np.testing.assert_array_equal(axes.images[0].get_array(), values)
+    assert [line.get_xydata().tolist() for line in axes.lines] == [[[1, 0]]]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["Once.", "Anna came.", "x" * 33 + "…"]
+    assert drawn(figure) > 1_500

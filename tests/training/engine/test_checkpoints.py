@@ -39,7 +39,9 @@ def test_a_checkpoint_is_whole_and_says_where_it_comes_from(made: Path) -> None:
     assert record["auto_class"] == "AutoModelForCausalLM"
     assert record["headline"] == f"{100 * record['measured']['accuracy']['value']:.4g} % right"
     assert record["versions"]["torch"]
-    assert set(record["sha256"]) == {"model.safetensors"}
+    assert set(record["sha256"]) == {"model.safetensors", "beside.safetensors"}
+    assert record["measured"]["beside"] == {"value": 0.5, "count": 1}
+    assert (folder / "dot.png").read_bytes() == b"a picture"
     assert sorted(path.name for path in made.glob("cards/*")) == ["counter"]
 
 

@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 
+from safetensors.torch import save_file
+
 from tests.training.toy.experiment import EXPERIMENT, Batches
-from training.engine.recipe import Checkpoints, Measured, Recipe, Shown
+from training.engine.recipe import Added, Checkpoints, Measured, Recipe, Shown
 
 COUNTER = Recipe(
     name="counter",
@@ -25,6 +27,10 @@ class CountingCheckpoints(Checkpoints):
         ids = Batches(run.modulus)[seed]["input_ids"]
         right = model(ids).logits[:, :-1].argmax(-1) == ids[:, 1:]
         return {"accuracy": Measured(float(right.float().mean()), count)}
+
+    def add(self, run, model, processor, folder):
+        save_file({"beside": model.lm_head.weight[0].detach().clone()}, folder / "beside.safetensors")
+        return Added(measured={"beside": Measured(0.5, 1)}, figures={"dot.png": (b"a picture", "A dot")})
 
     def batch(self, run, model, processor):
         return Batches(run.modulus)[0]
