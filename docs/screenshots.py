@@ -28,8 +28,8 @@ FOLDER = Path(__file__).with_name("explorer")
 SIZE = {"width": 1280, "height": 860}
 MOST_BYTES = 150_000
 PATIENCE = 180_000  # ms
-COMPARED = ("STRIPS", "strips-simple")
-"""A tab, and the checkpoint that is shown beside its first source."""
+COMPARED = {"STRIPS": "strips-simple", "Stacks": "no-stack-reverse-string"}
+"""By tab, the checkpoint that is shown beside its first source."""
 START = "from hf_mech.cli import app; app()"
 
 
@@ -105,13 +105,14 @@ def main() -> None:
                 save(page.screenshot(), arguments.folder / f"{re.sub('[^a-z]+', '-', name.lower())}.png")
             else:
                 print(f"{name}: {page.frame_locator('iframe:visible').first.locator('p').first.inner_text()}")
-        page.get_by_role("tab", name=COMPARED[0]).click()
-        beside = field(page, "Beside it")
-        beside.fill(COMPARED[1])
-        beside.press("Enter")
-        page.frame_locator("iframe:visible >> nth=1").locator("h1").first.wait_for()
-        if shown(page):
-            save(page.screenshot(), arguments.folder / "beside.png")
+        for name, other in COMPARED.items():
+            page.get_by_role("tab", name=name).click()
+            beside = field(page, "Beside it")
+            beside.fill(other)
+            beside.press("Enter")
+            page.frame_locator("iframe:visible >> nth=1").locator("h1").first.wait_for()
+            if shown(page):
+                save(page.screenshot(), arguments.folder / f"{name.lower()}-beside.png")
         browser.close()
 
 

@@ -20,7 +20,7 @@ from ..engine.run import by_setting
 from ..engine.tables import Table, number, percent
 from .models import CLASSES
 from .run import RunOutcome
-from .settings import MODELS
+from .settings import MODELS, Run
 
 DATASET = "hf_mech/stories"
 NAME = "belief-state-stories"
@@ -98,7 +98,7 @@ def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
     chosen = outcomes[folder].settings
     model = CLASSES[chosen.model].from_pretrained(folder / "model")
     return Card(
-        name=NAME if chosen.preset == "cpu" else f"{NAME}-{chosen.preset}",
+        name=_name(chosen.preset),
         outcomes=own,
         seconds=sum(outcome.seconds + outcome.seconds_of_test for outcome in own),
         measured=measured,
@@ -122,9 +122,16 @@ def _losses(outcomes: Iterable[RunOutcome]) -> Figure:
 
 
 def results(cards: Path) -> dict[str, str]:
-    """The table of docs/results, empty before there is a card."""
-    file = cards / NAME / "results.json"
-    return {NAME: measures_table(Results.load(file).results if file.exists() else []).markdown()}
+    """The table of each preset's card, empty before there is one."""
+    found = {}
+    for preset in Run.PRESETS:
+        file = cards / _name(preset) / "results.json"
+        found[_name(preset)] = measures_table(Results.load(file).results if file.exists() else []).markdown()
+    return found
+
+
+def _name(preset: str) -> str:
+    return NAME if preset == "cpu" else f"{NAME}-{preset}"
 
 
 def summary(cards: Path) -> list[list[str]]:
