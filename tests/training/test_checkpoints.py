@@ -49,7 +49,8 @@ def test_outputs_and_gradients_of_a_batch_are_as_before(name: str) -> None:
         found = now["outputs"][output]
         assert found["shape"] == was["shape"]
         torch.testing.assert_close(torch.tensor(found["entries"]), torch.tensor(was["entries"]), rtol=1e-3, atol=1e-4)
-        assert found["mixed"] == pytest.approx(was["mixed"], rel=1e-3, abs=1e-3 * len(was["shape"]))
+        # A loss of almost nothing, which has no shape, differs between processors in its second digit.
+        assert found["mixed"] == pytest.approx(was["mixed"], rel=1e-3, abs=1e-4 + 1e-3 * len(was["shape"]))
     was, found = before.get("gradient_norms", {}), now.get("gradient_norms", {})
     assert was.keys() == found.keys()
     for weight, norm in was.items():

@@ -16,6 +16,7 @@ from training.belief_state.batches import StarGraphBatches, held_out
 from training.belief_state.experiment import EXPERIMENT
 from training.belief_state.models import make_model
 from training.belief_state.run import right_paths, train_run
+from training.engine import probes as engine_probes
 
 
 def test_a_baselines_checkpoint_gives_the_figure_of_its_outcome(tmp_path: Path) -> None:
@@ -30,8 +31,9 @@ def test_a_baselines_checkpoint_gives_the_figure_of_its_outcome(tmp_path: Path) 
 
 
 def test_probes_are_trained_at_their_moments_and_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, value in (("TRAINED", 64), ("CHOSEN", 16), ("TESTED", 16), ("EPOCHS", 1)):
+    for name, value in (("TRAINED", 64), ("CHOSEN", 16), ("TESTED", 16)):
         monkeypatch.setattr(probes, name, value)
+    monkeypatch.setattr(engine_probes, "EPOCHS", 1)
     run = small(probes=3)
     straight = train_run(run, job_in(tmp_path / "straight", EXPERIMENT))
     reset_process()
