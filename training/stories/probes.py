@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -44,7 +44,8 @@ def read_facts(
     states, tokens, told = kept
     parts: tuple[tuple[Split, int], ...] = (("train", STORIES + CHOSEN), ("test", TESTED))
     for split, count in parts:
-        for some in _batches(stories(seed, 0, count, split)):
+        for start in range(0, count, _BATCH):
+            some = list(stories(seed, start, min(start + _BATCH, count), split))
             cuts = Dice(seed, (split == "test", len(states))).words((len(some), _CUTS))
             for column, values in zip(kept, _cut(model, tokenizer, some, cuts), strict=True):
                 column.extend(values)
@@ -68,17 +69,6 @@ def read_facts(
 def token_of(tokenizer: PreTrainedTokenizerBase, word: str) -> int:
     """The first token of a fact within a sentence."""
     return int(tokenizer(f" {word}", add_special_tokens=False)["input_ids"][0])
-
-
-def _batches(drawn: Iterator[Story]) -> Iterator[list[Story]]:
-    some: list[Story] = []
-    for story in drawn:
-        some.append(story)
-        if len(some) == _BATCH:
-            yield some
-            some = []
-    if some:
-        yield some
 
 
 @torch.no_grad()
