@@ -1,6 +1,7 @@
 """Short stories for goal-conditioned generation (Section 5 of the Belief State Transformer), of a grammar of our own.
 
     load_dataset("hf_mech/stories", "grammar", seed=0, num_train=100_000, num_test=1_000)
+    load_dataset("hf_mech/stories", "grammar", length="short")  # of 7 sentences
 
 The stories come from `hf_mech.lookahead.stories.grammar`. TinyStories itself is
 `hf_mech.lookahead.stories.tokens.load_tinystories`.

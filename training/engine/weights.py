@@ -1,12 +1,18 @@
-"""First weights that learn to match tokens in fewer steps than GPT-2's own."""
+"""First weights that learn to look tokens up in fewer steps than GPT-2's own."""
 
 from __future__ import annotations
 
 import torch
+from torch import Tensor, nn
 from transformers import PreTrainedModel
+from transformers.models.gpt2.modeling_gpt2 import GPT2Block
+
+from hf_mech.models.belief_state.belief_state_objective import TextHead
 
 SHARPER = 1.5
-"""The gain of the first queries and keys."""
+"""The gain of the first queries and keys, for attention that begins with few tokens each."""
+EVENER = 0.45
+"""Their gain for attention that begins with all tokens."""
 
 
 @torch.no_grad()
@@ -30,3 +36,64 @@ def begin_sharp(model: PreTrainedModel) -> None:
             weight.normal_(0, 0.5)
         elif name == "lm_head.weight":
             weight.normal_(0, 0.1 * weight.shape[1] ** -0.5)
+
+
+@torch.no_grad()
+def begin_copying(model: PreTrainedModel) -> None:
+    """Draws the weights so that a state begins as a sum of the tokens that it has read, and an output as its tokens.
+
+    Attention begins nearly even, and adds what it reads as it is: values and projection are an orthogonal matrix and
+    its transpose. The outputs begin as the token embeddings, in a text head of both states together. So a word that a
+    state has read is a little likelier from the first step, whichever word it is, and training has to learn where to
+    look and not, word by word, how to copy. Attention that begins as a copy is in Trockman and Kolter (2023), "Mimetic
+    initialization of self-attention layers".
+
+    Args:
+        model: GPT-2 with an output layer that is not tied, or the Belief State Transformer with encoders of its blocks
+            and a text head of at least twice their width.
+    """
+    tokens = model.get_input_embeddings().weight.normal_()
+    size = tokens.shape[1]
+    for name, weight in model.named_parameters():
+        if name.endswith("wpe.weight"):
+            weight.normal_(0, 0.2)
+        elif name == "lm_head.weight":
+            weight.copy_(_logits_of(tokens))
+    for part in model.modules():
+        if isinstance(part, GPT2Block):
+            _begin_block(part, size)
+        elif isinstance(part, TextHead):
+            _begin_head(part, tokens)
+
+
+def _begin_block(block: GPT2Block, size: int) -> None:
+    turn = torch.linalg.qr(torch.randn(size, size))[0]
+    reads, adds = block.attn.c_attn.weight, block.attn.c_proj.weight
+    reads.normal_(0, EVENER * size**-0.5)
+    reads[:, 2 * size :] = turn
+    adds.normal_(0, 0.25 * size**-0.5).add_(turn.T)
+    block.mlp.c_fc.weight.normal_(0, size**-0.5)
+    block.mlp.c_proj.weight.normal_(0, 0.5 * block.mlp.c_proj.weight.shape[0] ** -0.5)
+
+
+def _begin_head(head: TextHead, tokens: Tensor) -> None:
+    """The sum of both states goes through each ReLU in two halves, what is above zero and what is below."""
+    size = tokens.shape[1]
+    both = torch.cat([torch.eye(size), -torch.eye(size)])
+    first = [layer for layer in (head.prefix, head.suffix) if layer is not None]
+    hidden: list[nn.Linear] = [layer for layer in head.hidden if isinstance(layer, nn.Linear)]
+    for layer in (*first, *hidden):
+        layer.weight.normal_(0, 0.3 * layer.weight.shape[1] ** -0.5)
+    for layer in first:
+        layer.weight[: 2 * size] += 0.7 * both
+    for layer in hidden:
+        layer.weight[: 2 * size, : 2 * size] += torch.eye(2 * size)
+    for last in (head.next, head.prev):
+        if last is not None:
+            last.weight.normal_(0, 0.02)
+            last.weight[:, : 2 * size] += _logits_of(tokens) @ both.T
+
+
+def _logits_of(tokens: Tensor) -> Tensor:
+    """An output layer of small logits that likes the tokens of a state."""
+    return 0.3 * tokens.shape[1] ** -0.5 * tokens

@@ -20,7 +20,7 @@ from hf_mech.probing.state_probes import PROBES_FILE, StateProbes
 
 from ..engine.recipe import EVALUATION_SEED, Added, Checkpoints, Measured, Recipe, Shown
 from .experiment import EXPERIMENT
-from .probes import FACTS, TESTED, read_facts, token_of
+from .probes import TESTED, read_facts, token_of
 from .report import DATASET
 from .run import RunOutcome, complete
 from .settings import Run
@@ -29,7 +29,7 @@ GRAMMATICAL, JOINED, CONTRADICTIONS, READ = "grammatical", "joined", "contradict
 _BATCH = 20
 _PROBED = EVALUATION_SEED + 1
 """Seed of the stories that train and test the probes."""
-_BEGINNING, _END = 3, 2  # sentences of the example
+_BEGINNING, _END = 2, 2  # sentences of the example
 
 
 class StoriesCheckpoints(Checkpoints[Run, RunOutcome]):
@@ -53,7 +53,7 @@ class StoriesCheckpoints(Checkpoints[Run, RunOutcome]):
 
     def evaluate(self, run: Run, model: Any, processor: Any, *, seed: int, count: int) -> dict[str, Measured]:
         """Stories of the test split whose middles the model writes, read by the grammar."""
-        texts = [story.text for story in stories(seed, 0, 2 * count, "test")]
+        texts = [story.text for story in stories(seed, 0, 2 * count, "test", run.length)]
         rows = tokenize_stories(Dataset.from_dict({"text": texts}), processor, max_tokens=run.max_tokens).rows
         lengths = {"prefix_tokens": run.prefix_tokens, "suffix_tokens": run.suffix_tokens}
         snippets = held_out_snippets(rows, processor.eos_token_id, count=count, **lengths)[:]
@@ -72,25 +72,27 @@ class StoriesCheckpoints(Checkpoints[Run, RunOutcome]):
 
     def add(self, run: Run, model: Any, processor: Any, folder: Path) -> Added:
         """The probes, and what they read on the way through a story."""
-        probes, shares = read_facts(model, processor, _PROBED)
+        probes, shares = read_facts(model, processor, _PROBED, run.length)
         probes.half().save(folder)
         stored = StateProbes.load(folder / PROBES_FILE)
         caption = (
             "What probes read from the state behind each sentence of a story that the model has never seen: dark where "
             "they give the story's own fact all probability. A dot marks the sentence that tells a fact first"
         )
-        figure = _facts_read(stored, model, processor, story_at(EVALUATION_SEED, 0, "test"))
+        figure = _facts_read(stored, model, processor, story_at(EVALUATION_SEED, 0, "test", run.length))
         return Added(
             measured={READ: Measured(fmean(shares.values()), TESTED)}, figures={"facts.png": (figure, caption)}
         )
 
     def batch(self, run: Run, model: Any, processor: Any) -> dict[str, Tensor]:
-        ids = processor(" ".join(story_at(run.data_seed, 0).sentences[:2]), return_tensors="pt")["input_ids"]
+        ids = processor(" ".join(story_at(run.data_seed, 0, length=run.length).sentences[:2]), return_tensors="pt")[
+            "input_ids"
+        ]
         return {"input_ids": ids, "labels": ids}
 
     def show(self, recipe: Recipe, run: Run, outcome: RunOutcome, model: Any, processor: Any) -> Shown:
         """A story of the evaluation, without its middle."""
-        sentences = story_at(EVALUATION_SEED, 0, "test").sentences
+        sentences = story_at(EVALUATION_SEED, 0, "test", run.length).sentences
         return Shown(
             text={
                 "prefix": repr(" ".join(sentences[:_BEGINNING])),
@@ -107,13 +109,13 @@ class StoriesCheckpoints(Checkpoints[Run, RunOutcome]):
 @torch.no_grad()
 def _facts_read(probes: StateProbes, model: Any, tokenizer: Any, story: Story) -> Figure:
     beginnings = [" ".join(story.sentences[:number]) for number in range(1, len(story.sentences) + 1)]
-    rows = []
+    facts, rows = probes.targets, []
     for text in beginnings:
         ids = tokenizer(text, return_tensors="pt")["input_ids"]
         likely = probes(model.encode(ids).float())[:, 0].softmax(-1)
-        rows.append([float(likely[place, token_of(tokenizer, story.facts[name])]) for place, name in enumerate(FACTS)])
-    told = [next((n for n, text in enumerate(beginnings) if story.facts[name] in text), None) for name in FACTS]
-    return facts_figure([f"{name}: {story.facts[name]}" for name in FACTS], told, story.sentences, np.array(rows).T)
+        rows.append([float(likely[place, token_of(tokenizer, story.facts[name])]) for place, name in enumerate(facts)])
+    told = [next((n for n, text in enumerate(beginnings) if story.facts[name] in text), None) for name in facts]
+    return facts_figure([f"{name}: {story.facts[name]}" for name in facts], told, story.sentences, np.array(rows).T)
 
 
 CHECKPOINTS = StoriesCheckpoints()

@@ -50,7 +50,7 @@ def load_stories(run: Run) -> StoryData:
     """
     if run.corpus == "grammar":
         counts = {"num_train": run.num_train, "num_test": run.num_test}
-        splits = load_dataset("hf_mech/stories", "grammar", seed=run.data_seed, **counts)
+        splits = load_dataset("hf_mech/stories", "grammar", seed=run.data_seed, length=run.length, **counts)
         train, test = splits["train"], splits["test"]
     else:
         splits = load_tinystories(edition="gpt4" if run.corpus.endswith("gpt4") else "first")

@@ -12,7 +12,7 @@ from hf_mech.models.belief_state.configuration_belief_state import BeliefStateCo
 from hf_mech.models.belief_state.modeling_belief_state import BeliefStateForCausalLM
 
 from ..engine.optimizers import in_a_block, muon_and_adamw
-from ..engine.weights import begin_sharp
+from ..engine.weights import begin_copying
 from .settings import Run
 
 CLASSES: dict[str, type[PreTrainedModel]] = {"bst": BeliefStateForCausalLM, "fim": GPT2LMHeadModel}
@@ -20,28 +20,25 @@ CLASSES: dict[str, type[PreTrainedModel]] = {"bst": BeliefStateForCausalLM, "fim
 
 def make_model(run: Run, tokenizer: PreTrainedTokenizerFast) -> PreTrainedModel:
     """A model of the run's size. BST has `least_gap` 1: where prefix and suffix meet, both heads say EOS."""
-    sharp = run.initialization == "sharp"
+    copying = run.initialization == "copying"
     special = {"bos_token_id": None, "eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id}
     sizes: dict[str, Any] = {"n_layer": run.layers, "n_embd": run.hidden, "n_head": run.heads, "n_inner": run.inner}
     # GPT-2's function in one operation instead of eight, which took a third of a step of a CPU.
     sizes |= {"vocab_size": len(tokenizer), "activation_function": "gelu_pytorch_tanh", **special}
     blocks = sizes | dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), run.dropout)
-    if sharp:
-        blocks["initializer_range"] = run.hidden**-0.5
     model: PreTrainedModel
     if run.model == "fim":
         longest = run.max_tokens + 4  # the sentinels
         # Tied to tokens of unit variance, the first logits would be large.
-        model = GPT2LMHeadModel(GPT2Config(n_positions=longest, tie_word_embeddings=not sharp, **blocks))
+        model = GPT2LMHeadModel(GPT2Config(n_positions=longest, tie_word_embeddings=not copying, **blocks))
         model.loss_type = "ForCausalLM"  # transformers finds it by a class's name, but not for this one
     else:
         encoder = GPT2Config(n_positions=run.max_tokens + 1, **blocks)
         head = {"head_width": run.head_width, "least_gap": 1, "pairs_per_sequence": run.pairs_per_sequence or None}
         config = BeliefStateConfig(encoder_config=encoder, n_positions=run.max_tokens + 1, **sizes, **head)
         model = BeliefStateForCausalLM(config)
-    if sharp:
-        begin_sharp(model)
-        nn.init.normal_(model.get_input_embeddings().weight)
+    if copying:
+        begin_copying(model)
     return model
 
 

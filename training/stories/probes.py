@@ -11,14 +11,11 @@ from torch import Tensor
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from hf_mech.data.random_numbers import Dice
-from hf_mech.lookahead.stories.grammar import Split, Story, stories
-from hf_mech.lookahead.stories.plots import WORDS
+from hf_mech.lookahead.stories.grammar import Length, Split, Story, facts_of, stories
 from hf_mech.probing.state_probes import StateProbes
 
 from ..engine.probes import fit
 
-FACTS = tuple(WORDS)
-"""The targets: all facts but the trouble, which is several words."""
 STORIES, CHOSEN, TESTED = 6_000, 500, 500
 """Stories that train the probes, that choose each one's epoch, and, of the test split, that test them."""
 WIDTH = 32
@@ -28,7 +25,7 @@ _BATCH = 50
 
 
 def read_facts(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, seed: int
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, seed: int, length: Length = "full"
 ) -> tuple[StateProbes, dict[str, float]]:
     """Trains probes on the states of a trained model, and measures what they read of the facts that were told.
 
@@ -36,23 +33,26 @@ def read_facts(
         model: a Belief State Transformer, in evaluation mode.
         tokenizer: of the model.
         seed: of the stories, of the cuts and of the probes.
+        length: of the stories.
 
     Returns:
-        The probes, and by fact the share of unseen stories, cut behind its first mention, whose fact they read.
+        The probes, of all facts but the trouble, which is several words; and by fact the share of unseen stories, cut
+        behind its first mention, whose fact they read.
     """
     kept: tuple[list[Tensor], ...] = ([], [], [])
     states, tokens, told = kept
+    facts = facts_of(length)
     parts: tuple[tuple[Split, int], ...] = (("train", STORIES + CHOSEN), ("test", TESTED))
     for split, count in parts:
         for start in range(0, count, _BATCH):
-            some = list(stories(seed, start, min(start + _BATCH, count), split))
+            some = list(stories(seed, start, min(start + _BATCH, count), split, length))
             cuts = Dice(seed, (split == "test", len(states))).words((len(some), _CUTS))
-            for column, values in zip(kept, _cut(model, tokenizer, some, cuts), strict=True):
+            for column, values in zip(kept, _cut(model, tokenizer, some, facts, cuts), strict=True):
                 column.extend(values)
     probes, _ = fit(
         torch.stack(states),
         torch.stack(tokens),
-        FACTS,
+        facts,
         len(tokenizer),
         seed,
         chosen=_CUTS * CHOSEN,
@@ -63,7 +63,7 @@ def read_facts(
     with torch.no_grad():
         right = (torch.stack(tokens[-unseen:]) == probes(torch.stack(states[-unseen:])).argmax(-1).T).float()
     known = torch.stack(told[-unseen:])
-    return probes, dict(zip(FACTS, ((right * known).sum(0) / known.sum(0)).tolist(), strict=True))
+    return probes, dict(zip(facts, ((right * known).sum(0) / known.sum(0)).tolist(), strict=True))
 
 
 def token_of(tokenizer: PreTrainedTokenizerBase, word: str) -> int:
@@ -73,7 +73,11 @@ def token_of(tokenizer: PreTrainedTokenizerBase, word: str) -> int:
 
 @torch.no_grad()
 def _cut(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, some: Sequence[Story], cuts: NDArray[np.integer]
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    some: Sequence[Story],
+    facts: Sequence[str],
+    cuts: NDArray[np.integer],
 ) -> tuple[Tensor, Tensor, Tensor]:
     """States behind beginnings of the stories, the facts' tokens, and whether a beginning has told each fact."""
     most = int(model.config.n_positions)
@@ -88,6 +92,6 @@ def _cut(
             cut = _EARLIEST + int(word) % (len(ids[place]) - _EARLIEST)
             read = story.text[: row["offset_mapping"][cut][1]]
             states.append(hidden[place, cut])
-            tokens.append(torch.tensor([token_of(tokenizer, story.facts[name]) for name in FACTS]))
-            told.append(torch.tensor([story.facts[name] in read for name in FACTS]))
+            tokens.append(torch.tensor([token_of(tokenizer, story.facts[name]) for name in facts]))
+            told.append(torch.tensor([story.facts[name] in read for name in facts]))
     return torch.stack(states), torch.stack(tokens), torch.stack(told)

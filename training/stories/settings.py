@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from hf_mech.lookahead.stories.grammar import LENGTHS, Length
 from hf_mech.lookahead.stories.tokens import HELD_OUT, MAX_TOKENS, PREFIX_TOKENS, SUFFIX_TOKENS, VOCABULARY
 
 from ..engine import Settings, SettingsError, axis, fixed, option
@@ -73,18 +74,25 @@ class Run(Settings):
         },
         "cpu": _CPU,
         "cpu-long": _CPU
-        | {  # an hour of one core
-            "initialization": "sharp",
-            "hidden": 128,
-            "inner": 256,
-            "head_width": 128,
-            "steps": _by_model(10_000, 12_000),  # about the same time
+        | {  # 40 minutes of one core, on shorter stories
+            "length": "short",
+            "max_tokens": 128,
+            "prefix_tokens": 25,
+            "suffix_tokens": 30,
+            "vocabulary": 880,  # nearly every word is a token
+            "inner": 192,
+            "head_width": 192,
+            "initialization": "copying",
+            "batch_size": 16,
+            "pairs_per_sequence": 128,  # of some 4,000
+            "steps": _by_model(12_000, 12_000),
         },
     }
 
     model: str = axis("bst: Belief State Transformer; fim: GPT-2 that fills in the middle", MODELS, default=MODELS)
     seed: int = fixed("of the weights, of the dropout, of the order of the stories, and of the baseline's suffixes")
     corpus: str = option("the stories; tinystories needs the Hub", known=CORPORA)
+    length: Length = option("of the grammar's stories: some 20 sentences, or 7", default="full", known=LENGTHS)
     layers: int = option("blocks; of each encoder, where there are two", least=1)
     hidden: int = option("width", least=1)
     heads: int = option("attention heads", least=1)
@@ -95,9 +103,9 @@ class Run(Settings):
     steps: int = option("training steps", least=1)
     learning_rate: float = option("AdamW's learning rate; the paper gives none for stories", least=0)
     initialization: str = option(
-        "gpt2: transformers' own; sharp: of unit gain, with larger positions, queries and keys",
+        "gpt2: transformers' own; copying: a model that adds up the tokens it reads",
         default="gpt2",
-        known=("gpt2", "sharp"),
+        known=("gpt2", "copying"),
     )
     optimizer: str = option(
         "muon: Muon for the blocks' matrices, AdamW for the rest", default="adamw", known=("adamw", "muon")
@@ -123,6 +131,11 @@ class Run(Settings):
         super().__post_init__()
         if self.hidden % self.heads:
             raise SettingsError(f"--hidden must be a multiple of --heads, got {self.hidden} and {self.heads}.")
+        if self.initialization == "copying" and self.model == "bst" and self.head_width < 2 * self.hidden:
+            raise SettingsError(
+                f"--initialization copying needs a --head_width of at least twice --hidden, got {self.head_width} and "
+                f"{self.hidden}."
+            )
         if self.prefix_tokens + self.suffix_tokens + 2 > self.max_tokens:
             raise SettingsError(
                 f"--max_tokens must leave room for a prefix, a suffix, a token between them and EOS, got "

@@ -27,6 +27,8 @@ from hf_mech.lookahead.stories.plots import BEGINNING, END, PLOTS, WORDS, Plot, 
 
 Split = Literal["train", "test"]
 SPLITS: tuple[Split, ...] = get_args(Split)
+Length = Literal["full", "short"]
+LENGTHS: tuple[Length, ...] = get_args(Length)
 TEST_SHARE = 10
 """One in so many combinations of hero, thing and place is kept for test."""
 
@@ -53,21 +55,22 @@ class Story:
         return " ".join(self.sentences)
 
 
-def story_at(seed: int, index: int, split: Split = "train") -> Story:
+def story_at(seed: int, index: int, split: Split = "train", length: Length = "full") -> Story:
     """The story of that number; the same on every machine.
 
     Args:
         seed: 0 or more.
         index: 0 or more.
         split: `train` or `test`. They share no combination of hero, thing and place, so no story, for any seeds.
+        length: `full`, of 18 to 22 sentences, or `short`, of 7.
 
     Raises:
-        LookaheadError: a negative or fractional number, or another split.
+        LookaheadError: a negative or fractional number, or another split or length.
     """
     for name, value in (("seed", seed), ("index", index)):
         check_whole(name, value, 0, LookaheadError)
-    if split not in SPLITS:
-        raise LookaheadError(f"split must be one of {', '.join(SPLITS)}, got {split!r}.")
+    _check_name("split", split, SPLITS)
+    _check_name("length", length, LENGTHS)
     draws = Draws(f"stories/{split}/{seed}/{index}")
     facts = {name: words[draws.below(len(words))] for name, words in WORDS.items()}
     while split_of(facts) != split:
@@ -77,16 +80,21 @@ def story_at(seed: int, index: int, split: Split = "train") -> Story:
     facts["trouble"] = troubles[draws.below(len(troubles))]
     words = facts | pronouns(facts["hero"])
     sentences = []
-    for slot in slots_of(plot):
+    for slot in slots_of(plot, length):
         chosen = draws.below(slot.choices)
         if chosen < len(slot.sentences):
             sentences.append(slot.sentences[chosen].format_map(words))
     return Story(tuple(sentences), plot, facts)
 
 
-def stories(seed: int, start: int, stop: int, split: Split = "train") -> Iterator[Story]:
+def stories(seed: int, start: int, stop: int, split: Split = "train", length: Length = "full") -> Iterator[Story]:
     """The stories from number `start` up to, not including, `stop`."""
-    return (story_at(seed, index, split) for index in range(start, stop))
+    return (story_at(seed, index, split, length) for index in range(start, stop))
+
+
+def _check_name(name: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        raise LookaheadError(f"{name} must be one of {', '.join(known)}, got {value!r}.")
 
 
 def split_of(facts: Mapping[str, str]) -> Split:
@@ -94,24 +102,32 @@ def split_of(facts: Mapping[str, str]) -> Split:
     return "train" if sum(_PLACE_OF[name][facts[name]] for name in _MARKS) % TEST_SHARE else "test"
 
 
-def slots_of(plot: str) -> tuple[Slot, ...]:
+def slots_of(plot: str, length: Length = "full") -> tuple[Slot, ...]:
     """The slots of a plot's stories, in order."""
-    return _SLOTS[plot]
+    return tuple(slot for slot in _SLOTS[plot] if slot.short or length == "full")
 
 
-def distinct_stories() -> int:
+def facts_of(length: Length = "full") -> tuple[str, ...]:
+    """The facts that stories of this length tell, but for the trouble."""
+    told = {
+        name for plot in PLOTS for slot in slots_of(plot, length) for text in slot.sentences for name in _fields(text)
+    }
+    return tuple(name for name in WORDS if name in told)
+
+
+def distinct_stories(length: Length = "full") -> int:
     """The number of different texts, both splits together.
 
     Each choice of facts and sentences is another text: `reading.read` finds the choices in the text again. Facts that a
     choice of sentences does not mention are not counted twice.
     """
-    return sum(_texts(plot) for plot in PLOTS)
+    return sum(_texts(plot, length) for plot in PLOTS)
 
 
-def _texts(plot: str) -> int:
+def _texts(plot: str, length: Length) -> int:
     """The texts of a plot: for each set of facts mentioned so far, the number of ways to choose sentences."""
     ways: dict[frozenset[str], int] = {frozenset(): 1}
-    for slot in slots_of(plot):
+    for slot in slots_of(plot, length):
         options = [_fields(sentence) for sentence in slot.sentences] + [frozenset[str]()] * slot.optional
         longer: dict[frozenset[str], int] = {}
         for mentioned, count in ways.items():
@@ -144,18 +160,21 @@ class StorySettings:
         seed: of all stories; 0 or more.
         num_train: the training stories.
         num_test: the test stories; none of them has the hero, thing and place of a training story.
+        length: `full`, of 18 to 22 sentences, or `short`, of 7.
 
     Raises:
-        LookaheadError: a number out of its range.
+        LookaheadError: a number out of its range, or another length.
     """
 
     seed: int = 0
     num_train: int = 100_000
     num_test: int = 1_000
+    length: Length = "full"
 
     def __post_init__(self) -> None:
         for name, least in (("seed", 0), ("num_train", 1), ("num_test", 1)):
             check_whole(name, getattr(self, name), least, LookaheadError)
+        _check_name("length", self.length, LENGTHS)
 
     def rows(self, split: Split) -> int:
         """The number of stories of a split."""
@@ -165,7 +184,8 @@ class StorySettings:
 def generate_rows(settings: StorySettings, split: Split, shard: int) -> Iterator[pa.Table]:
     """The rows of one shard, as tables with the column `text`; the same on every machine."""
     for table in tables_of(settings.rows(split), shard):
-        texts = [story.text for story in stories(settings.seed, table.start, table.stop, split)]
+        drawn = stories(settings.seed, table.start, table.stop, split, settings.length)
+        texts = [story.text for story in drawn]
         yield pa.table({"text": pa.array(texts, pa.string())})
 
 
@@ -204,10 +224,11 @@ class Reading:
 def read(text: str) -> Reading:
     """Find the plot, the facts and the contradictions of a text.
 
-    White space between words does not matter. The text may be any text, also one by a model.
+    White space between words does not matter. The text may be any text, also one by a model, and a story of either
+    length.
     """
     text = " ".join(text.split())
-    readings = [_read_as(name, text) for name in PLOTS]
+    readings = [_read_as(name, slots_of(name, length), text) for length in LENGTHS for name in PLOTS]
     best = max(readings, key=lambda reading: (reading.complete, reading.read))
     return best if best.read else Reading(None, {}, (), 0, False)
 
@@ -217,10 +238,10 @@ def consistent(text: str) -> bool:
     return read(text).consistent
 
 
-def _read_as(name: str, text: str) -> Reading:
+def _read_as(name: str, slots: tuple[Slot, ...], text: str) -> Reading:
     found: list[tuple[str, str]] = []  # facts and pronouns in the order of the text
     at, complete = 0, True
-    for slot in slots_of(name):
+    for slot in slots:
         match = next((m for m in (p.match(text, at) for p in _patterns(name, slot)) if m), None)
         if match is None:
             if slot.optional:

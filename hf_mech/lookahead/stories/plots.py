@@ -51,10 +51,12 @@ class Slot:
     Attributes:
         sentences: the templates to choose from.
         optional: whether the story may go on without any of them.
+        short: whether short stories have it, too.
     """
 
     sentences: tuple[str, ...]
     optional: bool = False
+    short: bool = False
 
     @property
     def choices(self) -> int:
@@ -85,14 +87,16 @@ BEGINNING = (
             "Once upon a time, there was a {trait} {kind} named {hero}.",
             "There once lived a {trait} {kind} whose name was {hero}.",
             "{hero} was a {trait} {kind}.",
-        )
+        ),
+        short=True,
     ),
     Slot(
         (
             "{His} {giver} gave {him} a {colour} {thing}.",
             "{He} had a {colour} {thing} that came from {his} {giver}.",
             "For {his} birthday, {he} got a {colour} {thing} from {his} {giver}.",
-        )
+        ),
+        short=True,
     ),
     Slot(
         (
@@ -136,7 +140,8 @@ _HELP = (
             "Then a {mood} {helper} came along.",
             "Just then, {he} met a {mood} {helper}.",
             "A {mood} {helper} heard {him} and came to see.",
-        )
+        ),
+        short=True,
     ),
     Slot(
         (
@@ -164,7 +169,8 @@ PLOTS: dict[str, Plot] = {
                 (
                     "At the {place}, {hero} ran and jumped, and soon the {thing} was gone.",
                     "{hero} played at the {place} for a long time, but then {he} could not find the {thing}.",
-                )
+                ),
+                short=True,
             ),
             *_HELP,
             Slot(('"I lost my {thing}," said {hero}.', '{hero} said, "My {thing} is lost."')),
@@ -176,14 +182,16 @@ PLOTS: dict[str, Plot] = {
                 (
                     "At last the {helper} found the {colour} {thing} {trouble}.",
                     "The {helper} looked {trouble}, and there was the {colour} {thing}.",
-                )
+                ),
+                short=True,
             ),
         ),
         Slot(
             (
                 "From that day on, {hero} always looked {trouble} first when {he} lost something.",
                 "After that, {hero} took good care of the {colour} {thing} and never lost it again.",
-            )
+            ),
+            short=True,
         ),
     ),
     "stuck": Plot(
@@ -196,7 +204,8 @@ PLOTS: dict[str, Plot] = {
                 (
                     "At the {place}, {hero} threw the {thing} up high, and it got stuck {trouble}.",
                     "A strong wind blew at the {place}, and it took the {thing} away and left it {trouble}.",
-                )
+                ),
+                short=True,
             ),
             *_HELP,
             Slot(('"My {thing} is up there," said {hero}.', '{hero} said, "I cannot reach my {thing}."')),
@@ -208,14 +217,16 @@ PLOTS: dict[str, Plot] = {
                 (
                     "The {helper} climbed up and got the {colour} {thing} that was {trouble}.",
                     "The {helper} used a long stick, and the {colour} {thing} that was {trouble} fell down.",
-                )
+                ),
+                short=True,
             ),
         ),
         Slot(
             (
                 "From that day on, {hero} never let the {colour} {thing} fly so high.",
                 "After that, {hero} smiled whenever {he} saw a bird {trouble}.",
-            )
+            ),
+            short=True,
         ),
     ),
     "taken": Plot(
@@ -225,7 +236,8 @@ PLOTS: dict[str, Plot] = {
                 (
                     "At the {place}, a {trouble} took the {thing} and ran away with it.",
                     "{hero} put the {thing} down at the {place}, and a {trouble} came and took it.",
-                )
+                ),
+                short=True,
             ),
             *_HELP,
             Slot(('"The {trouble} has my {thing}," said {hero}.', '{hero} said, "I want my {thing} back."')),
@@ -237,14 +249,16 @@ PLOTS: dict[str, Plot] = {
                 (
                     "The {helper} talked to the {trouble}, and the {trouble} gave the {colour} {thing} back.",
                     'The {trouble} said, "I am sorry," and gave the {colour} {thing} to the {helper}.',
-                )
+                ),
+                short=True,
             ),
         ),
         Slot(
             (
                 "From that day on, the {trouble} always asked before it played with the {colour} {thing}.",
                 "After that, {hero} and the {trouble} shared the {colour} {thing}.",
-            )
+            ),
+            short=True,
         ),
     ),
     "dirty": Plot(
@@ -254,7 +268,8 @@ PLOTS: dict[str, Plot] = {
                 (
                     "At the {place}, {hero} slipped, and the {thing} fell into the {trouble}.",
                     "{hero} ran too fast at the {place} and dropped the {thing} in the {trouble}.",
-                )
+                ),
+                short=True,
             ),
             *_HELP,
             Slot(('"My {thing} is so dirty," said {hero}.', '{hero} said, "I have spoiled my {thing}."')),
@@ -266,14 +281,16 @@ PLOTS: dict[str, Plot] = {
                 (
                     "The {helper} pulled the {thing} out of the {trouble} and washed it until it was {colour} again.",
                     "Together they got the {colour} {thing} out of the {trouble} and made it clean.",
-                )
+                ),
+                short=True,
             ),
         ),
         Slot(
             (
                 "From that day on, {hero} walked slowly near the {trouble}.",
                 "After that, {hero} kept the {colour} {thing} away from the {trouble}.",
-            )
+            ),
+            short=True,
         ),
     ),
 }
@@ -283,7 +300,8 @@ END = (
         (
             "{hero} was so happy that {he} hugged the {mood} {helper}.",
             "{hero} smiled at the {mood} {helper} and was not {feeling} any more.",
-        )
+        ),
+        short=True,
     ),
     Slot(
         (

@@ -8,11 +8,11 @@ import pytest
 import torch
 from datasets import Dataset
 
-from hf_mech.lookahead.stories.grammar import stories
+from hf_mech.lookahead.stories.grammar import facts_of, stories
 from hf_mech.lookahead.stories.tokens import train_story_tokenizer
 from training.engine import probes as engine_probes
 from training.stories import probes
-from training.stories.probes import FACTS, read_facts, token_of
+from training.stories.probes import read_facts, token_of
 
 
 class Remembering:
@@ -36,6 +36,6 @@ def test_probes_read_the_facts_that_were_told(monkeypatch: pytest.MonkeyPatch) -
     tokenizer = train_story_tokenizer(Dataset.from_dict({"text": [story.text for story in drawn]}), 1_000)
     words = sorted({token_of(tokenizer, story.facts["colour"]) for story in drawn})
     found, shares = read_facts(Remembering(words, len(tokenizer)), tokenizer, 5)
-    assert found.targets == list(FACTS) == list(shares)
+    assert found.targets == list(facts_of()) == list(shares)
     assert shares["colour"] > 0.9  # of which the states hold all
     assert max(shares["helper"], shares["snack"]) < 0.5  # of which they hold nothing
