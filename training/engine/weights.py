@@ -52,11 +52,11 @@ def begin_copying(model: PreTrainedModel) -> None:
         model: GPT-2 with an output layer that is not tied, or the Belief State Transformer with encoders of its blocks
             and a text head of at least twice their width.
     """
-    tokens = model.get_input_embeddings().weight.normal_()
+    tokens = model.get_input_embeddings().weight.normal_(0, 0.3)  # small, so that training moves it soon
     size = tokens.shape[1]
     for name, weight in model.named_parameters():
         if name.endswith("wpe.weight"):
-            weight.normal_(0, 0.2)
+            weight.normal_(0, 0.06)
         elif name == "lm_head.weight":
             weight.copy_(_logits_of(tokens))
     for part in model.modules():
@@ -96,4 +96,4 @@ def _begin_head(head: TextHead, tokens: Tensor) -> None:
 
 def _logits_of(tokens: Tensor) -> Tensor:
     """An output layer of small logits that likes the tokens of a state."""
-    return 0.3 * tokens.shape[1] ** -0.5 * tokens
+    return tokens.shape[1] ** -0.5 * tokens

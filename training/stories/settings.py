@@ -83,16 +83,17 @@ class Run(Settings):
             "inner": 192,
             "head_width": 192,
             "initialization": "copying",
+            "muon_learning_rate": 5e-3,
             "batch_size": 16,
             "pairs_per_sequence": 128,  # of some 4,000
-            "steps": _by_model(12_000, 12_000),
+            "steps": _by_model(13_000, 12_000),
         },
     }
 
     model: str = axis("bst: Belief State Transformer; fim: GPT-2 that fills in the middle", MODELS, default=MODELS)
     seed: int = fixed("of the weights, of the dropout, of the order of the stories, and of the baseline's suffixes")
     corpus: str = option("the stories; tinystories needs the Hub", known=CORPORA)
-    length: Length = option("of the grammar's stories: some 20 sentences, or 7", default="full", known=LENGTHS)
+    length: Length = option("of the grammar's stories: 20 sentences, or 7", default="full", known=LENGTHS)  # noqa: RUF009
     layers: int = option("blocks; of each encoder, where there are two", least=1)
     hidden: int = option("width", least=1)
     heads: int = option("attention heads", least=1)

@@ -8,7 +8,16 @@ import pytest
 
 from hf_mech.lookahead import LookaheadError
 from hf_mech.lookahead.stories import grammar, plots
-from hf_mech.lookahead.stories.grammar import consistent, distinct_stories, read, slots_of, split_of, stories, story_at
+from hf_mech.lookahead.stories.grammar import (
+    consistent,
+    distinct_stories,
+    facts_of,
+    read,
+    slots_of,
+    split_of,
+    stories,
+    story_at,
+)
 from hf_mech.lookahead.stories.plots import PLOTS, WORDS, Plot, Slot
 
 
@@ -29,6 +38,19 @@ def test_a_story_is_read_with_its_plot_and_its_facts():
         assert reading.read == len(story.text)
         assert reading.facts.items() <= story.facts.items()
         assert {"hero", "thing", "place", "helper", "mood", "meal", "feeling"} <= reading.facts.keys()
+
+
+def test_short_stories_are_read_too_and_tell_what_they_say_they_tell():
+    told = set()
+    for split, index in product(("train", "test"), range(300)):
+        story = story_at(1, index, split, "short")
+        reading = read(story.text)
+        assert (reading.plot, reading.consistent, len(story.sentences)) == (story.plot, True, 7)
+        assert split_of(story.facts) == split
+        told |= reading.facts.keys()
+    assert told == {*facts_of("short"), "trouble"}
+    assert set(facts_of()) == set(WORDS)
+    assert 18 <= min(len(story.sentences) for story in stories(1, 0, 300))
 
 
 @pytest.mark.parametrize("fact", ["hero", "thing", "colour", "helper", "mood", "meal", "giver"])
@@ -107,6 +129,7 @@ def test_a_hundred_thousand_stories_take_less_than_a_minute():
 def test_the_number_of_distinct_stories(monkeypatch):
     """Of the grammar, as its README has it, and of one that is small enough to write out."""
     assert f"{distinct_stories():.1e}" == "3.4e+21"
+    assert f"{distinct_stories('short'):.1e}" == "2.5e+13"
     slots = (Slot(("{hero} sat.", "{hero} saw a {thing}.")), Slot(("A {thing}!", "{trouble}."), optional=True))
     monkeypatch.setattr(grammar, "PLOTS", {"p": Plot(("x", "y"), (), (), slots[0])})
     monkeypatch.setattr(grammar, "WORDS", {"hero": ("A", "B", "C"), "thing": ("cup", "hat", "car", "toy")})
@@ -133,7 +156,7 @@ def test_articles_fit():
     assert not any(word[0] in "aeiou" for word in PLOTS["taken"].troubles)
 
 
-@pytest.mark.parametrize("arguments", [(-1, 0), (0, -1), (0.5, 0), (0, True), (0, 0, "dev")])
+@pytest.mark.parametrize("arguments", [(-1, 0), (0, -1), (0.5, 0), (0, True), (0, 0, "dev"), (0, 0, "test", "long")])
 def test_numbers_that_make_no_story(arguments):
     with pytest.raises(LookaheadError, match="must be"):
         story_at(*arguments)
