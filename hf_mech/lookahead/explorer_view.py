@@ -34,7 +34,7 @@ _KEPT = 4
 _NEW_TOKENS = 60
 _FOLDED = 20  # rows; a longer table is closed at first
 _MOST_OF_STORIES = 160  # tokens of a text that is written on
-_BEGINNING, _END = 3, 2  # sentences of the examples from stories
+_BEGINNING, _END = 2, 2  # sentences of the examples from stories
 
 
 class BeliefStateView(View):
@@ -114,12 +114,12 @@ def _positions(model: Any) -> int:
 
 
 def _stories() -> list[Example]:
-    """The beginnings of stories of the tests, and their ends."""
+    """The beginnings of short stories of the tests, and their ends."""
     from hf_mech.lookahead.stories.grammar import stories
 
     return [
         Example(" ".join(story.sentences[:_BEGINNING]), " ".join(story.sentences[-_END:]))
-        for story in stories(0, 0, 3, "test")
+        for story in stories(0, 0, 3, "test", "short")
     ]
 
 
