@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from hf_mech.lookahead.stories.grammar import read
 from tests.training.cases import CASES
 from tests.training.commands import stages_of
 from training.engine import SettingsError
@@ -118,3 +119,17 @@ def test_settings_that_make_no_sense_are_refused(tmp_path: Path) -> None:
         replace(run, heads=3)
     with pytest.raises(SettingsError, match=r"--max_tokens must leave room .*got 151 for 50 and 100"):
         replace(run, max_tokens=151)
+    with pytest.raises(SettingsError, match=r"copying needs a --head_width of at least twice .*got 31 and 16"):
+        replace(run, initialization="copying", head_width=31)
+    assert replace(run, model="fim", initialization="copying", head_width=31)  # has no text head
+
+
+def test_short_stories_are_trained_on_and_completed(tmp_path: Path) -> None:
+    lengths = {"max_tokens": 192, "prefix_tokens": 25, "suffix_tokens": 30}
+    run = replace(small(tmp_path, "bst"), length="short", vocabulary=500, **lengths)
+    data = load_stories(run)
+    for rows in (data.train, data.test):
+        story = read(data.tokenizer.decode(rows[0]["input_ids"], skip_special_tokens=True))
+        assert story.consistent
+        assert not {"snack", "meal", "weather"} & story.facts.keys()  # which only full stories tell
+    assert [len(data.snippets[0][f"{part}_ids"]) for part in ("prefix", "suffix")] == [25, 30]
