@@ -63,11 +63,16 @@ def hf_mech_version() -> str:
 
 
 def describe_machine() -> dict[str, str | int | None]:
-    """`{"cpu": model, "gpu": model or None, "cores": number that this process may use}`."""
+    """`{"cpu": model, "gpu": model or None, "cores": number that this process may use}`.
+
+    The processor's instructions that torch uses stand behind its model: trained weights are the same to the last bit
+    only where they are the same.
+    """
     import torch
 
     gpu = torch.cuda.get_device_name(0) if torch.cuda.is_available() else None
-    return {"cpu": cpu_model(), "gpu": gpu, "cores": usable_cores()}
+    cpu = f"{cpu_model()} ({torch.backends.cpu.get_cpu_capability()})"
+    return {"cpu": cpu, "gpu": gpu, "cores": usable_cores()}
 
 
 def cpu_model() -> str:
