@@ -22,10 +22,11 @@ from ..engine.recipe import EVALUATION_SEED, Added, Checkpoints, Measured, Recip
 from .experiment import EXPERIMENT
 from .probes import TESTED, read_facts, token_of
 from .report import DATASET
-from .run import RunOutcome, complete
+from .run import RunOutcome, complete, joined_texts
 from .settings import Run
 
-GRAMMATICAL, JOINED, CONTRADICTIONS, READ = "grammatical", "joined", "contradictions", "facts_read"
+JOINED, SEARCHED, GRAMMATICAL, READ = "joined", "joined_by_search", "grammatical", "facts_read"
+ROLLOUTS = 120
 _BATCH = 20
 _PROBED = EVALUATION_SEED + 1
 """Seed of the stories that train and test the probes."""
@@ -37,14 +38,14 @@ class StoriesCheckpoints(Checkpoints[Run, RunOutcome]):
 
     experiment = EXPERIMENT
     script = "train_stories"
-    few = 10
+    few = 4
     recipes = (
         Recipe(
             name="belief-state-stories",
             options="--preset cpu-long --model bst --seeds 0",
             task="fills in a story between its beginning and a given end",
-            metric=JOINED,
-            bar=0.7,
+            metric=SEARCHED,
+            bar=0.9,
             headline="{value} % of infilled stories are whole and agree with their beginning and end",
             count=100,
             dtype="float16",
@@ -57,17 +58,15 @@ class StoriesCheckpoints(Checkpoints[Run, RunOutcome]):
         rows = tokenize_stories(Dataset.from_dict({"text": texts}), processor, max_tokens=run.max_tokens).rows
         lengths = {"prefix_tokens": run.prefix_tokens, "suffix_tokens": run.suffix_tokens}
         snippets = held_out_snippets(rows, processor.eos_token_id, count=count, **lengths)[:]
-        middles = complete(
-            model,
-            snippets["prefix_ids"],
-            snippets["suffix_ids"],
-            layout=None,
-            max_new_tokens=run.max_tokens - run.prefix_tokens - run.suffix_tokens,
-            batch_size=_BATCH,
-        )
-        parts = zip(snippets["prefix_ids"], middles, snippets["suffix_ids"], strict=True)
-        found = joins([processor.decode([*prefix, *middle, *suffix]) for prefix, middle, suffix in parts])
-        values = {GRAMMATICAL: found.grammatical, JOINED: found.joined, CONTRADICTIONS: found.contradictions}
+        room = run.max_tokens - run.prefix_tokens - run.suffix_tokens
+        prefixes, suffixes = snippets["prefix_ids"], snippets["suffix_ids"]
+        found = []
+        for num_rollouts in (0, ROLLOUTS):
+            options: dict[str, Any] = {"layout": None, "batch_size": _BATCH, "num_rollouts": num_rollouts}
+            middles = complete(model, prefixes, suffixes, max_new_tokens=room, **options)
+            found.append(joins(joined_texts(processor, prefixes, middles, suffixes)))
+        greedy, searched = found
+        values = {SEARCHED: searched.joined, JOINED: greedy.joined, GRAMMATICAL: greedy.grammatical}
         return {name: Measured(value, count) for name, value in values.items()}
 
     def add(self, run: Run, model: Any, processor: Any, folder: Path) -> Added:

@@ -15,6 +15,9 @@ class StoryOptions(StepOptions):
     """Options of the stories besides those of every experiment."""
 
     eval_batch: int = field(default=20, metadata={"help": "stories measured at a time", "least": 1})
+    num_rollouts: int = field(
+        default=120, metadata={"help": "continuations that Algorithm 1 chooses from (bst); 0: no search", "least": 0}
+    )
 
 
 class StoriesExperiment(Experiment[Run, RunOutcome]):

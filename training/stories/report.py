@@ -26,6 +26,7 @@ DATASET = "hf_mech/stories"
 NAME = "belief-state-stories"
 SHARES = {
     "joined": "joins, goal known",
+    "searched": "joins, by Algorithm 1",
     "grammatical": "grammatical, goal known",
     "continued": "agrees, goal unknown",
     "exact_match": "the story's own words",

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from accelerate import Accelerator
 from accelerate.utils import send_to_device, set_seed
-from transformers import PreTrainedModel, get_scheduler
+from transformers import PreTrainedModel, PreTrainedTokenizerBase, get_scheduler
 from transformers.utils.logging import disable_progress_bar
 
 from hf_mech.lookahead.stories.measures import exact_match, joins
@@ -37,6 +37,7 @@ class RunOutcome(Outcome[Run]):
     losses: list[float]  # training loss, the mean of each hundredth of the run's steps
     held_out_loss: float  # of the model's own objective, nats a token: the two models' do not compare
     joined: float | None  # goal known: stories of the grammar whose parts agree; None for other corpora
+    searched: float | None  # the same, of completions by Algorithm 1; None for the baseline, too
     grammatical: float | None  # goal known: stories of the grammar, also with contradictions
     contradictions: float | None  # goal known: the mean number in a story
     contradictions_unknown: float | None  # goal unknown: the same
@@ -71,7 +72,9 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
     with accelerator.autocast():
         loss = held_out_loss(run, trained, data, job.options.eval_batch)
         middles, rests = completions_of(run, trained, data, job.options.eval_batch)
+        found = searched(run, trained, data, job.options.num_rollouts)
     outcome = outcome_of(run, data, middles, rests) | {
+        "searched": found,
         "origin": job.origin,
         "parameters": trained.num_parameters(),
         "seconds": training.progress.seconds,
@@ -109,12 +112,28 @@ def completions_of(
     return middles, complete(model, prefixes, None, max_new_tokens=room, **options)
 
 
+def searched(run: Run, model: PreTrainedModel, data: StoryData, num_rollouts: int) -> float | None:
+    """The share of snippets that Algorithm 1 completes to stories of the grammar whose parts agree."""
+    if run.corpus != "grammar" or run.model != "bst" or not num_rollouts:
+        return None
+    room = run.max_tokens - run.prefix_tokens - run.suffix_tokens
+    options: dict[str, Any] = {"layout": None, "batch_size": 1, "num_rollouts": num_rollouts}
+    rows = data.snippets[:]
+    middles = complete(model, rows["prefix_ids"], rows["suffix_ids"], max_new_tokens=room, **options)
+    return joins(joined_texts(data.tokenizer, rows["prefix_ids"], middles, rows["suffix_ids"])).joined
+
+
+def joined_texts(tokenizer: PreTrainedTokenizerBase, *parts: Sequence[list[int]]) -> list[str]:
+    """The texts of prefixes, middles and suffixes, one behind the other."""
+    return [tokenizer.decode([token for part in row for token in part]) for row in zip(*parts, strict=True)]
+
+
 def outcome_of(run: Run, data: StoryData, middles: list[list[int]], rests: list[list[int]]) -> dict[str, Any]:
     """The measures of the completions."""
     rows = data.snippets[:]
     decode = data.tokenizer.decode
-    whole = [decode([*a, *b, *c]) for a, b, c in zip(rows["prefix_ids"], middles, rows["suffix_ids"], strict=True)]
-    open_ended = [decode([*a, *b]) for a, b in zip(rows["prefix_ids"], rests, strict=True)]
+    whole = joined_texts(data.tokenizer, rows["prefix_ids"], middles, rows["suffix_ids"])
+    open_ended = joined_texts(data.tokenizer, rows["prefix_ids"], rests)
     ours = run.corpus == "grammar"
     known, unknown = (joins(whole), joins(open_ended)) if ours else (None, None)
     completions = [decode(ids) for ids in middles]
@@ -141,6 +160,7 @@ def complete(
     layout: FillInTheMiddle | None,
     max_new_tokens: int,
     batch_size: int,
+    num_rollouts: int = 0,
 ) -> list[list[int]]:
     """The tokens that a model writes behind each prefix, up to EOS, which is left out.
 
@@ -150,13 +170,16 @@ def complete(
         layout: the baseline's prompts; None for the Belief State Transformer.
         max_new_tokens: the most tokens of a completion, EOS included.
         batch_size: completions at a time.
+        num_rollouts: continuations that Algorithm 1 chooses from; 0: the likeliest token at every place.
     """
     goals = suffixes or [[]] * len(prefixes)
     written: list[list[int]] = []
     for first in range(0, len(prefixes), batch_size):
         part = slice(first, first + batch_size)
         prompts = prefixes[part]
-        goal = {} if suffixes is None else {"suffix_ids": torch.tensor(suffixes[part], device=model.device)}
+        goal: dict[str, Any] = {"num_rollouts": num_rollouts} if num_rollouts else {}
+        if suffixes is not None:
+            goal["suffix_ids"] = torch.tensor(suffixes[part], device=model.device)
         if layout is not None:
             prompts = [
                 layout.prompt(prefix, suffix) for prefix, suffix in zip(prefixes[part], goals[part], strict=True)
