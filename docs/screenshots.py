@@ -28,8 +28,12 @@ FOLDER = Path(__file__).with_name("explorer")
 SIZE = {"width": 1280, "height": 860}
 MOST_BYTES = 150_000
 PATIENCE = 180_000  # ms
-COMPARED = {"STRIPS": "strips-simple", "Stacks": "no-stack-reverse-string"}
-"""By tab, the checkpoint that is shown beside its first source."""
+OTHERS = {
+    "stories": ("Belief states", "Checkpoint", "belief-state-stories"),
+    "strips-beside": ("STRIPS", "Beside it", "strips-simple"),
+    "stacks-beside": ("Stacks", "Beside it", "no-stack-reverse-string"),
+}
+"""By picture, a tab, a field of it and the checkpoint that is named there."""
 START = "from hf_mech.cli import app; app()"
 
 
@@ -105,14 +109,14 @@ def main() -> None:
                 save(page.screenshot(), arguments.folder / f"{re.sub('[^a-z]+', '-', name.lower())}.png")
             else:
                 print(f"{name}: {page.frame_locator('iframe:visible').first.locator('p').first.inner_text()}")
-        for name, other in COMPARED.items():
+        for picture, (name, label, other) in OTHERS.items():
             page.get_by_role("tab", name=name).click()
-            beside = field(page, "Beside it")
-            beside.fill(other)
-            beside.press("Enter")
-            page.frame_locator("iframe:visible >> nth=1").locator("h1").first.wait_for()
+            named = field(page, label)
+            named.fill(other)
+            named.press("Enter")
+            page.frame_locator("iframe:visible").locator("h1", has_text=other).last.wait_for()
             if shown(page):
-                save(page.screenshot(), arguments.folder / f"{name.lower()}-beside.png")
+                save(page.screenshot(), arguments.folder / f"{picture}.png")
         browser.close()
 
 
