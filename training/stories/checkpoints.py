@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from .report import DATASET
 from .run import RunOutcome, complete, joined_texts
 from .settings import Run
 
-JOINED, GRAMMATICAL, READ = "joined", "grammatical", "facts_read"
+JOINED, GRAMMATICAL = "joined", "grammatical"
 _BATCH = 20
 _PROBED = EVALUATION_SEED + 1
 """Seed of the stories that train and test the probes."""
@@ -75,13 +74,13 @@ class StoriesCheckpoints(Checkpoints[Run, RunOutcome]):
         )
         figure = _facts_read(stored, model, processor, story_at(EVALUATION_SEED, 0, "test", run.length))
         return Added(
-            measured={READ: Measured(fmean(shares.values()), TESTED)}, figures={"facts.png": (figure, caption)}
+            measured={f"read_{name}": Measured(share, TESTED) for name, share in shares.items()},
+            figures={"facts.png": (figure, caption)},
         )
 
     def batch(self, run: Run, model: Any, processor: Any) -> dict[str, Tensor]:
-        ids = processor(" ".join(story_at(run.data_seed, 0, length=run.length).sentences[:2]), return_tensors="pt")[
-            "input_ids"
-        ]
+        story = story_at(run.data_seed, 0, length=run.length)
+        ids = processor(" ".join(story.sentences[:2]), return_tensors="pt")["input_ids"]
         return {"input_ids": ids, "labels": ids}
 
     def show(self, recipe: Recipe, run: Run, outcome: RunOutcome, model: Any, processor: Any) -> Shown:
