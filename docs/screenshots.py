@@ -114,7 +114,7 @@ def main() -> None:
             named = field(page, label)
             named.fill(other)
             named.press("Enter")
-            page.frame_locator("iframe:visible").locator("h1", has_text=other).last.wait_for()
+            page.frame_locator("iframe:visible").last.locator("h1", has_text=other).wait_for()
             if shown(page):
                 save(page.screenshot(), arguments.folder / f"{picture}.png")
         browser.close()
