@@ -45,8 +45,8 @@ def begin_copying(model: PreTrainedModel) -> None:
     Attention begins nearly even, and adds what it reads as it is: values and projection are an orthogonal matrix and
     its transpose. The outputs begin as the token embeddings, in a text head of both states together. So a word that a
     state has read is a little likelier from the first step, whichever word it is, and training has to learn where to
-    look and not, word by word, how to copy. Attention that begins as a copy is in Trockman and Kolter (2023), "Mimetic
-    initialization of self-attention layers".
+    look and not, word by word, how to copy. That products of attention's matrices may begin near a multiple of the
+    identity is an idea of Trockman and Kolter (2023), "Mimetic initialization of self-attention layers".
 
     Args:
         model: GPT-2 with an output layer that is not tied, or the Belief State Transformer with encoders of its blocks

@@ -29,7 +29,7 @@ def make_model(run: Run, tokenizer: PreTrainedTokenizerFast) -> PreTrainedModel:
     model: PreTrainedModel
     if run.model == "fim":
         longest = run.max_tokens + 4  # the sentinels
-        # Tied to tokens of unit variance, the first logits would be large.
+        # First weights that copy have an output layer of the embeddings on a smaller scale, so it is not tied.
         model = GPT2LMHeadModel(GPT2Config(n_positions=longest, tie_word_embeddings=not copying, **blocks))
         model.loss_type = "ForCausalLM"  # transformers finds it by a class's name, but not for this one
     else:

@@ -118,7 +118,7 @@ def facts_of(length: Length = "full") -> tuple[str, ...]:
 def distinct_stories(length: Length = "full") -> int:
     """The number of different texts, both splits together.
 
-    Each choice of facts and sentences is another text: `reading.read` finds the choices in the text again. Facts that a
+    Each choice of facts and sentences is another text: `read` finds the choices in the text again. Facts that a
     choice of sentences does not mention are not counted twice.
     """
     return sum(_texts(plot, length) for plot in PLOTS)

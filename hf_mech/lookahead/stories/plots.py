@@ -1,8 +1,8 @@
 """The words and sentences of the story grammar: a beginning, four conflicts, and ends that depend on both.
 
 A sentence is a template: `{colour}` stands for a fact of the story. A slot is a place in the story with several
-sentences to choose from; an optional slot may stay empty. Only the generator (`grammar`) and the reader (`reading`)
-know how the parts are put together.
+sentences to choose from; an optional slot may stay empty. Only `grammar`, which draws and
+reads stories, knows how the parts are put together.
 """
 
 from __future__ import annotations
