@@ -80,7 +80,8 @@ class StateProbes(nn.Module):
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as aside:
             tensors = {name: tensor.contiguous().cpu() for name, tensor in self.state_dict().items()}
-            save_file(tensors, aside, metadata={"format": "pt", _TARGETS: json.dumps(self.targets)})
+            # One entry: safetensors writes several in any order, so that equal probes would have another sum each time.
+            save_file(tensors, aside, metadata={_TARGETS: json.dumps(self.targets)})
         return path
 
     @classmethod
