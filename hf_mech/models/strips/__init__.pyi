@@ -23,4 +23,8 @@ from .strips_attention import (
 from .strips_domain import StripsAction as StripsAction
 from .strips_domain import StripsDomain as StripsDomain
 from .strips_domain import StripsError as StripsError
+from .strips_lifted import GroundAction as GroundAction
+from .strips_lifted import LiftedAction as LiftedAction
+from .strips_lifted import LiftedAtom as LiftedAtom
+from .strips_lifted import LiftedDomain as LiftedDomain
 from .tokenization_strips import strips_tokenizer as strips_tokenizer
