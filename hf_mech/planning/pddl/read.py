@@ -149,7 +149,7 @@ def nested_effect(domain: Source) -> str | None:
 
 
 _LOCATION = re.compile(r"line:? ?(\d+), col:? ?(\d+)")
-_LOCK = threading.Lock()  # unified-planning's global environment is not made for threads
+LOCK = threading.Lock()  # unified-planning's global environment is not made for threads
 _UNPARSED = {  # a pattern of what unified-planning's parser does not know: its name, and a way out
     r"\(\s*:derived\b": ("derived predicates (axioms)", "Make each one an ordinary predicate that the actions set."),
     r"\(\s*preference\b": ("preferences", "Remove them, or make them goals."),
@@ -191,8 +191,8 @@ def read_pddl(
     """
     sources = Source.of(domain, "domain"), Source.of(problem, "problem")
     check_pair(*sources)
-    with _LOCK:
-        lifted = _parse(*sources)
+    with LOCK:
+        lifted = parse(*sources)
         refuse_unsupported(lifted)
         refuse_too_large(lifted, max_ground)
         lifted, costs = without_numbers(lifted)
@@ -210,18 +210,21 @@ def _warn_once(message: str) -> None:
     logging.getLogger(__name__).warning(message)
 
 
-def _parse(domain: Source, problem: Source) -> Any:
-    """unified-planning's `Problem`. Its parser raises exceptions of many types; all become ours."""
+def parse(domain: Source, problem: Source | None = None) -> Any:
+    """unified-planning's `Problem`; call it under `LOCK`.
+
+    Its parser raises exceptions of many types; all become PlanningErrors.
+    """
     from unified_planning.environment import get_environment
     from unified_planning.io import PDDLReader
 
-    def parse(*texts: str) -> Any:
+    def parsed(*texts: str) -> Any:
         with warnings.catch_warnings():  # unified-planning calls pyparsing by names that pyparsing deprecates
             warnings.simplefilter("ignore", DeprecationWarning)
             # The global environment: the reader puts metrics and the variables of forall effects there in any case.
             return PDDLReader(get_environment()).parse_problem_string(*texts)
 
-    for source in (domain, problem):
+    for source in filter(None, (domain, problem)):
         for pattern, (feature, how_to_mend) in _UNPARSED.items():
             if re.search(pattern, source.bare, re.IGNORECASE):
                 raise unsupported(f"PDDL {source.label}", feature, how_to_mend)
@@ -232,12 +235,14 @@ def _parse(domain: Source, problem: Source) -> Any:
             "Join the conditions, (when (and ...) ...), and put `forall` outside.",
         )
     try:
-        return parse(domain.text, problem.text)
+        return parsed(*(source.text for source in (domain, problem) if source is not None))
     except Exception as error:
         try:  # the domain is at fault if it does not parse alone
-            parse(domain.text)
+            parsed(domain.text)
         except Exception as of_domain:
             raise _located(of_domain, domain) from of_domain
+        if problem is None:
+            raise
         raise _located(
             error, problem, " Check that the problem uses the objects, predicates and types of this domain."
         ) from error

@@ -1,0 +1,387 @@
+"""Random walks in an instance of a lifted domain, and logs of them as people have them.
+
+A log differs from a walk: it begins anywhere, its actions have habits, some attempts fail, and some rows are wrong or
+missing. `LogSettings` says how much of each.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+from hf_mech.data.random_numbers import Die
+from hf_mech.models.strips.strips_lifted import GroundAction, LiftedAction, LiftedDomain
+from hf_mech.planning.lifted.pddl import GroundAtom, LiftedProblem
+from hf_mech.planning.problem import PlanningError
+
+MOST_KEPT = 100_000  # states whose applicable actions are kept
+_WALK, _NOISE, _BIAS = range(3)  # a seed's streams of random numbers
+
+
+class LiftedTrace(NamedTuple):
+    """A log: ground actions, and 1 for each that is said to have failed, else 0."""
+
+    actions: tuple[GroundAction, ...]
+    labels: tuple[int, ...]
+
+    @property
+    def texts(self) -> list[str]:
+        """The actions as texts: `stack b1 b2`."""
+        return [" ".join([action.name, *action.objects]) for action in self.actions]
+
+
+@dataclass(frozen=True)
+class LogSettings:
+    """How a log differs from a uniform walk from the initial state.
+
+    Args:
+        walk_bias: half of the action schemas, drawn by the seed, are taken 1 + walk_bias times as often; 0: all alike.
+        weights: how often each schema is taken, in proportion; a schema without a weight has 1. Multiplies the bias.
+        burn_in: the log begins after an unseen walk of 0 to this many steps, each as likely.
+        failure_rate: how likely a row is a failed attempt: an inapplicable action, labelled 1, which changes nothing.
+        wrong_action: how likely a step is logged as another, random action of the instance.
+        missing_step: how likely a step is not logged.
+        wrong_label: how likely the label of a row is wrong.
+
+    Raises:
+        PlanningError: a number out of its range.
+    """
+
+    walk_bias: int = 0
+    weights: Mapping[str, int] | None = None
+    burn_in: int = 0
+    failure_rate: float = 0.0
+    wrong_action: float = 0.0
+    missing_step: float = 0.0
+    wrong_label: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("walk_bias", "burn_in"):
+            count: Any = getattr(self, name)
+            if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+                raise PlanningError(f"{name} must be a whole number, 0 or more, got {count!r}.")
+        for name in ("failure_rate", "wrong_action", "missing_step", "wrong_label"):
+            rate: Any = getattr(self, name)
+            if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate < 1:
+                raise PlanningError(f"{name} must be a number of 0 or more, below 1, got {rate!r}.")
+        for name, weight in (self.weights or {}).items():
+            if isinstance(weight, bool) or not isinstance(weight, int) or weight < 1:
+                raise PlanningError(f"The weight of {name!r} must be a whole number, 1 or more, got {weight!r}.")
+
+
+CLEAN = LogSettings()
+
+
+class LiftedWalks:
+    """The ground actions of an instance, and random walks over them. States are masks of true atoms.
+
+    Attributes:
+        problem: the instance.
+        actions: the ground actions whose static preconditions hold, schema by schema.
+        atoms: the atoms that actions need or change; bit i of a state is atom i.
+        initial: the initial state.
+
+    Raises:
+        PlanningError: no action has objects of its types for which its static preconditions hold.
+    """
+
+    def __init__(self, problem: LiftedProblem) -> None:
+        self.problem = problem
+        self.actions = list(ground_actions(problem))
+        if not self.actions:
+            raise PlanningError(
+                f"No action of domain {problem.domain.name!r} has objects of its types in problem {problem.name!r} for "
+                "which its static preconditions hold."
+            )
+        self.index = {action: number for number, action in enumerate(self.actions)}
+        self._bits: dict[GroundAtom, int] = {}
+        domain, static = problem.domain, problem.domain.static
+        self._pre: list[int] = []
+        self._add: list[int] = []
+        self._delete: list[int] = []
+        for action in self.actions:
+            schema = domain.by_name[action.name]
+            pre = (atom for atom in schema.pre if atom.predicate not in static)
+            for masks, own in ((self._pre, pre), (self._add, schema.add), (self._delete, schema.delete)):
+                masks.append(self._mask(atom.ground(action.objects) for atom in sorted(own)))
+            self._delete[-1] &= ~self._add[-1]
+        self.initial = self._mask(sorted(atom for atom in problem.initial if atom[0] not in static))
+        self.atoms = list(self._bits)
+        self._moves: dict[int, tuple[int, ...]] = {}
+        self._watch()
+
+    def _mask(self, atoms: Iterable[GroundAtom]) -> int:
+        mask = 0
+        for atom in atoms:
+            mask |= 1 << self._bits.setdefault(atom, len(self._bits))
+        return mask
+
+    def _watch(self) -> None:
+        """Files every action under the one of its preconditions that the fewest actions share."""
+        users = [0] * len(self.atoms)
+        for pre in self._pre:
+            for bit in _bits(pre):
+                users[bit] += 1
+        self._watched: list[list[int]] = [[] for _ in self.atoms]
+        self._always: list[int] = []
+        for action, pre in enumerate(self._pre):
+            rarest = min(_bits(pre), key=lambda bit: users[bit], default=None)
+            (self._always if rarest is None else self._watched[rarest]).append(action)
+        self._watching = sum(1 << bit for bit, own in enumerate(self._watched) if own)
+
+    # -------------------------------------------------------------------------------------------------------- states
+
+    def applicable(self, state: int) -> tuple[int, ...]:
+        """The numbers of the actions that a state allows, ascending."""
+        moves = self._moves.get(state)
+        if moves is None:
+            false, found, pre = ~state, list(self._always), self._pre
+            for bit in _bits(state & self._watching):
+                found += [action for action in self._watched[bit] if not pre[action] & false]
+            moves = tuple(sorted(found))
+            if len(self._moves) < MOST_KEPT:
+                self._moves[state] = moves
+        return moves
+
+    def apply(self, state: int, action: int) -> int:
+        """The state after an action."""
+        return state & ~self._delete[action] | self._add[action]
+
+    def true_atoms(self, state: int) -> frozenset[GroundAtom]:
+        """The atoms of a state."""
+        return frozenset(self.atoms[bit] for bit in _bits(state))
+
+    # --------------------------------------------------------------------------------------------------------- walks
+
+    def walk(self, length: int, die: Die, state: int | None = None, weights: Sequence[int] | None = None) -> list[int]:
+        """The numbers of the actions of a random walk; shorter if it comes to a state that allows none.
+
+        Args:
+            length: the number of steps.
+            die: the random numbers.
+            state: where it begins; None: the initial state.
+            weights: how often each ground action is taken when it is possible, in proportion; None: all alike.
+        """
+        state, taken = self.initial if state is None else state, []
+        while len(taken) < length and (action := self._step(state, die, weights)) is not None:
+            taken.append(action)
+            state = self.apply(state, action)
+        return taken
+
+    def _step(self, state: int, die: Die, weights: Sequence[int] | None) -> int | None:
+        moves = self.applicable(state)
+        if not moves:
+            return None
+        if weights is None:
+            return moves[die.below(len(moves))]
+        sums = list(accumulate(weights[action] for action in moves))
+        return moves[bisect_right(sums, die.below(sums[-1]))]
+
+    def weights(self, settings: LogSettings, seed: int = 0) -> list[int] | None:
+        """How often each ground action is taken, in proportion; None: all alike. The seed draws the favoured schemas.
+
+        Raises:
+            PlanningError: a weight for an action that the domain does not have.
+        """
+        names = [action.name for action in self.problem.domain.actions]
+        if unknown := sorted(set(settings.weights or {}) - set(names)):
+            raise PlanningError(f"weights: domain {self.problem.domain.name!r} has no actions {unknown}, only {names}.")
+        if not settings.walk_bias and not settings.weights:
+            return None
+        order = list(names)
+        Die(seed, (_BIAS,)).shuffle(order)
+        by_name = {name: 1 + settings.walk_bias * (name in order[: len(order) // 2]) for name in names}
+        by_name = {name: weight * (settings.weights or {}).get(name, 1) for name, weight in by_name.items()}
+        return [by_name[action.name] for action in self.actions]
+
+    # ---------------------------------------------------------------------------------------------------------- logs
+
+    def traces(self, actions: int, length: int, seed: int = 0, settings: LogSettings = CLEAN) -> list[LiftedTrace]:
+        """Logs of up to `length` rows, from the initial state, until they have `actions` rows together.
+
+        Noise changes the rows only; the walks beneath are the same with and without it.
+
+        Raises:
+            PlanningError: the initial state allows no action, or a weight for an unknown action.
+        """
+        if not self.applicable(self.initial):
+            raise PlanningError(f"The initial state of problem {self.problem.name!r} allows no action.")
+        weights = self.weights(settings, seed)
+        walk, noise = Die(seed, (_WALK,)), Die(seed, (_NOISE,))
+        found: list[LiftedTrace] = []
+        while actions > 0:
+            found.append(self.trace(min(length, actions), walk, settings, weights, noise))
+            actions -= len(found[-1].actions)
+        return [trace for trace in found if trace.actions]
+
+    def trace(
+        self,
+        length: int,
+        die: Die,
+        settings: LogSettings = CLEAN,
+        weights: Sequence[int] | None = None,
+        noise: Die | None = None,
+    ) -> LiftedTrace:
+        """A log of `length` rows; shorter if the walk comes to a state that allows no action.
+
+        Args:
+            length: the number of rows.
+            die: the random numbers of the walk.
+            settings: of the log; its habits count only through `weights`.
+            weights: by ground action, from `weights`.
+            noise: the random numbers of failures and wrong rows; None: those of the walk.
+        """
+        noise, state = noise or die, self.initial
+        for action in self.walk(die.below(settings.burn_in + 1), die, state, weights):
+            state = self.apply(state, action)
+        rows: list[int] = []
+        labels: list[int] = []
+        while len(rows) < length:
+            action, label = None, 0
+            if _chance(settings.failure_rate, noise):
+                action, label = self._failing(state, noise), 1
+            if action is None:
+                action, label = self._step(state, die, weights), 0
+                if action is None:
+                    break
+                state = self.apply(state, action)
+                if _chance(settings.missing_step, noise):
+                    continue
+                if _chance(settings.wrong_action, noise):
+                    action = noise.below(len(self.actions))
+            rows.append(action)
+            labels.append(label ^ _chance(settings.wrong_label, noise))
+        return LiftedTrace(tuple(self.actions[action] for action in rows), tuple(labels))
+
+    def _failing(self, state: int, die: Die) -> int | None:
+        """A random action that the state does not allow; None if it allows all."""
+        allowed = set(self.applicable(state))
+        while len(allowed) < len(self.actions):
+            if (action := die.below(len(self.actions))) not in allowed:
+                return action
+        return None
+
+    # ----------------------------------------------------------------------------------------------------- negatives
+
+    def numbers(self, trace: Iterable[Any]) -> list[int]:
+        """The numbers of ground actions, as `parse_action` takes them.
+
+        Raises:
+            StripsError: an action that the domain does not have.
+            PlanningError: a ground action that the instance does not have; names its position.
+        """
+        found = []
+        for position, given in enumerate(trace):
+            action = self.problem.domain.read(given, position)
+            if action not in self.index:
+                raise PlanningError(
+                    f"Problem {self.problem.name!r} has no action {str(action)!r} (position {position}): its objects "
+                    "are unknown or of other types, or a static precondition is false."
+                )
+            found.append(self.index[action])
+        return found
+
+    def contradictions(self, trace: Iterable[Any], failed: Sequence[int] | None = None) -> list[GroundAction]:
+        """The actions of the instance that contradict a trace by Definition 1: a precondition was last deleted.
+
+        Args:
+            trace: ground actions of the instance.
+            failed: 1 for each that failed and so changed nothing; None: all were done.
+        """
+        falsified = 0
+        for position, action in enumerate(self.numbers(trace)):
+            if failed is None or not failed[position]:
+                falsified = falsified & ~self._add[action] | self._delete[action]
+        return [self.actions[action] for action, pre in enumerate(self._pre) if pre & falsified]
+
+    def inapplicable(self, trace: Iterable[Any], failed: Sequence[int] | None = None) -> list[GroundAction]:
+        """The actions of the instance that are not possible after a trace from the initial state.
+
+        Args:
+            trace, failed: as for `contradictions`.
+
+        Raises:
+            PlanningError: an action of the trace that is not possible, and not failed.
+        """
+        state = self.initial
+        for position, action in enumerate(self.numbers(trace)):
+            if failed is None or not failed[position]:
+                if self._pre[action] & ~state:
+                    raise PlanningError(f"{str(self.actions[action])!r} is not possible at position {position}.")
+                state = self.apply(state, action)
+        allowed = set(self.applicable(state))
+        return [action for number, action in enumerate(self.actions) if number not in allowed]
+
+    def negative(
+        self, length: int, die: Die, negatives: str = "contradiction", weights: Sequence[int] | None = None
+    ) -> LiftedTrace | None:
+        """A walk of length - 1 steps and a wrong last action, labelled 1; None if the walk ends early or allows none.
+
+        Args:
+            length: the number of actions.
+            die: the random numbers.
+            negatives: "contradiction" or "inapplicable", as in `hf_mech.planning.traces.NEGATIVES`.
+            weights: by ground action, from `weights`.
+        """
+        if negatives not in ("contradiction", "inapplicable"):
+            raise PlanningError(f"negatives must be 'contradiction' or 'inapplicable', got {negatives!r}.")
+        walked = [self.actions[action] for action in self.walk(length - 1, die, weights=weights)]
+        last = (self.contradictions if negatives == "contradiction" else self.inapplicable)(walked)
+        if len(walked) < length - 1 or not last:
+            return None
+        return LiftedTrace((*walked, last[die.below(len(last))]), (*[0] * (length - 1), 1))
+
+
+# ----------------------------------------------------------------------------------------------------------- grounding
+
+
+def ground_actions(problem: LiftedProblem) -> Iterator[GroundAction]:
+    """What `LiftedDomain.ground_actions` yields, in the same order, without trying every combination of objects."""
+    domain = problem.domain
+    of_type: dict[str, list[str]] = {"object": [each for own in problem.objects.values() for each in own]}
+    for type_, own in problem.objects.items():
+        for above in domain.types_above(type_):
+            if above != "object":
+                of_type.setdefault(above, []).extend(own)
+    for schema in domain.actions:
+        yield from _groundings(domain, schema, of_type, problem.facts)
+
+
+def _groundings(
+    domain: LiftedDomain, schema: LiftedAction, of_type: Mapping[str, Sequence[str]], facts: frozenset[GroundAtom]
+) -> Iterator[GroundAction]:
+    """The groundings of a schema; a static precondition is checked as soon as its objects are chosen."""
+    static = [atom for atom in schema.pre if atom.predicate in domain.static]
+    checks = [[atom for atom in static if max(atom.places, default=0) == i] for i in range(len(schema.parameters))]
+    if not schema.parameters:
+        if all(atom.ground(()) in facts for atom in static):
+            yield GroundAction(schema.name)
+        return
+
+    def extended(chosen: tuple[str, ...]) -> Iterator[GroundAction]:
+        place = len(chosen)
+        for each in of_type.get(schema.parameters[place], ()):
+            longer = (*chosen, each)
+            if all(atom.ground(longer) in facts for atom in checks[place]):
+                if place + 1 == len(schema.parameters):
+                    yield GroundAction(schema.name, longer)
+                else:
+                    yield from extended(longer)
+
+    yield from extended(())
+
+
+def _bits(mask: int) -> Iterator[int]:
+    """The positions of the ones."""
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+def _chance(rate: float, die: Die) -> bool:
+    """True with this probability; draws nothing if it is 0."""
+    return rate > 0 and die.below(1 << 30) < rate * (1 << 30)
