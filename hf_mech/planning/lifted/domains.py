@@ -51,7 +51,7 @@ def instance(name: str, size: str = "small", seed: int = 0) -> LiftedProblem:
         PlanningError: an unknown name or size, or a seed below 0.
     """
     domain = lifted_domain(name)
-    if size not in SIZES or isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+    if size not in SIZES or seed < 0:
         raise PlanningError(
             f"An instance has a size, one of {', '.join(SIZES)}, and a seed, 0 or more, got {size!r}, {seed!r}."
         )

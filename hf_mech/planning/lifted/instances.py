@@ -7,7 +7,7 @@ fuel and counts are few, things that are used up stand near, and roads lead both
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import product
+from itertools import pairwise, product
 
 from hf_mech.data.random_numbers import Die
 from hf_mech.planning.lifted.pddl import GroundAtom
@@ -85,7 +85,7 @@ def lines(cells: list[list[str]]) -> list[list[str]]:
 def neighbours(draft: Draft, predicate: str, cells: list[list[str]]) -> None:
     """Cells side by side, both ways."""
     for line in lines(cells):
-        for a, b in zip(line, line[1:], strict=False):
+        for a, b in pairwise(line):
             draft.true(f"{predicate} {a} {b}", f"{predicate} {b} {a}")
 
 
@@ -163,7 +163,7 @@ def hanoi(draft: Draft) -> None:
     draft.order("smaller", discs, every=True)
     draft.true(*(f"smaller {disc} {peg}" for disc, peg in product(discs, pegs)))
     tower = [*discs, pegs[0]]
-    draft.true(*(f"on {disc} {below}" for disc, below in zip(tower, tower[1:], strict=False)))
+    draft.true(*(f"on {disc} {below}" for disc, below in pairwise(tower)))
     draft.true(f"clear {discs[0]}", *(f"clear {peg}" for peg in pegs[1:]))
 
 
@@ -271,18 +271,19 @@ def sokoban(draft: Draft) -> None:
 
 @generator
 def grid(draft: Draft) -> None:
-    """Locked places that some key fits."""
+    """Locked places around the robot, and keys that fit them where it stands or beside it."""
     cells = draft.grid("place", (3, 3), (5, 4))
     neighbours(draft, "conn", cells)
+    places, beside = draft.objects["place"], sorted(atom[1] for atom in draft.initial)
     shapes, keys = draft.add("shape", 2, 4), draft.add("key", 3, 6)
     draft.true("arm-empty", *(f"key-shape {key} {shapes[i % len(shapes)]}" for i, key in enumerate(keys)))
-    places = draft.some(draft.objects["place"], len(draft.objects["place"]))
-    locked, free = places[: len(places) // 3], places[len(places) // 3 :]
+    locked = draft.some(places, len(places) // 3)
+    free = [place for place in places if place not in locked]
+    here = max(free, key=lambda place: sum(a == place and b in locked for a, b in beside))
     for place in locked:
         draft.true(f"locked {place}", f"lock-shape {place} {draft.one(shapes)}")
-    draft.true(f"at-robot {free[0]}", *(f"open {place}" for place in free))
-    near = free[:1] + [a for _, (a, b) in sorted(a for a in draft.initial if a[0] == "conn") if b == free[0]]
-    draft.each(keys, "at {} {}", [place for place in near if place not in locked])
+    draft.true(f"at-robot {here}", *(f"open {place}" for place in free))
+    draft.each(keys, "at {} {}", [here, *(b for a, b in beside if a == here and b in free)])
 
 
 @generator
@@ -300,20 +301,22 @@ def parking(draft: Draft) -> None:
 
 @generator
 def barman(draft: Draft) -> None:
-    """Cocktails of two ingredients each."""
+    """Cocktails of two ingredients each. The first shaker is in a hand, filled for the first cocktail."""
     ingredients, levels = draft.add("ingredient", 2, 4), draft.add("level", 3, 3, "l", first=0)
     draft.order("next", levels)
-    draft.true(*(f"handempty {hand}" for hand in draft.add("hand", 2, 2)))
+    hands = draft.add("hand", 2, 2)
     for ingredient, dispenser in zip(ingredients, draft.add("dispenser", 2, 4), strict=True):
         draft.true(f"dispenses {dispenser} {ingredient}")
-    for cocktail in draft.add("cocktail", 1, 6):
-        first, second = draft.some(ingredients, 2)
+    recipes = {cocktail: draft.some(ingredients, 2) for cocktail in draft.add("cocktail", 1, 3)}
+    for cocktail, (first, second) in recipes.items():
         draft.true(f"cocktail-part1 {cocktail} {first}", f"cocktail-part2 {cocktail} {second}")
-    containers = draft.add("shaker", 1, 2)
-    draft.true(*(f"shaker-empty-level {s} {levels[0]}" for s in containers))
-    draft.true(*(f"shaker-level {s} {levels[0]}" for s in containers))
-    containers += draft.add("shot", 1, 3)
-    draft.true(*(f"{what} {each}" for what, each in product(("ontable", "empty", "clean"), containers)))
+    full, *shakers = draft.add("shaker", 1, 2)
+    draft.true(*(f"shaker-empty-level {shaker} {levels[0]}" for shaker in [full, *shakers]))
+    draft.true(f"holding {hands[0]} {full}", f"handempty {hands[1]}", f"unshaked {full}")
+    draft.true(f"shaker-level {full} {levels[2]}", *(f"contains {full} {part}" for part in recipes["cocktail1"]))
+    draft.true(*(f"shaker-level {shaker} {levels[0]}" for shaker in shakers))
+    others = [*shakers, *draft.add("shot", 2, 4)]
+    draft.true(*(f"{state} {each}" for state, each in product(("ontable", "empty", "clean"), others)))
 
 
 @generator
@@ -321,10 +324,10 @@ def floortile(draft: Draft) -> None:
     """Robots on a floor without paint."""
     cells = draft.grid("tile", (4, 4), (6, 6))
     for row in cells:
-        for a, b in zip(row, row[1:], strict=False):
+        for a, b in pairwise(row):
             draft.true(f"left {a} {b}", f"right {b} {a}")
     for column in zip(*cells, strict=True):
-        for a, b in zip(column, column[1:], strict=False):
+        for a, b in pairwise(column):
             draft.true(f"down {a} {b}", f"up {b} {a}")
     colors, robots = draft.add("color", 2, 4), draft.add("robot", 2, 4)
     draft.true(*(f"available-color {color}" for color in colors))
@@ -349,7 +352,7 @@ def transport(draft: Draft) -> None:
 def spanner(draft: Draft) -> None:
     """A corridor that leads both ways."""
     places = draft.add("location", 3, 6, "l")
-    for a, b in zip(places, places[1:], strict=False):
+    for a, b in pairwise(places):
         draft.true(f"link {a} {b}", f"link {b} {a}")
     spanners, nuts = draft.add("spanner", 4, 8), draft.add("nut", 3, 6)
     draft.each([*draft.add("man", 1, 2), *spanners, *nuts], "at {} {}", places)
@@ -445,17 +448,16 @@ def storage(draft: Draft) -> None:
 
 @generator
 def goldminer(draft: Draft) -> None:
-    """Bombs and a laser in the free first column, gold behind the rock."""
+    """Bombs and a laser in the free first column, and gold beneath the soft rock of the second."""
     cells = draft.grid("loc", (3, 3), (5, 4))
     neighbours(draft, "connected", cells)
-    first = [row[0] for row in cells]
+    first = draft.some([row[0] for row in cells], len(cells))
     draft.true("arm-empty", f"robot-at {first[0]}", *(f"clear {cell}" for cell in first))
-    draft.true(f"bomb-at {draft.one(first)}", f"laser-at {draft.one(first)}")
+    draft.true(f"laser-at {first[1]}", *(f"bomb-at {cell}" for cell in (first[0], *first[2:])))
     for row in cells:
-        for cell in row[1:]:
+        draft.true(f"soft-rock-at {row[1]}", f"gold-at {row[1]}")
+        for cell in row[2:]:
             draft.true(f"{draft.one(['soft-rock-at', 'soft-rock-at', 'hard-rock-at'])} {cell}")
-        if row is cells[0] or draft.big:
-            draft.true(f"gold-at {row[-1]}")
 
 
 @generator
@@ -467,9 +469,9 @@ def nomystery(draft: Draft) -> None:
         if a < b:
             cost = levels[1 + draft.die.below(2)]
             draft.true(f"fuelcost {cost} {a} {b}", f"fuelcost {cost} {b} {a}")
-    for a, b in product(range(len(levels)), range(3)):
-        if a + b < len(levels):
-            draft.true(f"sum {levels[a]} {levels[b]} {levels[a + b]}")
+    for left, spent in product(range(len(levels)), range(3)):
+        if left + spent < len(levels):
+            draft.true(f"sum {levels[left]} {levels[spent]} {levels[left + spent]}")
     trucks = draft.add("truck", 1, 2)
     draft.each([*trucks, *draft.add("package", 3, 6)], "at {} {}", places)
     draft.true(*(f"fuel {truck} {levels[-1]}" for truck in trucks))

@@ -8,7 +8,7 @@ condition is refused; its complement needs a predicate of its own.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import permutations
 from pathlib import Path
@@ -244,7 +244,7 @@ def problem_to_pddl(problem: LiftedProblem) -> str:
 
 
 class _Names:
-    """The PDDL names of a domain's types, predicates and actions; no two of them are the same, as unified-planning asks."""
+    """The PDDL names of types, predicates and actions; unified-planning refuses two that are the same."""
 
     def __init__(self, domain: LiftedDomain) -> None:
         self.taken: set[str] = {"object"}

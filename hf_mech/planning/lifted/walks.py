@@ -67,7 +67,8 @@ class LogSettings:
             rate: Any = getattr(self, name)
             if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate < 1:
                 raise PlanningError(f"{name} must be a number of 0 or more, below 1, got {rate!r}.")
-        for name, weight in (self.weights or {}).items():
+        weights: dict[str, Any] = dict(self.weights or {})
+        for name, weight in weights.items():
             if isinstance(weight, bool) or not isinstance(weight, int) or weight < 1:
                 raise PlanningError(f"The weight of {name!r} must be a whole number, 1 or more, got {weight!r}.")
 
@@ -165,7 +166,8 @@ class LiftedWalks:
             state: where it begins; None: the initial state.
             weights: how often each ground action is taken when it is possible, in proportion; None: all alike.
         """
-        state, taken = self.initial if state is None else state, []
+        state = self.initial if state is None else state
+        taken: list[int] = []
         while len(taken) < length and (action := self._step(state, die, weights)) is not None:
             taken.append(action)
             state = self.apply(state, action)
@@ -235,12 +237,13 @@ class LiftedWalks:
             noise: the random numbers of failures and wrong rows; None: those of the walk.
         """
         noise, state = noise or die, self.initial
-        for action in self.walk(die.below(settings.burn_in + 1), die, state, weights):
-            state = self.apply(state, action)
+        for step in self.walk(die.below(settings.burn_in + 1), die, state, weights):
+            state = self.apply(state, step)
         rows: list[int] = []
         labels: list[int] = []
         while len(rows) < length:
-            action, label = None, 0
+            action: int | None = None
+            label = 0
             if _chance(settings.failure_rate, noise):
                 action, label = self._failing(state, noise), 1
             if action is None:
