@@ -304,7 +304,7 @@ def barman(draft: Draft) -> None:
     """Cocktails of two ingredients each. The first shaker is in a hand, filled for the first cocktail."""
     ingredients, levels = draft.add("ingredient", 2, 4), draft.add("level", 3, 3, "l", first=0)
     draft.order("next", levels)
-    hands = draft.add("hand", 2, 2)
+    hands = draft.add("hand", 2, 4)
     for ingredient, dispenser in zip(ingredients, draft.add("dispenser", 2, 4), strict=True):
         draft.true(f"dispenses {dispenser} {ingredient}")
     recipes = {cocktail: draft.some(ingredients, 2) for cocktail in draft.add("cocktail", 1, 3)}
@@ -312,7 +312,7 @@ def barman(draft: Draft) -> None:
         draft.true(f"cocktail-part1 {cocktail} {first}", f"cocktail-part2 {cocktail} {second}")
     full, *shakers = draft.add("shaker", 1, 2)
     draft.true(*(f"shaker-empty-level {shaker} {levels[0]}" for shaker in [full, *shakers]))
-    draft.true(f"holding {hands[0]} {full}", f"handempty {hands[1]}", f"unshaked {full}")
+    draft.true(f"holding {hands[0]} {full}", f"unshaked {full}", *(f"handempty {hand}" for hand in hands[1:]))
     draft.true(f"shaker-level {full} {levels[2]}", *(f"contains {full} {part}" for part in recipes["cocktail1"]))
     draft.true(*(f"shaker-level {shaker} {levels[0]}" for shaker in shakers))
     others = [*shakers, *draft.add("shot", 2, 4)]

@@ -120,7 +120,6 @@ def read_lifted_pddl(domain: str | Path) -> LiftedDomain:
         if parsed.all_objects:
             names = [each.name for each in parsed.all_objects]
             raise unsupported("The domain", f"the constants {names}", "Give the actions parameters for them.")
-        # A supertype that only says "any object" is left out where the file does not name it.
         parents = {t.name: t.father.name for t in parsed.user_types if t.father is not None}
         predicates = {f.name: _types(f.signature) for f in parsed.fluents if f.type.is_bool_type()}
         actions = [_action(action) for action in parsed.actions]
@@ -249,14 +248,15 @@ class _Names:
     def __init__(self, domain: LiftedDomain) -> None:
         self.taken: set[str] = {"object"}
         self.types = {"object": "object"} | self.add(t for t in type_names(domain) if t != "object")
-        self.predicates = self.add(domain.predicates)
+        self.predicates = self.add(domain.predicates)  # nearly every domain has a predicate `at`, a keyword elsewhere
         self.actions = self.add(action.name for action in domain.actions)
 
     def add(self, own: Iterable[str]) -> dict[str, str]:
         """A PDDL name for each of ours."""
         named: dict[str, str] = {}
         for name in own:
-            named[name] = encode_name(name, self.taken)
+            plain = name == "at" and name not in self.taken
+            named[name] = name if plain else encode_name(name, self.taken)
             self.taken.add(named[name])
         return named
 
