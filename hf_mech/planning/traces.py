@@ -4,25 +4,24 @@ Traces are random walks over the applicable actions, from initial states drawn a
 trace is such a walk. A *negative* trace is a walk followed by a last action that contradicts it by Definition 1: one of
 the action's preconditions was last deleted. If an action is inapplicable in the hidden state but does not contradict
 the trace, the trace is positive by Definition 1; such an action is never used as a last action. Other negatives, biased
-walks and wrong labels, which the paper does not have, are settings.
+walks, plans, failed attempts and wrong labels, which the paper does not have, are settings.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, reduce
-from operator import or_
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from hf_mech.data.random_numbers import Die
 from hf_mech.models.strips.strips_domain import StripsDomain
 from hf_mech.planning.problem import PlanningError, StripsProblem
+from hf_mech.planning.walks import NEGATIVES, POLICIES, Trace, Walks
 
 MOST_STATES = 10_000  # initial states are drawn among this many first states of a breadth-first search
 STATE_CHOICES = 16  # choices of initial states that a seed may try
-PATIENCE = 100_000  # a split stops after this many walks in a row without a new trace
+PATIENCE = {"walk": 100_000, "expert": 10_000}  # a split stops after so many traces in a row that it has already
 _STATES, _TRAIN, _TEST, _BIAS, _NOISE = range(5)  # a seed's streams of random numbers
 
 PAPER_MAX_TRAIN_LENGTH = {"simple": 10, "blocksworld-2b": 20, "ferry-1c": 20, "blocksworld-3b": 30, "ferry-2c": 30}
@@ -35,165 +34,6 @@ class TooFewTracesError(PlanningError):
     def __init__(self, message: str, found: int = 0) -> None:
         super().__init__(message)
         self.found = found
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Random walks in a STRIPS domain, their traces, and the number of different traces.
-
-
-class Trace(NamedTuple):
-    """Actions by index, and whether the trace is positive: f_M = 0 in Definition 1."""
-
-    actions: tuple[int, ...]
-    valid: bool
-
-    @property
-    def labels(self) -> list[int]:
-        """1 where the action is inapplicable: nowhere, or only at the last position of a negative trace."""
-        return [0] * (len(self.actions) - 1) + [int(not self.valid)]
-
-
-NEGATIVES = ("contradiction", "inapplicable", "first_inapplicable")
-"""How negative traces end.
-
-- contradiction: after a walk, an action that contradicts it (Definition 1), each as likely; the paper's.
-- inapplicable: after a walk, an action that the hidden state does not allow, each as likely.
-- first_inapplicable: no walk; any actions, each as likely, until the hidden state does not allow one. Only traces that
-  contradict themselves are kept.
-"""
-
-
-class Walks:
-    """Random walks in one domain. States are masks of true propositions, as in `StripsDomain`.
-
-    Attributes:
-        domain: the domain.
-        moves: state -> its (action, next state) pairs; computed at the first use of a state.
-        contradictions: known-false propositions (a mask) -> the actions with one of them as a precondition: Y(i) = 1 in
-            Eq. 6.
-        weights: how much likelier a walk takes one action than another, whole numbers by action; None: all alike.
-    """
-
-    def __init__(self, domain: StripsDomain, weights: Sequence[int] | None = None) -> None:
-        self.domain = domain
-        self.weights = weights
-        self.moves = _Moves(domain)
-        self.contradictions = _Contradictions(domain)
-
-    def reachable(self, first: int, most: int) -> list[int]:
-        """The states that walks from `first` reach, itself included, breadth first, the first `most` of them."""
-        states = {first: None}  # a dict keeps the order
-        frontier = [first]
-        while frontier and len(states) < most:
-            frontier = list(dict.fromkeys(s for f in frontier for _, s in self.moves[f] if s not in states))
-            states.update(dict.fromkeys(frontier))
-        return list(states)[:most]
-
-    def walk(self, state: int, length: int, valid: bool, die: Die, negatives: str = "contradiction") -> Trace | None:
-        """A random trace of the given length and sign from a state; None if the walk ends early.
-
-        Args:
-            state, length, valid: where it begins, how long it is, and whether it is positive.
-            die: the random numbers.
-            negatives: how the last action of a negative trace is drawn, one of `NEGATIVES`.
-        """
-        if not valid and negatives == "first_inapplicable":
-            return self._until_inapplicable(state, length, die)
-        actions: list[int] = []
-        for _ in range(length if valid else length - 1):
-            moves = self.moves[state]
-            if not moves:
-                return None
-            action, state = self._choose(moves, die)
-            actions.append(action)
-        if not valid:
-            last: Sequence[int] = self.contradictions[self.domain.falsified(actions)]
-            if negatives == "inapplicable":
-                last = self._forbidden([state])
-            if not last:
-                return None
-            actions.append(last[die.below(len(last))])
-        return Trace(tuple(actions), valid)
-
-    def _choose(self, moves: Sequence[tuple[int, int]], die: Die) -> tuple[int, int]:
-        if self.weights is None:
-            return moves[die.below(len(moves))]
-        weighted = [move for move in moves for _ in range(self.weights[move[0]])]
-        return weighted[die.below(len(weighted))]
-
-    def _until_inapplicable(self, state: int, length: int, die: Die) -> Trace | None:
-        """Any actions until one is inapplicable; None if that does not contradict them, or if it takes too many."""
-        actions: list[int] = []
-        while len(actions) < length:
-            action = die.below(len(self.domain.actions))
-            actions.append(action)
-            if self.domain.pre_masks[action] & ~state:
-                contradicts = action in self.contradictions[self.domain.falsified(actions[:-1])]
-                return Trace(tuple(actions), False) if contradicts else None
-            state = self.domain.apply(state, action)
-        return None
-
-    def can_draw(self, trace: Trace, states: Sequence[int], max_length: int) -> bool:
-        """Whether `walk` could return this trace from one of the states."""
-        if len(trace.actions) > max_length:
-            return False
-        current = frozenset(states)
-        for action in trace.actions if trace.valid else trace.actions[:-1]:
-            current = frozenset(after for s in current for a, after in self.moves[s] if a == action)
-        return bool(current)
-
-    def count(
-        self, states: Sequence[int], max_length: int, valid: bool, enough: int, negatives: str = "contradiction"
-    ) -> int:
-        """The number of different traces of up to `max_length` actions that `walk` can return; stops at `enough`.
-
-        Exact, without enumerating them. Walks of one length are counted together if they have the same possible states
-        and the same falsified propositions; the counts of longer walks follow from these.
-        """
-        by_state = not valid and negatives == "inapplicable"
-        if not valid and not by_state and not self.contradictions[reduce(or_, self.domain.delete_masks, 0)]:
-            return 0  # no precondition is ever deleted: no need to search
-        level = {(frozenset(states), 0): 1}
-        total = 0
-        for _ in range(max_length if valid else max_length - 1):
-            longer: defaultdict[tuple[frozenset[int], int], int] = defaultdict(int)
-            for (current, falsified), ways in level.items():
-                after: defaultdict[int, set[int]] = defaultdict(set)
-                for state in current:
-                    for action, following in self.moves[state]:
-                        after[action].add(following)
-                for action, following_states in after.items():
-                    longer[frozenset(following_states), self.domain.advance(falsified, action)] += ways
-            level = longer
-            for (current, falsified), ways in level.items():
-                last = self._forbidden(current) if by_state else self.contradictions[falsified]
-                total += ways if valid else ways * len(last)
-            if total >= enough or not level:
-                break
-        return total
-
-    def _forbidden(self, states: Iterable[int]) -> list[int]:
-        """The actions that one of the states does not allow."""
-        return [a for a, pre in enumerate(self.domain.pre_masks) if any(pre & ~state for state in states)]
-
-
-class _Moves(dict[int, tuple[tuple[int, int], ...]]):
-    def __init__(self, domain: StripsDomain) -> None:
-        super().__init__()
-        self._domain = domain
-
-    def __missing__(self, state: int) -> tuple[tuple[int, int], ...]:
-        moves = tuple((a, self._domain.apply(state, a)) for a in self._domain.applicable(state))
-        return self.setdefault(state, moves)
-
-
-class _Contradictions(dict[int, tuple[int, ...]]):
-    def __init__(self, domain: StripsDomain) -> None:
-        super().__init__()
-        self._pre_masks = domain.pre_masks
-
-    def __missing__(self, falsified: int) -> tuple[int, ...]:
-        return self.setdefault(falsified, tuple(a for a, pre in enumerate(self._pre_masks) if pre & falsified))
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -217,9 +57,13 @@ class TraceSettings:
         walk_bias: half of the actions, drawn by the seed, are taken 1 + walk_bias times as often as the others, in
             training; 0: all alike.
         label_noise: the share of training traces whose last label is wrong.
+        policy: how the other actions of a training trace are drawn, one of `POLICIES`; the paper's is "walk". Test
+            traces are always walks.
+        failure_rate: how likely each action of a training trace, except the last, is a failed attempt: drawn like the
+            last action of a negative trace, labelled inapplicable, without any effect. Not with "first_inapplicable".
 
     Raises:
-        PlanningError: a count, length or fraction out of its range, or an unknown kind of negatives.
+        PlanningError: a count, length or fraction out of its range, or an unknown kind of negatives or policy.
     """
 
     seed: int = 0
@@ -232,6 +76,8 @@ class TraceSettings:
     test_negatives: str | None = None
     walk_bias: int = 0
     label_noise: float = 0.0
+    policy: str = "walk"
+    failure_rate: float = 0.0
 
     def __post_init__(self) -> None:
         least = {"seed": 0, "num_train": 1, "num_test": 1, "max_train_length": 2, "max_test_length": 2, "walk_bias": 0}
@@ -239,7 +85,7 @@ class TraceSettings:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < low:
                 raise PlanningError(f"{name} must be a whole number, {low} or more, got {value!r}.")
-        for name in ("negative_fraction", "label_noise"):
+        for name in ("negative_fraction", "label_noise", "failure_rate"):
             fraction: Any = getattr(self, name)
             if isinstance(fraction, bool) or not isinstance(fraction, int | float) or not 0 <= fraction <= 1:
                 raise PlanningError(f"{name} must be a number in 0 to 1, got {fraction!r}.")
@@ -247,6 +93,13 @@ class TraceSettings:
             kind = getattr(self, name)
             if kind not in NEGATIVES and not (name == "test_negatives" and kind is None):
                 raise PlanningError(f"{name} must be one of {', '.join(NEGATIVES)}, got {kind!r}.")
+        if self.policy not in POLICIES:
+            raise PlanningError(f"policy must be one of {', '.join(POLICIES)}, got {self.policy!r}.")
+        if self.failure_rate and (self.failure_rate == 1 or self.negatives == "first_inapplicable"):
+            raise PlanningError(
+                f"failure_rate must be below 1, and 0 with negatives='first_inapplicable', got {self.failure_rate!r} "
+                f"with {self.negatives!r}."
+            )
 
 
 class TraceSplits(NamedTuple):
@@ -269,7 +122,8 @@ def generate_traces(problem: StripsProblem, settings: TraceSettings) -> TraceSpl
     Raises:
         TooFewTracesError: no choice of initial states gives the requested number of unique traces. They are counted
             before any is drawn, so this is exact and fast. (If there are enough traces but random walks almost never
-            find the last ones, the search ends after `PATIENCE` walks without a new trace.)
+            find the last ones, the search ends after `PATIENCE` walks without a new trace. With failed attempts and
+            plans, the search alone decides.)
     """
     walks = Walks(problem.domain)
     failures: list[TooFewTracesError] = []
@@ -296,9 +150,11 @@ def _splits(walks: Walks, train: Sequence[int], test: Sequence[int], settings: T
     biased = Walks(walks.domain, _weights(walks.domain, settings)) if settings.walk_bias else walks
     own, other = settings.negatives, settings.test_negatives or settings.negatives
     dice = [Die(settings.seed, (stream,)) for stream in (_TRAIN, _TEST)]
-    train_traces = _draw(biased, train, train_counts, settings.max_train_length, dice[0], "train", own)
+    how = (settings.policy, settings.failure_rate)
+    train_traces = _draw(biased, train, train_counts, settings.max_train_length, dice[0], "train", own, *how)
     seen = frozenset(train_traces)
-    test_traces = _draw(walks, test, test_counts, settings.max_test_length, dice[1], "test", other, seen)
+    seen |= {Trace(trace.actions, valid) for trace in train_traces if trace.failed for valid in (True, False)}
+    test_traces = _draw(walks, test, test_counts, settings.max_test_length, dice[1], "test", other, excluded=seen)
     shared = seen.intersection(test_traces)
     if shared:
         raise AssertionError(f"Train and test share {len(shared)} traces, such as {min(shared)}; report this as a bug.")
@@ -329,6 +185,8 @@ def _draw(
     die: Die,
     split: str,
     negatives: str,
+    policy: str = "walk",
+    failure_rate: float = 0.0,
     excluded: frozenset[Trace] = frozenset(),
 ) -> tuple[Trace, ...]:
     """`counts` = (positive, negative) unique traces outside `excluded`, shuffled.
@@ -338,19 +196,21 @@ def _draw(
     """
     drawn: list[Trace] = []
     known = set(excluded)
+    excluded = frozenset(trace for trace in excluded if not trace.failed)
     for valid, count in zip((True, False), counts, strict=True):
         overlap = sum(1 for t in excluded if t.valid == valid and walks.can_draw(t, states, max_length))
         found = walks.count(states, max_length, valid, count + overlap, negatives) - overlap
-        if found < count:
+        if found < count and not failure_rate:  # with failures there are more
             raise _too_few(walks.domain, split, valid, count, found, max_length, overlap, "there are")
         shortest, misses, goal = 1 if valid else 2, 0, len(drawn) + count
         while len(drawn) < goal:
             state, length = states[die.below(2)], shortest + die.below(max_length - shortest + 1)
-            trace = walks.walk(state, length, valid, die, negatives)
+            trace = walks.walk(state, length, valid, die, negatives, policy, failure_rate)
             if trace is None or trace in known:
                 misses += 1
-                if misses > PATIENCE:
-                    found, how = len(drawn) - goal + count, f"there are more, but {PATIENCE} walks in a row add none to"
+                if misses > PATIENCE[policy]:
+                    found = len(drawn) - goal + count
+                    how = f"there may be more, but {PATIENCE[policy]} traces in a row add none to"
                     raise _too_few(walks.domain, split, valid, count, found, max_length, overlap, how)
                 continue
             misses = 0
