@@ -1,0 +1,177 @@
+"""The rules that make the code of a log shortest, one by one, and those that the chosen ones support."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hf_mech.planning.lifted.learning.code import Code, Universe, forbidden_cells
+from hf_mech.planning.lifted.learning.events import Kind, Steps, Touches
+from hf_mech.planning.lifted.learning.gaps import Gaps
+from hf_mech.planning.lifted.learning.rules import Evidence, Rule, Search, candidates, name_bits, relatives
+
+HABIT_PRICE = 20.0
+"""The bits of a habit besides the names of its patterns."""
+
+
+@dataclass
+class Chosen:
+    """A domain as rules.
+
+    Attributes:
+        epsilon: the chance of an exception under which they were chosen.
+        rules: with their evidence, in the order of choice.
+        bits: of the steps that the choice was made on, and of the rules.
+        right: the steps that are no exceptions, [N].
+        habits: what a log does rarely, though it is possible.
+    """
+
+    epsilon: float
+    rules: dict[Rule, Evidence] = field(default_factory=dict)
+    bits: float = math.inf
+    right: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
+    habits: dict[Rule, Evidence] = field(default_factory=dict)
+
+
+class Choice:
+    """The log, its candidates, and the search.
+
+    Args:
+        steps: those that the code is counted on.
+        kinds: all kinds.
+        touches: the events of these steps.
+        gaps: the statistics of all steps, these among them.
+        universe: the cells of these steps.
+        search: how to look for candidates.
+    """
+
+    def __init__(
+        self,
+        steps: Steps,
+        kinds: Sequence[Kind],
+        touches: Sequence[Touches],
+        gaps: Sequence[Gaps],
+        universe: Universe,
+        search: Search,
+    ) -> None:
+        self.steps, self.kinds, self.touches, self.gaps = steps, kinds, touches, gaps
+        self.universe, self.search = universe, search
+        self._cells: dict[Rule, NDArray[np.int64]] = {}
+
+    def cells(self, rule: Rule) -> NDArray[np.int64]:
+        """The cells that a rule forbids; kept."""
+        if rule not in self._cells:
+            patterns, touches = len(self.kinds[rule.kind].patterns), self.touches[rule.kind]
+            self._cells[rule] = forbidden_cells(rule, patterns, touches, self.steps, self.universe)
+        return self._cells[rule]
+
+    def price(self, rule: Rule, heads: Mapping[tuple[int, int], tuple[set[int], set[int]]]) -> float:
+        """The bits of a rule's description, where patterns and adds that are known already cost little."""
+        name, head = name_bits(self.kinds[rule.kind]), heads.get((rule.kind, rule.adds))
+        if head is None:
+            return self.search.price + name * (rule.adds.bit_count() + 2)
+        return 1 + name * ((rule.delete not in head[0]) + (rule.need not in head[1]))
+
+    def choose(self, epsilon: float) -> Chosen:
+        """The rules for one chance of exceptions: by greed, then what they support."""
+        found: dict[Rule, Evidence] = {}
+        for number, (kind, gaps) in enumerate(zip(self.kinds, self.gaps, strict=True)):
+            found |= candidates(number, kind, gaps, epsilon, self.search)
+        code, chosen = Code(self.steps, self.universe, epsilon), Chosen(epsilon)
+        heads: dict[tuple[int, int], tuple[set[int], set[int]]] = {}
+        description = self._greedy(code, chosen, found, heads)
+        self._complete(code, chosen, found, heads)
+        exceptions = int((~code.right & ~self.steps.failed).sum())
+        code.epsilon = (exceptions + 0.5) / (len(code.right) + 1)
+        if failed := int(self.steps.failed.sum()):
+            code.unexplained = ((~code.right & self.steps.failed).sum() + 0.5) / (failed + 1)
+        code.fit()
+        chosen.bits, chosen.right = code.bits + description, code.right
+        return chosen
+
+    def _greedy(
+        self,
+        code: Code,
+        chosen: Chosen,
+        found: Mapping[Rule, Evidence],
+        heads: dict[tuple[int, int], tuple[set[int], set[int]]],
+    ) -> float:
+        """Takes the rule that saves most, again and again; returns the bits of the description."""
+        left = {rule: evidence.bits for rule, evidence in found.items()}  # an upper bound, nearly
+        description = 0.0
+        while left:
+            best: tuple[float, Rule, float, float] | None = None
+            for rule in sorted(left, key=lambda rule: left[rule] - self.price(rule, heads), reverse=True):
+                price = self.price(rule, heads)
+                if left[rule] - price <= (best[0] if best else 0.0):
+                    break
+                left[rule], broken = code.gain(self.cells(rule))
+                worth, share = left[rule] - price, 0.0
+                if broken:
+                    habit, share_then = code.habit(self.cells(rule))
+                    habit -= HABIT_PRICE + price
+                    if habit > worth:
+                        worth, share = habit, share_then
+                        left[rule] = max(left[rule], habit + price)
+                if worth > (best[0] if best else 0.0):
+                    best = worth, rule, price, share
+            if best is None:
+                break
+            _, rule, price, share = best
+            del left[rule]
+            description += price
+            if share:
+                description += HABIT_PRICE
+                code.add_habit(self.cells(rule), share)
+                chosen.habits[rule] = found[rule]
+                continue
+            code.add(self.cells(rule))
+            chosen.rules[rule] = found[rule]
+            deletes, needs = heads.setdefault((rule.kind, rule.adds), (set(), set()))
+            deletes.add(rule.delete)
+            needs.add(rule.need)
+        return description
+
+    def _complete(
+        self,
+        code: Code,
+        chosen: Chosen,
+        found: Mapping[Rule, Evidence],
+        heads: dict[tuple[int, int], tuple[set[int], set[int]]],
+    ) -> None:
+        """Adds rules that follow from the chosen ones in this log, but need not elsewhere.
+
+        Such a rule saves nothing, and is right if its evidence by itself is strong; a rule that shares its adds and one of its
+        patterns with a chosen one needs less of it.
+        """
+        support = dict(found)
+        for number, (kind, gaps) in enumerate(zip(self.kinds, self.gaps, strict=True)):
+            own = [adds for kind_number, adds in heads if kind_number == number]
+            if own:
+                support |= relatives(number, kind, gaps, chosen.epsilon, own)
+        left = [rule for rule in support if rule not in chosen.rules and rule not in chosen.habits]
+        while True:
+            before = len(left)
+
+            def shared(rule: Rule) -> int:
+                head = heads.get((rule.kind, rule.adds))
+                return -1 if head is None else (rule.delete in head[0]) + (rule.need in head[1])
+
+            for rule in sorted(left, key=lambda rule: (-shared(rule), -support[rule].bits)):
+                evidence, common = support[rule], shared(rule)
+                gain, broken = code.gain(self.cells(rule))
+                name = name_bits(self.kinds[rule.kind])
+                strong = common == 2 or (common == 1 and evidence.bits > name + 6) or evidence.bits > 30 / math.log(2)
+                if gain > self.price(rule, heads) or (broken == 0 and strong):
+                    left.remove(rule)
+                    code.add(self.cells(rule))
+                    chosen.rules[rule] = evidence
+                    deletes, needs = heads.setdefault((rule.kind, rule.adds), (set(), set()))
+                    deletes.add(rule.delete)
+                    needs.add(rule.need)
+            if len(left) == before:
+                return
