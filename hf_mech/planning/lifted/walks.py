@@ -75,6 +75,9 @@ class LogSettings:
 
 CLEAN = LogSettings()
 
+ENDINGS = ("contradiction", "inapplicable")
+"""How negative logs end; as in `hf_mech.planning.walks.NEGATIVES`."""
+
 
 class LiftedWalks:
     """The ground actions of an instance, and random walks over them. States are masks of true atoms.
@@ -236,28 +239,66 @@ class LiftedWalks:
             weights: by ground action, from `weights`.
             noise: the random numbers of failures and wrong rows; None: those of the walk.
         """
-        noise, state = noise or die, self.initial
+        return self._log(self._rows(length, die, settings, weights, noise or die)[0], settings, noise or die)
+
+    def negative(
+        self,
+        length: int,
+        die: Die,
+        negatives: str = "contradiction",
+        settings: LogSettings = CLEAN,
+        weights: Sequence[int] | None = None,
+        noise: Die | None = None,
+    ) -> LiftedTrace | None:
+        """A log whose last action is wrong, labelled 1; None if the walk ends early or no action would be wrong.
+
+        Args:
+            length: the number of rows.
+            negatives: one of `ENDINGS`.
+            die, settings, weights, noise: as for `trace`.
+
+        Raises:
+            PlanningError: unknown negatives.
+        """
+        if negatives not in ENDINGS:
+            raise PlanningError(f"negatives must be one of {', '.join(ENDINGS)}, got {negatives!r}.")
+        rows, state, falsified = self._rows(length - 1, die, settings, weights, noise or die)
+        if len(rows) < length - 1:
+            return None
+        if negatives == "contradiction":
+            last = self._contradicting(falsified)
+        else:
+            allowed = set(self.applicable(state))
+            last = [action for action in range(len(self.actions)) if action not in allowed]
+        if not last:
+            return None
+        return self._log([*rows, (last[die.below(len(last))], 1)], settings, noise or die)
+
+    def _rows(
+        self, length: int, die: Die, settings: LogSettings, weights: Sequence[int] | None, noise: Die
+    ) -> tuple[list[tuple[int, int]], int, int]:
+        """Actions with true labels; the state after them, and the atoms that they have last deleted."""
+        state, falsified = self.initial, 0
         for step in self.walk(die.below(settings.burn_in + 1), die, state, weights):
             state = self.apply(state, step)
-        rows: list[int] = []
-        labels: list[int] = []
+        rows: list[tuple[int, int]] = []
         while len(rows) < length:
-            action: int | None = None
-            label = 0
-            if _chance(settings.failure_rate, noise):
-                action, label = self._failing(state, noise), 1
+            if _chance(settings.failure_rate, noise) and (failing := self._failing(state, noise)) is not None:
+                rows.append((failing, 1))
+                continue
+            action = self._step(state, die, weights)
             if action is None:
-                action, label = self._step(state, die, weights), 0
-                if action is None:
-                    break
-                state = self.apply(state, action)
-                if _chance(settings.missing_step, noise):
-                    continue
-                if _chance(settings.wrong_action, noise):
-                    action = noise.below(len(self.actions))
-            rows.append(action)
-            labels.append(label ^ _chance(settings.wrong_label, noise))
-        return LiftedTrace(tuple(self.actions[action] for action in rows), tuple(labels))
+                break
+            state = self.apply(state, action)
+            falsified = falsified & ~self._add[action] | self._delete[action]
+            if _chance(settings.missing_step, noise):
+                continue
+            rows.append((noise.below(len(self.actions)) if _chance(settings.wrong_action, noise) else action, 0))
+        return rows, state, falsified
+
+    def _log(self, rows: Sequence[tuple[int, int]], settings: LogSettings, noise: Die) -> LiftedTrace:
+        labels = tuple(label ^ _chance(settings.wrong_label, noise) for _, label in rows)
+        return LiftedTrace(tuple(self.actions[action] for action, _ in rows), labels)
 
     def _failing(self, state: int, die: Die) -> int | None:
         """A random action that the state does not allow; None if it allows all."""
@@ -298,7 +339,10 @@ class LiftedWalks:
         for position, action in enumerate(self.numbers(trace)):
             if failed is None or not failed[position]:
                 falsified = falsified & ~self._add[action] | self._delete[action]
-        return [self.actions[action] for action, pre in enumerate(self._pre) if pre & falsified]
+        return [self.actions[action] for action in self._contradicting(falsified)]
+
+    def _contradicting(self, falsified: int) -> list[int]:
+        return [action for action, pre in enumerate(self._pre) if pre & falsified]
 
     def inapplicable(self, trace: Iterable[Any], failed: Sequence[int] | None = None) -> list[GroundAction]:
         """The actions of the instance that are not possible after a trace from the initial state.
@@ -317,25 +361,6 @@ class LiftedWalks:
                 state = self.apply(state, action)
         allowed = set(self.applicable(state))
         return [action for number, action in enumerate(self.actions) if number not in allowed]
-
-    def negative(
-        self, length: int, die: Die, negatives: str = "contradiction", weights: Sequence[int] | None = None
-    ) -> LiftedTrace | None:
-        """A walk of length - 1 steps and a wrong last action, labelled 1; None if the walk ends early or allows none.
-
-        Args:
-            length: the number of actions.
-            die: the random numbers.
-            negatives: "contradiction" or "inapplicable", as in `hf_mech.planning.traces.NEGATIVES`.
-            weights: by ground action, from `weights`.
-        """
-        if negatives not in ("contradiction", "inapplicable"):
-            raise PlanningError(f"negatives must be 'contradiction' or 'inapplicable', got {negatives!r}.")
-        walked = [self.actions[action] for action in self.walk(length - 1, die, weights=weights)]
-        last = (self.contradictions if negatives == "contradiction" else self.inapplicable)(walked)
-        if len(walked) < length - 1 or not last:
-            return None
-        return LiftedTrace((*walked, last[die.below(len(last))]), (*[0] * (length - 1), 1))
 
 
 # ----------------------------------------------------------------------------------------------------------- grounding
