@@ -124,7 +124,7 @@ def test_an_expert_takes_shortest_plans():
         assert list(states_before_the_last(trace, made.train_states))
     walks, start = Walks(DOMAIN), DOMAIN.mask(PROBLEM.initial)
     for goal in (["on(a,b)"], ["on(b,a)"], ["holding(b)"], ["on(a,b)", "on(b,a)"]):
-        ours, planned = walks.shortest_plan(start, DOMAIN.mask(goal)), plan(DOMAIN, PROBLEM.initial, goal)
+        ours, planned = walks.expert.shortest_plan(start, DOMAIN.mask(goal)), plan(DOMAIN, PROBLEM.initial, goal)
         assert (ours is None) == (planned is None)
         if ours is not None and planned is not None:
             assert len(ours) == len(planned)

@@ -32,8 +32,8 @@ class LiftedTraceSettings:
             walk that ends early is a shorter trace.
         negatives, test_negatives: how the last action of a negative trace is drawn, one of `ENDINGS`; a failed attempt
             is always any inapplicable action. None: as in training.
-        walk_bias, burn_in, failure_rate, wrong_action, missing_step, wrong_label: of the training traces, see
-            `LogSettings`.
+        policy, random_share, walk_bias, burn_in, failure_rate, wrong_action, missing_step, wrong_label: of the training
+            traces, see `LogSettings`.
 
     Raises:
         PlanningError: a value out of its range.
@@ -50,6 +50,8 @@ class LiftedTraceSettings:
     max_test_length: int = 50
     negatives: str = "contradiction"
     test_negatives: str | None = None
+    policy: str = "walk"
+    random_share: float = 0.0
     walk_bias: int = 0
     burn_in: int = 0
     failure_rate: float = 0.0

@@ -9,13 +9,14 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Any, NamedTuple
 
 from hf_mech.data.random_numbers import Die
 from hf_mech.models.strips.strips_lifted import GroundAction, LiftedAction, LiftedDomain
 from hf_mech.planning.lifted.pddl import GroundAtom, LiftedProblem
 from hf_mech.planning.problem import PlanningError
+from hf_mech.planning.walks import POLICIES, Expert
 
 MOST_KEPT = 100_000  # states whose applicable actions are kept
 _WALK, _NOISE, _BIAS = range(3)  # a seed's streams of random numbers
@@ -38,6 +39,8 @@ class LogSettings:
     """How a log differs from a uniform walk from the initial state.
 
     Args:
+        policy: how steps are drawn: a random "walk", or an "expert" who follows shortest plans towards random goals.
+        random_share: how likely a step of an expert is a random one instead.
         walk_bias: half of the action schemas, drawn by the seed, are taken 1 + walk_bias times as often; 0: all alike.
         weights: how often each schema is taken, in proportion; a schema without a weight has 1. Multiplies the bias.
         burn_in: the log begins after an unseen walk of 0 to this many steps, each as likely.
@@ -50,6 +53,8 @@ class LogSettings:
         PlanningError: a number out of its range.
     """
 
+    policy: str = "walk"
+    random_share: float = 0.0
     walk_bias: int = 0
     weights: Mapping[str, int] | None = None
     burn_in: int = 0
@@ -59,11 +64,13 @@ class LogSettings:
     wrong_label: float = 0.0
 
     def __post_init__(self) -> None:
+        if self.policy not in POLICIES:
+            raise PlanningError(f"policy must be one of {', '.join(POLICIES)}, got {self.policy!r}.")
         for name in ("walk_bias", "burn_in"):
             count: Any = getattr(self, name)
             if isinstance(count, bool) or not isinstance(count, int) or count < 0:
                 raise PlanningError(f"{name} must be a whole number, 0 or more, got {count!r}.")
-        for name in ("failure_rate", "wrong_action", "missing_step", "wrong_label"):
+        for name in ("random_share", "failure_rate", "wrong_action", "missing_step", "wrong_label"):
             rate: Any = getattr(self, name)
             if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate < 1:
                 raise PlanningError(f"{name} must be a number of 0 or more, below 1, got {rate!r}.")
@@ -115,6 +122,7 @@ class LiftedWalks:
         self.initial = self._mask(sorted(atom for atom in problem.initial if atom[0] not in static))
         self.atoms = list(self._bits)
         self._moves: dict[int, tuple[int, ...]] = {}
+        self._experts: dict[tuple[int, ...] | None, Expert] = {}  # by the weights of the walks that draw goals
         self._watch()
 
     def _mask(self, atoms: Iterable[GroundAtom]) -> int:
@@ -169,21 +177,29 @@ class LiftedWalks:
             state: where it begins; None: the initial state.
             weights: how often each ground action is taken when it is possible, in proportion; None: all alike.
         """
-        state = self.initial if state is None else state
-        taken: list[int] = []
-        while len(taken) < length and (action := self._step(state, die, weights)) is not None:
-            taken.append(action)
-            state = self.apply(state, action)
-        return taken
+        first = self.initial if state is None else state
+        return [action for action, _ in islice(self._steps(first, die, weights), length)]
 
-    def _step(self, state: int, die: Die, weights: Sequence[int] | None) -> int | None:
-        moves = self.applicable(state)
-        if not moves:
-            return None
-        if weights is None:
-            return moves[die.below(len(moves))]
-        sums = list(accumulate(weights[action] for action in moves))
-        return moves[bisect_right(sums, die.below(sums[-1]))]
+    def _steps(self, state: int, die: Die, weights: Sequence[int] | None) -> Iterator[tuple[int, int]]:
+        """The actions of a random walk, each with the state after it."""
+        while moves := self.applicable(state):
+            if weights is None:
+                action = moves[die.below(len(moves))]
+            else:
+                sums = list(accumulate(weights[action] for action in moves))
+                action = moves[bisect_right(sums, die.below(sums[-1]))]
+            state = self.apply(state, action)
+            yield action, state
+
+    def _plans(self, state: int, die: Die, weights: Sequence[int] | None, share: float) -> Iterator[tuple[int, int]]:
+        """The actions of plans towards random goals, each with the state after it."""
+        key = None if weights is None else tuple(weights)
+        if key not in self._experts:
+            self._experts[key] = Expert(
+                lambda state: [(action, self.apply(state, action)) for action in self.applicable(state)],
+                lambda state, die: self._steps(state, die, weights),
+            )
+        return self._experts[key].steps(state, die, share)
 
     def weights(self, settings: LogSettings, seed: int = 0) -> list[int] | None:
         """How often each ground action is taken, in proportion; None: all alike. The seed draws the favoured schemas.
@@ -279,17 +295,19 @@ class LiftedWalks:
     ) -> tuple[list[tuple[int, int]], int, int]:
         """Actions with true labels; the state after them, and the atoms that they have last deleted."""
         state, falsified = self.initial, 0
-        for step in self.walk(die.below(settings.burn_in + 1), die, state, weights):
-            state = self.apply(state, step)
+        for action in self.walk(die.below(settings.burn_in + 1), die, state, weights):
+            state = self.apply(state, action)
         rows: list[tuple[int, int]] = []
+        planned = settings.policy == "expert"
+        steps = self._plans(state, die, weights, settings.random_share) if planned else self._steps(state, die, weights)
         while len(rows) < length:
             if _chance(settings.failure_rate, noise) and (failing := self._failing(state, noise)) is not None:
                 rows.append((failing, 1))
                 continue
-            action = self._step(state, die, weights)
-            if action is None:
+            step = next(steps, None)
+            if step is None:
                 break
-            state = self.apply(state, action)
+            action, state = step
             falsified = falsified & ~self._add[action] | self._delete[action]
             if _chance(settings.missing_step, noise):
                 continue
