@@ -142,7 +142,7 @@ def test_plans() -> None:
 
     assert idle(policy="expert") < 0.8 * idle()
     assert idle(policy="expert", random_share=0.9) > idle(policy="expert")
-    assert idle(policy="expert", failure_rate=0.2, burn_in=10) > 0
+    assert idle(policy="expert", failure_rate=0.2) > 0
 
 
 def test_wrong_settings_and_actions_are_refused() -> None:
