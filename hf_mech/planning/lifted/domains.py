@@ -23,7 +23,8 @@ from pathlib import Path
 
 from hf_mech.data.random_numbers import Die
 from hf_mech.models.strips.strips_lifted import LiftedDomain
-from hf_mech.planning.lifted.instances import GENERATORS, Draft
+from hf_mech.planning.lifted.draft import Draft
+from hf_mech.planning.lifted.instances import GENERATORS
 from hf_mech.planning.lifted.pddl import LiftedProblem, read_lifted_pddl
 from hf_mech.planning.problem import PlanningError
 
