@@ -1,7 +1,7 @@
 """Instances of the domains, drawn by a seed: a small one to learn from, and one at least twice as large to judge on.
 
-Generators add objects and true atoms to a `Draft`, and are written so that random walks use every action: levels of
-fuel and counts are few, things that are used up stand near, and roads lead both ways.
+Generators add objects and true atoms to a `Draft`, so that random walks use every action: levels of fuel and counts
+are few, things that are used up stand near, and roads lead both ways.
 """
 
 from __future__ import annotations
