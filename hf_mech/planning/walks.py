@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import reduce
 from itertools import islice
 from operator import or_
@@ -58,6 +58,78 @@ POLICIES = ("walk", "expert")
 """
 
 
+class Expert:
+    """Shortest plans towards one random goal after another. States and goals are masks.
+
+    Not the planner of the extra `plan`: a data set is a pure function of its settings, and must not change with the
+    version of a planner, or need one. A planner also starts anew for each plan; this search keeps what it found.
+
+    Args:
+        moves: the (action, next state) pairs of a state, in a fixed order.
+        walk: the (action, next state) pairs of a random walk from a state; it draws the goals.
+    """
+
+    def __init__(
+        self,
+        moves: Callable[[int], Sequence[tuple[int, int]]],
+        walk: Callable[[int, Die], Iterator[tuple[int, int]]],
+    ) -> None:
+        self._moves, self._walk = moves, walk
+        self._found: dict[tuple[int, int], tuple[int, ...] | None] = {}
+
+    def steps(self, state: int, die: Die, random_share: float = 0.0) -> Iterator[tuple[int, int]]:
+        """The actions of the plans, each with the state after it; ends where no goal is found.
+
+        Args:
+            state: the initial state.
+            die: the random numbers.
+            random_share: how likely a step is a random one instead; then a new goal is drawn.
+        """
+        tries = 0
+        while tries < _GOALS:
+            *_, (_, far) = [(0, state), *islice(self._walk(state, die), 1 + die.below(_FAR))]
+            new = far & ~state
+            goals = [bit for bit in range(new.bit_length()) if new >> bit & 1]
+            die.shuffle(goals)
+            plan = self.shortest_plan(state, sum(1 << bit for bit in goals[: 1 + die.below(2)]))
+            tries = 0 if plan else tries + 1
+            for action in plan or ():
+                if random_share and die.below(1 << 30) < random_share * (1 << 30):
+                    action, state = next(self._walk(state, die))
+                    yield action, state
+                    break
+                state = next(following for number, following in self._moves(state) if number == action)
+                yield action, state
+
+    def shortest_plan(self, state: int, goal: int) -> tuple[int, ...] | None:
+        """The first shortest plan in the order of the moves; None if it lies beyond `MOST_SEARCHED` states.
+
+        Args:
+            state: the initial state.
+            goal: the propositions to make true.
+        """
+        if (state, goal) in self._found:
+            return self._found[state, goal]
+        before: dict[int, tuple[int, int]] = {state: (-1, -1)}  # state -> the state before it, and the action
+        reached = state if not goal & ~state else None
+        waiting = deque([state])
+        while waiting and reached is None and len(before) < MOST_SEARCHED:
+            current = waiting.popleft()
+            for action, following in self._moves(current):
+                if following not in before:
+                    before[following] = (current, action)
+                    if not goal & ~following:
+                        reached = following
+                        break
+                    waiting.append(following)
+        plan: list[int] = []
+        while reached is not None and reached != state:
+            reached, action = before[reached]
+            plan.append(action)
+        self._found[state, goal] = None if reached is None else tuple(reversed(plan))
+        return self._found[state, goal]
+
+
 class Walks:
     """Random walks in one domain. States are masks of true propositions, as in `StripsDomain`.
 
@@ -67,6 +139,7 @@ class Walks:
         contradictions: known-false propositions (a mask) -> the actions with one of them as a precondition: Y(i) = 1 in
             Eq. 6.
         weights: how much likelier a walk takes one action than another, whole numbers by action; None: all alike.
+        expert: draws the plans.
     """
 
     def __init__(self, domain: StripsDomain, weights: Sequence[int] | None = None) -> None:
@@ -74,7 +147,7 @@ class Walks:
         self.weights = weights
         self.moves = _Moves(domain)
         self.contradictions = _Contradictions(domain)
-        self._found: dict[tuple[int, int], tuple[int, ...] | None] = {}
+        self.expert = Expert(self.moves.__getitem__, self._steps)
 
     def reachable(self, first: int, most: int) -> list[int]:
         """The states that walks from `first` reach, itself included, breadth first, the first `most` of them."""
@@ -106,7 +179,7 @@ class Walks:
         """
         if not valid and negatives == "first_inapplicable":
             return self._until_inapplicable(state, length, die)
-        steps = self._steps(state, die) if policy == "walk" else self._plans(state, die)
+        steps = self._steps(state, die) if policy == "walk" else self.expert.steps(state, die)
         actions: list[int] = []
         failed: list[int] = []
         falsified = 0
@@ -139,50 +212,6 @@ class Walks:
         while moves := self.moves[state]:
             action, state = self._choose(moves, die)
             yield action, state
-
-    def _plans(self, state: int, die: Die) -> Iterator[tuple[int, int]]:
-        """The actions of shortest plans towards one random goal after another, each with the state after it."""
-        tries = 0
-        while tries < _GOALS:
-            *_, (_, far) = [(0, state), *islice(self._steps(state, die), 1 + die.below(_FAR))]
-            goals = [bit for bit in range(len(self.domain.propositions)) if far & ~state & 1 << bit]
-            die.shuffle(goals)
-            plan = self.shortest_plan(state, sum(1 << bit for bit in goals[: 1 + die.below(2)]))
-            tries = 0 if plan else tries + 1
-            for action in plan or ():
-                state = self.domain.apply(state, action)
-                yield action, state
-
-    def shortest_plan(self, state: int, goal: int) -> tuple[int, ...] | None:
-        """The first shortest plan in the order of the actions; None if it lies beyond `MOST_SEARCHED` states.
-
-        Not the planner of the extra `plan`: a data set is a pure function of its settings, and may not change with the
-        version of a planner, or need one. A planner also starts anew for each plan; this search keeps what it saw.
-
-        Args:
-            state: the initial state.
-            goal: a mask of the propositions to make true.
-        """
-        if (state, goal) in self._found:
-            return self._found[state, goal]
-        before: dict[int, tuple[int, int]] = {state: (-1, -1)}  # state -> the state before it, and the action
-        reached = state if not goal & ~state else None
-        waiting = deque([state])
-        while waiting and reached is None and len(before) < MOST_SEARCHED:
-            current = waiting.popleft()
-            for action, following in self.moves[current]:
-                if following not in before:
-                    before[following] = (current, action)
-                    if not goal & ~following:
-                        reached = following
-                        break
-                    waiting.append(following)
-        plan: list[int] = []
-        while reached is not None and reached != state:
-            reached, action = before[reached]
-            plan.append(action)
-        self._found[state, goal] = None if reached is None else tuple(reversed(plan))
-        return self._found[state, goal]
 
     def _choose(self, moves: Sequence[tuple[int, int]], die: Die) -> tuple[int, int]:
         if self.weights is None:

@@ -4,6 +4,7 @@ import pytest
 from datasets import load_dataset
 
 from hf_mech.dataset_builders.strips_traces import StripsTraces
+from hf_mech.planning.lifted.domains import DOMAINS
 from hf_mech.planning.pddl import BUNDLED, load_bundled, read_pddl
 from hf_mech.planning.problem import PlanningError
 from hf_mech.planning.traces import PAPER_MAX_TRAIN_LENGTH, TooFewTracesError
@@ -31,7 +32,8 @@ def test_rows_are_the_traces(tmp_path):
 
 
 def test_every_config_has_its_own_problem_and_length(tmp_path):
-    assert [c.name for c in StripsTraces.BUILDER_CONFIGS] == [*BUNDLED, "pddl"]
+    lifted = [f"{domain}-lifted" for domain in DOMAINS]
+    assert [c.name for c in StripsTraces.BUILDER_CONFIGS] == [*BUNDLED, "pddl", *lifted]
     for name in PAPER_MAX_TRAIN_LENGTH:
         b = builder(tmp_path, name)
         assert b.problem == load_bundled(name)
@@ -63,6 +65,9 @@ def test_any_pddl_files(tmp_path):
     here.download_and_prepare()
     assert here.as_dataset(split="train").num_rows == 60
     assert len(here.info.features["input_ids"].feature.names) == 4
+    for row in here.as_dataset(split="train"):
+        names = [f"{action['name']}({','.join(action['arguments'])})" for action in row["actions"]]
+        assert names == here.problem.domain.decode(row["input_ids"])
     assert here.cache_dir == there.cache_dir != changed.cache_dir  # what the files say counts, not where they lie
 
 
@@ -111,3 +116,45 @@ def test_wrong_configs_are_refused_with_a_way_out(tmp_path):
         builder(tmp_path, "simple", domain_file="d.pddl", problem_file="p.pddl")
     with pytest.raises(TooFewTracesError, match="Lower num_train"):  # its own type, not a DatasetGenerationError
         builder(tmp_path, num_train=5000).download_and_prepare()
+
+
+def test_failed_attempts_in_the_middle(tmp_path):
+    b = builder(tmp_path, "ferry-2c", failure_rate=0.2, policy="expert")
+    b.download_and_prepare()
+    train = b.as_dataset(split="train")
+    assert any(any(row["labels"][:-1]) for row in train)
+    assert all(row["valid"] == (not any(row["labels"])) for row in train)
+    assert [(tuple(row["input_ids"]), row["labels"]) for row in train] == [
+        (t.actions, t.labels) for t in b.traces.train
+    ]
+
+
+def test_lifted_traces(tmp_path):
+    sizes = {"num_train": 20, "num_test": 30, "cache_dir": str(tmp_path)}
+    data = load_dataset("hf_mech/strips_traces", "driverlog-lifted", failure_rate=0.1, **sizes)
+    b = StripsTraces(config_name="driverlog-lifted", failure_rate=0.1, **sizes)
+    assert b.lifted.train_problem.domain.name == "driverlog"
+    for split in ("train", "test"):
+        rows, own = data[split], getattr(b.lifted, split)
+        for row, log in zip(rows, own, strict=True):
+            actions = [(action["name"], tuple(action["arguments"])) for action in row["actions"]]
+            assert actions == list(log.actions)
+            assert tuple(row["labels"]) == log.labels
+            assert row["valid"] == (not any(log.labels))
+    assert "lifted STRIPS domain" in data["train"].info.description
+    assert data["test"].features["labels"].feature.names == ["applicable", "inapplicable"]
+    streamed = load_dataset("hf_mech/strips_traces", "driverlog-lifted", failure_rate=0.1, streaming=True, **sizes)
+    assert list(streamed["test"]) == list(data["test"])
+
+
+def test_lifted_and_propositional_settings_do_not_mix(tmp_path):
+    with pytest.raises(ValueError, match="doesn't have a 'label_noise' key"):
+        builder(tmp_path, "ferry-lifted", label_noise=0.1)
+    with pytest.raises(ValueError, match="doesn't have a 'wrong_action' key"):
+        builder(tmp_path, "ferry-2c", wrong_action=0.1)
+    with pytest.raises(PlanningError, match="size must be one of small, big"):
+        builder(tmp_path, "ferry-lifted", size="huge")
+    with pytest.raises(PlanningError, match="is lifted"):
+        _ = builder(tmp_path, "ferry-lifted").problem
+    with pytest.raises(PlanningError, match="is not lifted"):
+        _ = builder(tmp_path, "simple").lifted

@@ -1,14 +1,16 @@
-"""Traces that are not the paper's: other negatives, biased walks, wrong labels."""
+"""Traces that are not the paper's: other negatives, biased walks, wrong labels, plans, failed attempts."""
 
 from __future__ import annotations
 
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 
-from hf_mech.planning import load_bundled
-from hf_mech.planning.problem import PlanningError
+from hf_mech.planning import load_bundled, plan, traces
+from hf_mech.planning.problem import PlanningError, state_after
 from hf_mech.planning.traces import TooFewTracesError, TraceSettings, generate_traces
+from hf_mech.planning.walks import Trace, Walks
 
 PROBLEM = load_bundled("blocksworld-2b")
 DOMAIN = PROBLEM.domain
@@ -99,8 +101,75 @@ def test_so_many_labels_are_wrong():
         ({"test_negatives": "none"}, "test_negatives must be one of"),
         ({"walk_bias": -1}, "walk_bias must be a whole number"),
         ({"label_noise": 1.5}, "label_noise must be a number in 0 to 1"),
+        ({"policy": "plan"}, "policy must be one of walk, expert"),
+        ({"failure_rate": 1}, "failure_rate must be below 1"),
+        ({"failure_rate": 0.1, "negatives": "first_inapplicable"}, "failure_rate must be below 1, and 0 with"),
     ],
 )
 def test_settings_that_make_no_sense(given, names):
     with pytest.raises(PlanningError, match=names):
         TraceSettings(**given)
+
+
+# ------------------------------------------------------------------------------------------- plans, failed attempts
+
+
+def test_an_expert_takes_shortest_plans():
+    """Walks from the same states, towards the goals; as short as those of a planner."""
+    made, usual = splits(policy="expert"), splits()
+    assert made.train_states == usual.train_states
+    assert not {trace.actions for trace in made.train} & {trace.actions for trace in made.test}
+    for trace in made.train:
+        assert DOMAIN.labels(trace.actions) == trace.labels
+        assert list(states_before_the_last(trace, made.train_states))
+    walks, start = Walks(DOMAIN), DOMAIN.mask(PROBLEM.initial)
+    for goal in (["on(a,b)"], ["on(b,a)"], ["holding(b)"], ["on(a,b)", "on(b,a)"]):
+        ours, planned = walks.expert.shortest_plan(start, DOMAIN.mask(goal)), plan(DOMAIN, PROBLEM.initial, goal)
+        assert (ours is None) == (planned is None)
+        if ours is not None and planned is not None:
+            assert len(ours) == len(planned)
+            assert set(goal) <= state_after(DOMAIN, ours, PROBLEM.initial)
+
+
+def test_an_expert_wanders_less():
+    """Fewer of its actions are undone by the next."""
+    sail = load_bundled("ferry-2c")
+    back = {}
+    for policy in ("walk", "expert"):
+        settings = TraceSettings(num_train=200, num_test=2, policy=policy, negative_fraction=0.0)
+        made = generate_traces(sail, settings)
+        pairs = [pair for trace in made.train for pair in pairwise(sail.domain.decode(trace.actions))]
+        undone = [(a, b) for a, b in pairs if a.replace("board", "debark") == b or b.replace("board", "debark") == a]
+        back[policy] = len(undone) / len(pairs)
+    assert back["expert"] < 0.8 * back["walk"]
+
+
+@pytest.mark.parametrize("negatives", ["contradiction", "inapplicable"])
+def test_failed_attempts_change_nothing(negatives):
+    """Without them, a trace is an ordinary one; each of them is wrong where it stands."""
+    made = splits(failure_rate=0.2, negatives=negatives)
+    attempts = rows = 0
+    for trace in made.train:
+        done = [a for i, a in enumerate(trace.actions) if i not in trace.failed]
+        assert any(states_before_the_last(Trace(tuple(done), trace.valid), made.train_states))
+        for i in trace.failed:
+            before = [a for j, a in enumerate(trace.actions[:i]) if j not in trace.failed]
+            reached = list(states_before_the_last(Trace((*before, trace.actions[i]), False), made.train_states))
+            assert any(trace.actions[i] not in DOMAIN.applicable(state) for state in reached)
+            if negatives == "contradiction":
+                assert DOMAIN.labels([*before, trace.actions[i]])[-1] == 1
+        expected = [int(i in trace.failed) for i in range(len(trace.actions))]
+        expected[-1] = int(not trace.valid)
+        assert trace.labels == expected
+        attempts += len(trace.failed)
+        rows += len(trace.actions) - 1
+    assert 0.15 * rows < attempts < 0.25 * rows
+    assert not any(trace.failed for trace in made.test)
+    assert not {trace.actions for trace in made.train} & {trace.actions for trace in made.test}
+
+
+def test_too_few_plans(monkeypatch):
+    """The search ends, and the error says how many plans there are."""
+    monkeypatch.setitem(traces.PATIENCE, "expert", 200)
+    with pytest.raises(TooFewTracesError, match=r"200 traces in a row add none to \d+"):
+        generate_traces(load_bundled("simple"), TraceSettings(num_test=2, max_train_length=10, policy="expert"))

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hf_mech.planning.pddl import BUNDLED
-from hf_mech.planning.traces import NEGATIVES
+from hf_mech.planning.walks import NEGATIVES
 
 from ..engine import Settings, axis, fixed, option
 from ..engine.paper import Paper

@@ -4,7 +4,16 @@
 
     problem = instance("ferry", "big", seed=0)
 
-The domains are PDDL files in `hf_mech/planning/domains/`, where two comments name what differs from a competition's.
+The domains are PDDL files in `hf_mech/planning/domains/`, with the semantics of the competitions'. What differs:
+
+- gripper, logistics: no move to where one is, which the competitions' allow.
+- parking: no car behind itself.
+- rovers: effects that delete and add the same atom are left out.
+- sokoban: one action pushes, over three cells in a line; the competition's asks for a direction, and whether the cell
+  is a goal.
+- floortile, freecell, driverlog: some names; unified-planning asks for different ones of types, predicates and actions.
+
+Left out are childsnack and tyreworld, whose actions name constants.
 """
 
 from __future__ import annotations
@@ -14,7 +23,8 @@ from pathlib import Path
 
 from hf_mech.data.random_numbers import Die
 from hf_mech.models.strips.strips_lifted import LiftedDomain
-from hf_mech.planning.lifted.instances import GENERATORS, Draft
+from hf_mech.planning.lifted.draft import Draft
+from hf_mech.planning.lifted.instances import GENERATORS
 from hf_mech.planning.lifted.pddl import LiftedProblem, read_lifted_pddl
 from hf_mech.planning.problem import PlanningError
 

@@ -9,13 +9,15 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Any, NamedTuple
 
 from hf_mech.data.random_numbers import Die
-from hf_mech.models.strips.strips_lifted import GroundAction, LiftedAction, LiftedDomain
+from hf_mech.models.strips.strips_lifted import GroundAction
+from hf_mech.planning.lifted.grounding import ground_actions
 from hf_mech.planning.lifted.pddl import GroundAtom, LiftedProblem
 from hf_mech.planning.problem import PlanningError
+from hf_mech.planning.walks import POLICIES, Expert
 
 MOST_KEPT = 100_000  # states whose applicable actions are kept
 _WALK, _NOISE, _BIAS = range(3)  # a seed's streams of random numbers
@@ -38,6 +40,8 @@ class LogSettings:
     """How a log differs from a uniform walk from the initial state.
 
     Args:
+        policy: how steps are drawn: a random "walk", or an "expert" who follows shortest plans towards random goals.
+        random_share: how likely a step of an expert is a random one instead.
         walk_bias: half of the action schemas, drawn by the seed, are taken 1 + walk_bias times as often; 0: all alike.
         weights: how often each schema is taken, in proportion; a schema without a weight has 1. Multiplies the bias.
         burn_in: the log begins after an unseen walk of 0 to this many steps, each as likely.
@@ -50,6 +54,8 @@ class LogSettings:
         PlanningError: a number out of its range.
     """
 
+    policy: str = "walk"
+    random_share: float = 0.0
     walk_bias: int = 0
     weights: Mapping[str, int] | None = None
     burn_in: int = 0
@@ -59,11 +65,13 @@ class LogSettings:
     wrong_label: float = 0.0
 
     def __post_init__(self) -> None:
+        if self.policy not in POLICIES:
+            raise PlanningError(f"policy must be one of {', '.join(POLICIES)}, got {self.policy!r}.")
         for name in ("walk_bias", "burn_in"):
             count: Any = getattr(self, name)
             if isinstance(count, bool) or not isinstance(count, int) or count < 0:
                 raise PlanningError(f"{name} must be a whole number, 0 or more, got {count!r}.")
-        for name in ("failure_rate", "wrong_action", "missing_step", "wrong_label"):
+        for name in ("random_share", "failure_rate", "wrong_action", "missing_step", "wrong_label"):
             rate: Any = getattr(self, name)
             if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate < 1:
                 raise PlanningError(f"{name} must be a number of 0 or more, below 1, got {rate!r}.")
@@ -74,6 +82,9 @@ class LogSettings:
 
 
 CLEAN = LogSettings()
+
+ENDINGS = ("contradiction", "inapplicable")
+"""How negative logs end; as in `hf_mech.planning.walks.NEGATIVES`."""
 
 
 class LiftedWalks:
@@ -112,6 +123,7 @@ class LiftedWalks:
         self.initial = self._mask(sorted(atom for atom in problem.initial if atom[0] not in static))
         self.atoms = list(self._bits)
         self._moves: dict[int, tuple[int, ...]] = {}
+        self._experts: dict[tuple[int, ...] | None, Expert] = {}  # by the weights of the walks that draw goals
         self._watch()
 
     def _mask(self, atoms: Iterable[GroundAtom]) -> int:
@@ -166,21 +178,29 @@ class LiftedWalks:
             state: where it begins; None: the initial state.
             weights: how often each ground action is taken when it is possible, in proportion; None: all alike.
         """
-        state = self.initial if state is None else state
-        taken: list[int] = []
-        while len(taken) < length and (action := self._step(state, die, weights)) is not None:
-            taken.append(action)
-            state = self.apply(state, action)
-        return taken
+        first = self.initial if state is None else state
+        return [action for action, _ in islice(self._steps(first, die, weights), length)]
 
-    def _step(self, state: int, die: Die, weights: Sequence[int] | None) -> int | None:
-        moves = self.applicable(state)
-        if not moves:
-            return None
-        if weights is None:
-            return moves[die.below(len(moves))]
-        sums = list(accumulate(weights[action] for action in moves))
-        return moves[bisect_right(sums, die.below(sums[-1]))]
+    def _steps(self, state: int, die: Die, weights: Sequence[int] | None) -> Iterator[tuple[int, int]]:
+        """The actions of a random walk, each with the state after it."""
+        while moves := self.applicable(state):
+            if weights is None:
+                action = moves[die.below(len(moves))]
+            else:
+                sums = list(accumulate(weights[action] for action in moves))
+                action = moves[bisect_right(sums, die.below(sums[-1]))]
+            state = self.apply(state, action)
+            yield action, state
+
+    def _plans(self, state: int, die: Die, weights: Sequence[int] | None, share: float) -> Iterator[tuple[int, int]]:
+        """The actions of plans towards random goals, each with the state after it."""
+        key = None if weights is None else tuple(weights)
+        if key not in self._experts:
+            self._experts[key] = Expert(
+                lambda state: [(action, self.apply(state, action)) for action in self.applicable(state)],
+                lambda state, die: self._steps(state, die, weights),
+            )
+        return self._experts[key].steps(state, die, share)
 
     def weights(self, settings: LogSettings, seed: int = 0) -> list[int] | None:
         """How often each ground action is taken, in proportion; None: all alike. The seed draws the favoured schemas.
@@ -236,28 +256,68 @@ class LiftedWalks:
             weights: by ground action, from `weights`.
             noise: the random numbers of failures and wrong rows; None: those of the walk.
         """
-        noise, state = noise or die, self.initial
-        for step in self.walk(die.below(settings.burn_in + 1), die, state, weights):
-            state = self.apply(state, step)
-        rows: list[int] = []
-        labels: list[int] = []
+        return self._log(self._rows(length, die, settings, weights, noise or die)[0], settings, noise or die)
+
+    def negative(
+        self,
+        length: int,
+        die: Die,
+        negatives: str = "contradiction",
+        settings: LogSettings = CLEAN,
+        weights: Sequence[int] | None = None,
+        noise: Die | None = None,
+    ) -> LiftedTrace | None:
+        """A log whose last action is wrong, labelled 1; None if the walk ends early or no action would be wrong.
+
+        Args:
+            length: the number of rows.
+            negatives: one of `ENDINGS`.
+            die, settings, weights, noise: as for `trace`.
+
+        Raises:
+            PlanningError: unknown negatives.
+        """
+        if negatives not in ENDINGS:
+            raise PlanningError(f"negatives must be one of {', '.join(ENDINGS)}, got {negatives!r}.")
+        rows, state, falsified = self._rows(length - 1, die, settings, weights, noise or die)
+        if len(rows) < length - 1:
+            return None
+        if negatives == "contradiction":
+            last = self._contradicting(falsified)
+        else:
+            allowed = set(self.applicable(state))
+            last = [action for action in range(len(self.actions)) if action not in allowed]
+        if not last:
+            return None
+        return self._log([*rows, (last[die.below(len(last))], 1)], settings, noise or die)
+
+    def _rows(
+        self, length: int, die: Die, settings: LogSettings, weights: Sequence[int] | None, noise: Die
+    ) -> tuple[list[tuple[int, int]], int, int]:
+        """Actions with true labels; the state after them, and the atoms that they have last deleted."""
+        state, falsified = self.initial, 0
+        for action in self.walk(die.below(settings.burn_in + 1), die, state, weights):
+            state = self.apply(state, action)
+        rows: list[tuple[int, int]] = []
+        planned = settings.policy == "expert"
+        steps = self._plans(state, die, weights, settings.random_share) if planned else self._steps(state, die, weights)
         while len(rows) < length:
-            action: int | None = None
-            label = 0
-            if _chance(settings.failure_rate, noise):
-                action, label = self._failing(state, noise), 1
-            if action is None:
-                action, label = self._step(state, die, weights), 0
-                if action is None:
-                    break
-                state = self.apply(state, action)
-                if _chance(settings.missing_step, noise):
-                    continue
-                if _chance(settings.wrong_action, noise):
-                    action = noise.below(len(self.actions))
-            rows.append(action)
-            labels.append(label ^ _chance(settings.wrong_label, noise))
-        return LiftedTrace(tuple(self.actions[action] for action in rows), tuple(labels))
+            if _chance(settings.failure_rate, noise) and (failing := self._failing(state, noise)) is not None:
+                rows.append((failing, 1))
+                continue
+            step = next(steps, None)
+            if step is None:
+                break
+            action, state = step
+            falsified = falsified & ~self._add[action] | self._delete[action]
+            if _chance(settings.missing_step, noise):
+                continue
+            rows.append((noise.below(len(self.actions)) if _chance(settings.wrong_action, noise) else action, 0))
+        return rows, state, falsified
+
+    def _log(self, rows: Sequence[tuple[int, int]], settings: LogSettings, noise: Die) -> LiftedTrace:
+        labels = tuple(label ^ _chance(settings.wrong_label, noise) for _, label in rows)
+        return LiftedTrace(tuple(self.actions[action] for action, _ in rows), labels)
 
     def _failing(self, state: int, die: Die) -> int | None:
         """A random action that the state does not allow; None if it allows all."""
@@ -298,7 +358,10 @@ class LiftedWalks:
         for position, action in enumerate(self.numbers(trace)):
             if failed is None or not failed[position]:
                 falsified = falsified & ~self._add[action] | self._delete[action]
-        return [self.actions[action] for action, pre in enumerate(self._pre) if pre & falsified]
+        return [self.actions[action] for action in self._contradicting(falsified)]
+
+    def _contradicting(self, falsified: int) -> list[int]:
+        return [action for action, pre in enumerate(self._pre) if pre & falsified]
 
     def inapplicable(self, trace: Iterable[Any], failed: Sequence[int] | None = None) -> list[GroundAction]:
         """The actions of the instance that are not possible after a trace from the initial state.
@@ -317,64 +380,6 @@ class LiftedWalks:
                 state = self.apply(state, action)
         allowed = set(self.applicable(state))
         return [action for number, action in enumerate(self.actions) if number not in allowed]
-
-    def negative(
-        self, length: int, die: Die, negatives: str = "contradiction", weights: Sequence[int] | None = None
-    ) -> LiftedTrace | None:
-        """A walk of length - 1 steps and a wrong last action, labelled 1; None if the walk ends early or allows none.
-
-        Args:
-            length: the number of actions.
-            die: the random numbers.
-            negatives: "contradiction" or "inapplicable", as in `hf_mech.planning.traces.NEGATIVES`.
-            weights: by ground action, from `weights`.
-        """
-        if negatives not in ("contradiction", "inapplicable"):
-            raise PlanningError(f"negatives must be 'contradiction' or 'inapplicable', got {negatives!r}.")
-        walked = [self.actions[action] for action in self.walk(length - 1, die, weights=weights)]
-        last = (self.contradictions if negatives == "contradiction" else self.inapplicable)(walked)
-        if len(walked) < length - 1 or not last:
-            return None
-        return LiftedTrace((*walked, last[die.below(len(last))]), (*[0] * (length - 1), 1))
-
-
-# ----------------------------------------------------------------------------------------------------------- grounding
-
-
-def ground_actions(problem: LiftedProblem) -> Iterator[GroundAction]:
-    """What `LiftedDomain.ground_actions` yields, in the same order, without trying every combination of objects."""
-    domain = problem.domain
-    of_type: dict[str, list[str]] = {"object": [each for own in problem.objects.values() for each in own]}
-    for type_, own in problem.objects.items():
-        for above in domain.types_above(type_):
-            if above != "object":
-                of_type.setdefault(above, []).extend(own)
-    for schema in domain.actions:
-        yield from _groundings(domain, schema, of_type, problem.facts)
-
-
-def _groundings(
-    domain: LiftedDomain, schema: LiftedAction, of_type: Mapping[str, Sequence[str]], facts: frozenset[GroundAtom]
-) -> Iterator[GroundAction]:
-    """The groundings of a schema; a static precondition is checked as soon as its objects are chosen."""
-    static = [atom for atom in schema.pre if atom.predicate in domain.static]
-    checks = [[atom for atom in static if max(atom.places, default=0) == i] for i in range(len(schema.parameters))]
-    if not schema.parameters:
-        if all(atom.ground(()) in facts for atom in static):
-            yield GroundAction(schema.name)
-        return
-
-    def extended(chosen: tuple[str, ...]) -> Iterator[GroundAction]:
-        place = len(chosen)
-        for each in of_type.get(schema.parameters[place], ()):
-            longer = (*chosen, each)
-            if all(atom.ground(longer) in facts for atom in checks[place]):
-                if place + 1 == len(schema.parameters):
-                    yield GroundAction(schema.name, longer)
-                else:
-                    yield from extended(longer)
-
-    yield from extended(())
 
 
 def _bits(mask: int) -> Iterator[int]:

@@ -1,6 +1,7 @@
 """Random walks over lifted domains, checked by a simulation over sets of atoms, and logs with noise."""
 
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 
@@ -76,7 +77,7 @@ def test_negatives() -> None:
             kinds[kind] += problem.domain.labels(trace.actions)[-1]
     assert kinds["contradiction"] == 50 > kinds["inapplicable"] > 0
     assert walks.negative(1, die) is None  # nothing is known to be false
-    with pytest.raises(PlanningError, match="must be 'contradiction' or"):
+    with pytest.raises(PlanningError, match="must be one of contradiction, inapplicable"):
         walks.negative(8, die, "wrong")
 
 
@@ -128,12 +129,30 @@ def test_random_starts() -> None:
     assert len({trace.actions[0] for trace in walks.traces(200, 10)}) == 2 < len(first)
 
 
+def test_plans() -> None:
+    """Possible, aimed, and with random steps if asked for."""
+    walks = LiftedWalks(instance("driverlog"))
+
+    def idle(**settings: float) -> float:
+        """The share of steps that the next one undoes: loads and unloads of one thing."""
+        made = walks.traces(2000, 50, 1, LogSettings(**settings))
+        assert all(simulate(walks.problem, trace) for trace in made)
+        pairs = [pair for trace in made for pair in pairwise(trace.actions)]
+        return sum(a.objects == b.objects and a.name != b.name for a, b in pairs) / len(pairs)
+
+    assert idle(policy="expert") < 0.8 * idle()
+    assert idle(policy="expert", random_share=0.9) > idle(policy="expert")
+    assert idle(policy="expert", failure_rate=0.2) > 0
+
+
 def test_wrong_settings_and_actions_are_refused() -> None:
     for name, value in (
         ("walk_bias", -1),
         ("burn_in", True),
         ("failure_rate", 1),
         ("wrong_label", "x"),
+        ("policy", "plan"),
+        ("random_share", -0.1),
         ("weights", {"a": 0}),
     ):
         with pytest.raises(PlanningError, match="must be"):
