@@ -77,7 +77,7 @@ def logistics(draft: Draft) -> None:
         for truck in draft.add("truck", 1, 1):
             draft.true(f"of-city {truck} {city}", f"truck-at {truck} {draft.one(own)}")
         places += own
-    draft.each(draft.add("plane", 1, 2), "plane-at {} {}", draft.objects["airport"])
+    draft.each(draft.add("plane", 2, 4), "plane-at {} {}", draft.objects["airport"])
     draft.each(draft.add("package", 3, 6), "at {} {}", places)
 
 
@@ -109,13 +109,13 @@ def driverlog(draft: Draft) -> None:
 @generator
 def depots(draft: Draft) -> None:
     """A hoist and a pallet at every place, crates in random towers."""
-    places = draft.add("depot", 1, 2) + draft.add("distributor", 1, 3)
+    places = draft.add("depot", 1, 2) + draft.add("distributor", 2, 4)
     top: dict[str, str] = {}
     for place in places:
         (pallet,), (hoist,) = draft.add("pallet", 1, 1), draft.add("hoist", 1, 1)
         draft.true(f"at {pallet} {place}", f"at {hoist} {place}", f"available {hoist}")
         top[place] = pallet
-    draft.each(draft.add("truck", 1, 3), "at {} {}", places)
+    draft.each(draft.add("truck", 2, 4), "at {} {}", places)
     for crate in draft.add("crate", 3, 6):
         place = draft.one(places)
         draft.true(f"on {crate} {top[place]}", f"at {crate} {place}")
@@ -130,7 +130,7 @@ def rovers(draft: Draft) -> None:
     objectives = draft.add("objective", 2, 4)
     draft.roads("visible", places, 2)
     sight = sorted(atom for atom in draft.initial if atom[0] == "visible")
-    draft.each(draft.add("lander", 1, 2), "at-lander {} {}", places)
+    draft.each(draft.add("lander", 2, 4), "at-lander {} {}", places)
     draft.true(*(f"channel-free {lander}" for lander in draft.objects["lander"]))
     for kind in ("soil", "rock"):
         draft.true(*(f"at-{kind}-sample {place}" for place in draft.some(places, len(places) - 1)))
@@ -232,10 +232,10 @@ def barman(draft: Draft) -> None:
     hands = draft.add("hand", 2, 4)
     for ingredient, dispenser in zip(ingredients, draft.add("dispenser", 2, 4), strict=True):
         draft.true(f"dispenses {dispenser} {ingredient}")
-    recipes = {cocktail: draft.some(ingredients, 2) for cocktail in draft.add("cocktail", 1, 3)}
+    recipes = {cocktail: draft.some(ingredients, 2) for cocktail in draft.add("cocktail", 2, 4)}
     for cocktail, (first, second) in recipes.items():
         draft.true(f"cocktail-part1 {cocktail} {first}", f"cocktail-part2 {cocktail} {second}")
-    full, *shakers = draft.add("shaker", 1, 2)
+    full, *shakers = draft.add("shaker", 2, 4)
     draft.true(*(f"shaker-empty-level {shaker} {levels[0]}" for shaker in [full, *shakers]))
     draft.true(f"holding {hands[0]} {full}", f"unshaked {full}", *(f"handempty {hand}" for hand in hands[1:]))
     draft.true(f"shaker-level {full} {levels[2]}", *(f"contains {full} {part}" for part in recipes["cocktail1"]))
@@ -279,14 +279,14 @@ def spanner(draft: Draft) -> None:
     places = draft.add("location", 3, 6, "l")
     neighbours(draft, "link", [places])
     spanners, nuts = draft.add("spanner", 4, 8), draft.add("nut", 3, 6)
-    draft.each([*draft.add("man", 1, 2), *spanners, *nuts], "at {} {}", places)
+    draft.each([*draft.add("man", 2, 4), *spanners, *nuts], "at {} {}", places)
     draft.true(*(f"useable {each}" for each in spanners), *(f"loose {nut}" for nut in nuts))
 
 
 @generator
 def tpp(draft: Draft) -> None:
     """Goods on sale at every market."""
-    depots, markets = draft.add("depot", 1, 2), draft.add("market", 2, 4)
+    depots, markets = draft.add("depot", 2, 4), draft.add("market", 2, 4)
     draft.roads("connected", [*depots, *markets])
     levels, goods = draft.add("level", 3, 6, first=0), draft.add("goods", 2, 4)
     draft.order("next", levels)
@@ -314,7 +314,7 @@ def elevators(draft: Draft) -> None:
     counts = draft.add("count", 5, 10, "n", first=0)
     draft.order("next", counts)
     draft.order("above", counts, every=True)
-    slow, fast = draft.add("slow-elevator", 1, 2, "slow"), draft.add("fast-elevator", 1, 2, "fast")
+    slow, fast = draft.add("slow-elevator", 2, 4, "slow"), draft.add("fast-elevator", 2, 4, "fast")
     for lift in [*slow, *fast]:
         floors = counts if lift in slow else counts[::2]
         draft.true(*(f"reachable-floor {lift} {floor}" for floor in floors), f"lift-at {lift} {draft.one(floors)}")
@@ -355,7 +355,7 @@ def freecell(draft: Draft) -> None:
 def storage(draft: Draft) -> None:
     """Containers full of crates, and depots of four areas with a hoist each."""
     draft.add("transitarea", 1, 1, "loadarea")
-    for depot in draft.add("depot", 1, 2):
+    for depot in draft.add("depot", 2, 4):
         areas = draft.add("storearea", 4, 4, f"{depot}-a")
         cells = [areas[:2], areas[2:]]
         neighbours(draft, "connected", cells)
@@ -363,7 +363,7 @@ def storage(draft: Draft) -> None:
         draft.true(*(f"in {area} {depot}" for area in areas), *(f"clear {area}" for area in areas[1:]))
         for hoist in draft.add("hoist", 1, 1):
             draft.true(f"at {hoist} {areas[0]}", f"available {hoist}")
-    for container in draft.add("container", 1, 2):
+    for container in draft.add("container", 2, 4):
         for area in draft.add("storearea", 2, 2, f"{container}-a"):
             draft.true(f"in {area} {container}", f"connected {area} loadarea1", f"connected loadarea1 {area}")
             for crate in draft.add("crate", 1, 1):
@@ -396,6 +396,6 @@ def nomystery(draft: Draft) -> None:
     for left, spent in product(range(len(levels)), range(3)):
         if left + spent < len(levels):
             draft.true(f"sum {levels[left]} {levels[spent]} {levels[left + spent]}")
-    trucks = draft.add("truck", 1, 2)
+    trucks = draft.add("truck", 2, 4)
     draft.each([*trucks, *draft.add("package", 3, 6)], "at {} {}", places)
     draft.true(*(f"fuel {truck} {levels[-1]}" for truck in trucks))

@@ -81,6 +81,8 @@ class Choice:
         found: dict[Rule, Evidence] = {}
         for number, (kind, gaps) in enumerate(zip(self.kinds, self.gaps, strict=True)):
             found |= candidates(number, kind, gaps, epsilon, self.search)
+            if epsilon == 0:
+                found = candidates(number, kind, gaps, 0.03, self.search) | found
         code, chosen = Code(self.steps, self.universe, epsilon), Chosen(epsilon)
         heads: dict[tuple[int, int], tuple[set[int], set[int]]] = {}
         description = self._greedy(code, chosen, found, heads)
@@ -114,7 +116,8 @@ class Choice:
                 if broken:
                     habit, share_then = code.habit(self.cells(rule))
                     habit -= HABIT_PRICE + price
-                    if habit > worth:
+                    import os
+                    if habit > worth and share_then >= (0.0 if chosen.epsilon == 0 else float(os.environ.get("SHARE", "0.15"))):
                         worth, share = habit, share_then
                         left[rule] = max(left[rule], habit + price)
                 if worth > (best[0] if best else 0.0):
