@@ -14,8 +14,13 @@ from hf_mech.planning.lifted.learning.events import Kind, Steps, Touches
 from hf_mech.planning.lifted.learning.gaps import Gaps
 from hf_mech.planning.lifted.learning.rules import Evidence, Rule, Search, candidates, name_bits, relatives
 
+STRONG = 87.0
+"""The bits that a rule needs to stand by itself, though the chosen ones imply it in this log."""
+
 HABIT_PRICE = 20.0
 """The bits of a habit besides the names of its patterns."""
+
+_LOOSE = 0.03
 
 
 @dataclass
@@ -81,8 +86,8 @@ class Choice:
         found: dict[Rule, Evidence] = {}
         for number, (kind, gaps) in enumerate(zip(self.kinds, self.gaps, strict=True)):
             found |= candidates(number, kind, gaps, epsilon, self.search)
-            if epsilon == 0:
-                found = candidates(number, kind, gaps, 0.03, self.search) | found
+            if epsilon == 0:  # habits
+                found = candidates(number, kind, gaps, _LOOSE, self.search) | found
         code, chosen = Code(self.steps, self.universe, epsilon), Chosen(epsilon)
         heads: dict[tuple[int, int], tuple[set[int], set[int]]] = {}
         description = self._greedy(code, chosen, found, heads)
@@ -113,11 +118,10 @@ class Choice:
                     break
                 left[rule], broken = code.gain(self.cells(rule))
                 worth, share = left[rule] - price, 0.0
-                if broken:
+                if broken and chosen.epsilon == 0:
                     habit, share_then = code.habit(self.cells(rule))
                     habit -= HABIT_PRICE + price
-                    import os
-                    if habit > worth and share_then >= (0.0 if chosen.epsilon == 0 else float(os.environ.get("SHARE", "0.15"))):
+                    if habit > worth:
                         worth, share = habit, share_then
                         left[rule] = max(left[rule], habit + price)
                 if worth > (best[0] if best else 0.0):
@@ -148,8 +152,8 @@ class Choice:
     ) -> None:
         """Adds rules that follow from the chosen ones in this log, but need not elsewhere.
 
-        Such a rule saves nothing, and is right if its evidence by itself is strong; a rule that shares its adds and one of its
-        patterns with a chosen one needs less of it.
+        Such a rule saves nothing, and is right if its evidence by itself is strong; a rule that shares its adds and one
+        of its patterns with a chosen one needs less of it.
         """
         support = dict(found)
         for number, (kind, gaps) in enumerate(zip(self.kinds, self.gaps, strict=True)):
@@ -168,7 +172,7 @@ class Choice:
                 evidence, common = support[rule], shared(rule)
                 gain, broken = code.gain(self.cells(rule))
                 name = name_bits(self.kinds[rule.kind])
-                strong = common == 2 or (common == 1 and evidence.bits > name + 6) or evidence.bits > 30 / math.log(2)
+                strong = common == 2 or (common == 1 and evidence.bits > name + 6) or evidence.bits > STRONG
                 if gain > self.price(rule, heads) or (broken == 0 and strong):
                     left.remove(rule)
                     code.add(self.cells(rule))

@@ -260,3 +260,32 @@ class Code:
         """Takes a habit into the code. Fits the weights."""
         self.share[cells] *= np.float32(share)
         self.fit()
+
+
+def broken_steps(
+    touches: Touches, steps: Steps, adds: int, deletes: int, need: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The steps that did `need` while the atom was known to be true, and those while it was known to be false."""
+    true, false = np.zeros(len(steps.action), bool), np.zeros(len(steps.action), bool)
+    first = steps.starts[touches.trace]
+    _mark(touches.starts, touches.time, touches.done, first, np.uint64(adds), np.uint64(deletes), need, true, false)
+    return np.flatnonzero(true), np.flatnonzero(false)
+
+
+@numba.njit(cache=True, nogil=True)
+def _mark(
+    starts: Any, times: Any, done: Any, first: Any, adds: Any, deletes: Any, need: Any, true: Any, false: Any
+) -> None:
+    bit = np.uint64(1) << np.uint64(need)
+    for group in range(len(starts) - 1):
+        value = 0
+        for event in range(starts[group], starts[group + 1]):
+            if done[event] & bit:
+                if value > 0:
+                    true[first[group] + times[event]] = True
+                elif value < 0:
+                    false[first[group] + times[event]] = True
+            if done[event] & adds:
+                value = 1
+            elif done[event] & deletes:
+                value = -1
