@@ -31,4 +31,5 @@ from .strips_lifted import LiftedAtom as LiftedAtom
 from .strips_lifted import LiftedDomain as LiftedDomain
 from .strips_lifted_attention import lifted_attention as lifted_attention
 from .strips_lifted_attention import lifted_attention_reference as lifted_attention_reference
+from .strips_logits import StripsLogitsProcessor as StripsLogitsProcessor
 from .tokenization_strips import strips_tokenizer as strips_tokenizer
