@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -410,7 +411,8 @@ class StripsTransformer(SafeCheckpoints, PreTrainedModel):
 
     def verdicts_pipeline(self, **options: Any) -> Any:
         """The pipeline `"action-verdicts"` with this model, before it is saved."""
-        from .strips_verdicts import ActionVerdictsPipeline  # pipelines load much
+        import_module("transformers.pipelines")  # loads much, and takes note of the next one
+        from .strips_verdicts import ActionVerdictsPipeline
 
         return ActionVerdictsPipeline(model=self, task="action-verdicts", **options)
 
