@@ -19,6 +19,9 @@ from torch import Tensor
 from .strips_attention import failing, strips_attention, strips_attention_reference
 from .strips_cells import Cells
 
+#: Up to this size all atoms are padded to the one with most events, which is fastest.
+MOST_PADDED = 1_000_000
+
 
 def pool(theta: Tensor, sets: Tensor) -> Tensor:
     """Query, key and value of an atom for an action that matches it through a set of cells.
@@ -118,20 +121,21 @@ def lifted_attention_reference(
 
 
 class Events(NamedTuple):
-    """The actions that match each ground atom of a batch, one after the other.
+    """The actions that match each ground atom of a batch, one after the other: by atom, then by time.
 
     Args:
         sets: the cells through which an action matches an atom, [sets, most], see `pool`.
-        ids: the sets of an atom's events in the order of time, [atoms, longest], -1 beyond the last.
-        failed: the events that changed nothing, bool [atoms, longest].
-        slots: for each position and predicate its events, as indices into `ids` taken as one row, [batch, length,
-            predicates, most]; atoms x longest where there is none.
+        ids: the set of each event, [events + 1]; -1 at the last, which is none.
+        failed: the events that changed nothing, bool [events + 1].
+        slots: for each position and predicate its events, [batch, length, predicates, most].
+        rows: the events of some atoms, [atoms, longest] each; the last one beyond an atom's end.
     """
 
     sets: Tensor
     ids: Tensor
     failed: Tensor
     slots: Tensor
+    rows: tuple[Tensor, ...] = ()
 
 
 def lifted_attention(
@@ -149,13 +153,18 @@ def lifted_attention(
 def _lifted_attention(
     theta: Tensor, cells: Cells, input_ids: Tensor, objects: Tensor, failed: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    events = Events(*(part.to(theta.device) for part in find_events(cells, input_ids, objects, failed)))
-    table, ids = pool(theta, events.sets), events.ids  # an atom is a row, and the sets of cells are its actions
-    if bool(events.failed.any()):
-        table, ids = failing(table, ids, events.failed)
-    heads, _ = strips_attention(table, ids)  # [atoms, longest, members, 1]
-    flat = torch.cat([heads.flatten(0, 1).squeeze(-1), heads.new_zeros(1, len(theta))])
-    outputs = _any(flat[events.slots].transpose(-1, -2)).transpose(-1, -2)
+    events = find_events(cells, input_ids, objects, failed)
+    table = pool(theta, events.sets.to(theta.device))
+    found = []
+    for row in events.rows:  # an atom is a row, and the sets of cells are its actions
+        shown, ids = table, events.ids[row].to(theta.device)
+        if bool(events.failed[row].any()):
+            shown, ids = failing(table, ids, events.failed[row].to(theta.device))
+        heads, _ = strips_attention(shown, ids)  # [atoms, longest, members, 1]
+        found.append(heads[ids >= 0].squeeze(-1))
+    order = torch.cat([row[row < len(events.ids) - 1] for row in events.rows]).argsort()
+    flat = torch.cat([torch.cat(found)[order.to(theta.device)], theta.new_zeros(1, len(theta))])
+    outputs = _any(flat[events.slots.to(theta.device)].transpose(-1, -2)).transpose(-1, -2)
     return outputs, _any(outputs)
 
 
@@ -180,22 +189,34 @@ def find_events(cells: Cells, input_ids: Tensor, objects: Tensor, failed: Tensor
     # Each event: an atom and a position, by the atom and then by time; it may have several matches.
     keys, first, event = np.unique(atom * length + column, return_index=True, return_inverse=True)
     of_atom = keys // length
-    when = np.arange(len(keys)) - np.searchsorted(of_atom, of_atom)
     order = np.argsort(event, kind="stable")
     rank = np.arange(len(order)) - np.searchsorted(event[order], event[order])
     sets = np.full((len(keys), 1 + rank.max(initial=0)), len(cells.all), np.int64)
     sets[event[order], rank] = cell[order]
     sets, kind = np.unique(sets, axis=0, return_inverse=True)
 
-    shape = (1 + of_atom.max(initial=0), 1 + when.max(initial=0))
-    of_event, nothing = np.full(shape, -1, np.int64), np.zeros(shape, bool)
-    of_event[of_atom, when] = kind.reshape(-1)
-    nothing[of_atom, when] = lost[row[first], column[first]]
-    slots = np.full(
-        (batch, length, len(cells.predicates), 1 + cells.rank.max(initial=0)), shape[0] * shape[1], np.int64
-    )
-    slots[row[first], column[first], cells.predicate[cell[first]], cells.rank[cell[first]]] = of_atom * shape[1] + when
-    return Events(*map(torch.from_numpy, (sets, of_event, nothing, slots)))
+    none = len(keys)
+    slots = np.full((batch, length, len(cells.predicates), 1 + cells.rank.max(initial=0)), none, np.int64)
+    slots[row[first], column[first], cells.predicate[cell[first]], cells.rank[cell[first]]] = np.arange(none)
+    of_event = np.append(kind.reshape(-1), -1)
+    nothing = np.append(lost[row[first], column[first]], False)
+    rows = tuple(map(torch.from_numpy, _rows(np.bincount(of_atom, minlength=1))))
+    made = map(torch.from_numpy, (sets, of_event, nothing, slots))
+    return Events(*made, rows=rows)
+
+
+def _rows(counts: np.ndarray) -> list[np.ndarray]:
+    """The numbers of each atom's events, [atoms, longest], from how many it has; atoms of like numbers together."""
+    ends = counts.cumsum()
+    size = np.ceil(np.log2(counts.clip(1))).astype(int)
+    if len(counts) * counts.max() <= MOST_PADDED:
+        size[:] = 0
+    rows = []
+    for kind in np.unique(size):
+        own = np.flatnonzero(size == kind)
+        longest = np.arange(counts[own].max())
+        rows.append(np.where(longest < counts[own, None], (ends - counts)[own, None] + longest, ends[-1]))
+    return rows
 
 
 def _any(parts: Tensor) -> Tensor:

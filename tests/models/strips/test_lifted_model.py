@@ -23,6 +23,7 @@ from hf_mech.models.strips import (
     StripsTransformerConfig,
     StripsTransformerForTokenClassification,
     encode_trace,
+    strips_lifted_attention,
 )
 from hf_mech.models.strips.strips_lifted_attention import lifted_attention, lifted_attention_reference
 from tests.models.strips.contract import (
@@ -130,6 +131,15 @@ def test_the_gradient_is_the_reference_s_at_the_corners_too(dtype: torch.dtype):
         found.append([heads, scores, *torch.autograd.grad((heads * weight).sum() + scores.sum(), leaf)])
     for one, other in zip(*found, strict=True):
         assert_close(one, other)
+
+
+def test_atoms_with_many_events_and_few_are_padded_apart(monkeypatch: pytest.MonkeyPatch):
+    arguments = lifted_arguments(2)
+    together = lifted_attention(*arguments)
+    monkeypatch.setattr(strips_lifted_attention, "MOST_PADDED", 0)
+    assert len(strips_lifted_attention.find_events(*arguments[1:]).rows) > 2
+    for one, other in zip(lifted_attention(*arguments), together, strict=True):
+        assert torch.equal(one, other)
 
 
 def test_the_gradient_is_the_difference_quotient():
