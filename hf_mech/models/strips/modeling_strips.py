@@ -26,13 +26,11 @@ from .strips_attention import (
     strips_focal_loss,
 )
 from .strips_cells import Cells
-from .strips_domain import StripsAction, StripsDomain, StripsError
+from .strips_domain import StripsDomain, StripsError
 from .strips_inputs import check_labels, check_objects, check_token_types, find_failed, mask_padding, mask_step
-from .strips_lifted import LiftedDomain, ground_name
-from .strips_lifted_attention import lifted_attention, lifted_attention_reference, unroll
-
-#: A grounded theta may not have more numbers.
-MOST_GROUND = 200_000_000
+from .strips_lifted import LiftedDomain
+from .strips_lifted_attention import lifted_attention, lifted_attention_reference
+from .strips_symbols import domain_of, ground_theta, theta_of
 
 
 @dataclass
@@ -338,18 +336,7 @@ class StripsTransformer(SafeCheckpoints, PreTrainedModel):
         bits = _finite(self.theta)[member] >= 0.5
         if self.cells:
             return self.cells.domain_of(bits, name)
-        pre, affected, deleted = bits.unbind(-1)
-        propositions = self.config.propositions
-
-        def chosen(column: Tensor) -> frozenset[str]:
-            return frozenset(p for p, here in zip(propositions, column.tolist(), strict=True) if here)
-
-        add, delete = affected & ~deleted, affected & deleted
-        actions = tuple(
-            StripsAction(action, chosen(pre[:, m]), chosen(add[:, m]), chosen(delete[:, m]))
-            for m, action in enumerate(self.config.actions)
-        )
-        return StripsDomain(tuple(propositions), actions, name)
+        return domain_of(bits, self.config, name)
 
     @classmethod
     def from_domain(cls, domain: StripsDomain | LiftedDomain, **kwargs: Any) -> StripsTransformer:
@@ -360,18 +347,15 @@ class StripsTransformer(SafeCheckpoints, PreTrainedModel):
             model = cls(cls.config_class(**types, supertypes=dict(domain.supertypes), **kwargs))
             model.theta.data[:] = Cells.of(model.config).theta_of(domain)
             return model.eval()
-        config = cls.config_class(actions=list(domain.action_names), propositions=list(domain.propositions), **kwargs)
-        model = cls(config)
-        for m, action in enumerate(domain.actions):
-            for p, proposition in enumerate(domain.propositions):
-                needed, deleted = proposition in action.pre, proposition in action.delete
-                bits = [needed, deleted or proposition in action.add, deleted]
-                model.theta.data[:, p, m] = torch.tensor(bits, dtype=model.theta.dtype)
+        model = cls(
+            cls.config_class(actions=list(domain.action_names), propositions=list(domain.propositions), **kwargs)
+        )
+        model.theta.data[:] = theta_of(domain)
         return model.eval()
 
     @torch.no_grad()
     def ground(self, objects: Mapping[str, Iterable[str]], facts: Iterable[Any] | None = None) -> StripsTransformer:
-        """The propositional model over some objects; its theta is gathered from this one's, see `unroll`.
+        """The propositional model over some objects; its theta is gathered from this one's.
 
         Args:
             objects: the objects of each type, each under its most special type.
@@ -385,26 +369,9 @@ class StripsTransformer(SafeCheckpoints, PreTrainedModel):
             raise StripsError("ground: this model is propositional; its actions take no objects.")
         if facts is not None and self.config.ensemble > 1:
             raise StripsError("ground with facts takes one domain, got an ensemble; use `model.member(i).ground(...)`.")
-        domain = self.to_domain()
-        actions = list(domain.ground_actions({type_: list(own) for type_, own in objects.items()}, facts))
-        names = list(dict.fromkeys(name for action in actions for name in action.objects))
-        places = {name: number for number, name in enumerate(names)}
-        number = {name: m for m, name in enumerate(self.config.actions)}
-        ids = [number[action.name] for action in actions]
-        taken = [[places[name] for name in action.objects] for action in actions]
-        atoms = list(self.cells.atoms(ids, taken))
-        size = len(atoms) * len(actions) * 3 * self.config.ensemble
-        if not 0 < size <= MOST_GROUND:
-            raise StripsError(
-                f"ground: {len(actions)} actions and {len(atoms)} atoms over the objects {dict(objects)} make a theta "
-                f"of {size} numbers, expected 1 to {MOST_GROUND}; give objects for the actions' types, or fewer."
-            )
-        theta, _ = unroll(self.theta, self.cells, ids, taken)
-        propositions = [
-            ground_name(self.config.propositions[predicate], [names[one] for one in own]) for predicate, *own in atoms
-        ]
+        theta, propositions, actions = ground_theta(self.theta, self.cells, self.to_domain(), objects, facts)
         kept = {key: getattr(self.config, key) for key in ("ensemble", "focal_alpha", "focal_gamma")}
-        config = type(self.config)(actions=[str(action) for action in actions], propositions=propositions, **kept)
+        config = type(self.config)(actions=actions, propositions=propositions, **kept)
         grounded = type(self)(config).to(self.theta.device, self.theta.dtype)
         grounded.theta.data.copy_(theta)
         return grounded.train(self.training)
@@ -415,6 +382,17 @@ class StripsTransformer(SafeCheckpoints, PreTrainedModel):
         from .strips_verdicts import ActionVerdictsPipeline
 
         return ActionVerdictsPipeline(model=self, task="action-verdicts", **options)
+
+    def logits_processor(self, tokenizer: Any, *args: Any, member: int = 0, **kwargs: Any) -> Any:
+        """A [`StripsLogitsProcessor`] with the domain of a member: a language model then writes possible calls only.
+
+        Args:
+            tokenizer: of the language model; it and the other arguments are the processor's.
+            member: of the ensemble.
+        """
+        from .strips_logits import StripsLogitsProcessor
+
+        return StripsLogitsProcessor(self.to_domain(member), tokenizer, *args, **kwargs)
 
     # ------------------------------------------------------------------------------------------------ saving, loading
 

@@ -135,7 +135,7 @@ class Events(NamedTuple):
     ids: Tensor
     failed: Tensor
     slots: Tensor
-    rows: tuple[Tensor, ...] = ()
+    rows: tuple[Tensor, ...]
 
 
 def lifted_attention(
@@ -201,8 +201,8 @@ def find_events(cells: Cells, input_ids: Tensor, objects: Tensor, failed: Tensor
     of_event = np.append(kind.reshape(-1), -1)
     nothing = np.append(lost[row[first], column[first]], False)
     rows = tuple(map(torch.from_numpy, _rows(np.bincount(of_atom, minlength=1))))
-    made = map(torch.from_numpy, (sets, of_event, nothing, slots))
-    return Events(*made, rows=rows)
+    as_tensor = torch.from_numpy
+    return Events(as_tensor(sets), as_tensor(of_event), as_tensor(nothing), as_tensor(slots), rows)
 
 
 def _rows(counts: np.ndarray) -> list[np.ndarray]:

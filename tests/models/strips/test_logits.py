@@ -13,7 +13,14 @@ from tokenizers.pre_tokenizers import ByteLevel, WhitespaceSplit
 from tokenizers.trainers import BpeTrainer
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
-from hf_mech.models.strips import GroundAction, LiftedAction, LiftedDomain, StripsError, StripsLogitsProcessor
+from hf_mech.models.strips import (
+    GroundAction,
+    LiftedAction,
+    LiftedDomain,
+    StripsError,
+    StripsLogitsProcessor,
+    StripsTransformer,
+)
 from tests.models.strips.contract import CALLS, FERRY, HIDDEN, OBJECTS
 
 SPECIAL = ["[PAD]", "[EOS]", "[UNK]"]
@@ -169,7 +176,7 @@ def test_examples_before_the_start_do_not_count():
 
 def test_a_propositional_domain():
     tokenizer, _ = bpe()
-    processor = StripsLogitsProcessor(HIDDEN, tokenizer)
+    processor = StripsTransformer.from_domain(HIDDEN).logits_processor(tokenizer)
     model = gpt2(tokenizer)
     settings = {"max_new_tokens": 60, "min_new_tokens": 60, "do_sample": True, "num_return_sequences": 8}
     torch.manual_seed(0)
