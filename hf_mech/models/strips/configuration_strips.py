@@ -69,7 +69,7 @@ class StripsTransformerConfig(PreTrainedConfig):
     _auto_class = "AutoConfig"  # a saved checkpoint carries this code and loads without the package
     attribute_map = {"num_attention_heads": "num_propositions"}
     # Trainer need not gather these for `compute_metrics`; `inapplicability` is the prediction.
-    keys_to_ignore_at_inference = ["trace_inapplicability", "head_outputs", "member_losses", "attentions"]
+    keys_to_ignore_at_inference = ["trace_inapplicability", "head_outputs", "member_losses", "attentions", "head_atoms"]
 
     num_actions: int | None = None
     num_propositions: int | None = None
