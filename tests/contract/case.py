@@ -60,6 +60,8 @@ class ContractCase:
         processing: makes a configuration and a tokenizer that fit together, the tokenizer as users have it. None if
             transformers has no pipeline for the model.
         texts: what a user would give to such a pipeline, of different lengths.
+        refused_tasks: for every pipeline of its Auto class that cannot serve this configuration, the reason. Checked,
+            not believed.
         first_position: the position id of a sequence's first token.
         lacks: for every capability that the model does not have, the reason. Checked, not believed.
         variant: what the configuration sets that another case of the model does not.
@@ -82,6 +84,7 @@ class ContractCase:
     refuses_partial: type[Exception] | None = None
     processing: Callable[[], tuple[PreTrainedConfig, PreTrainedTokenizerBase]] | None = None
     texts: tuple[str, ...] = ()
+    refused_tasks: Mapping[str, str] = field(default_factory=dict)
     first_position: int = 0
     lacks: Mapping[str, str] = field(default_factory=dict)
     variant: str = ""

@@ -14,15 +14,21 @@ from .registry import registered_models
 SPECIAL = {"zero-shot-classification"}
 
 
-def tasks(case: ContractCase) -> list[str]:
-    """The tasks of text pipelines that load this model: none if it does not read tokens of a text."""
+def tasks(case: ContractCase, refused: bool = False) -> list[str]:
+    """The tasks of text pipelines that load this model: none if it does not read tokens of a text.
+
+    Those that its configuration refuses are among them only if asked for.
+    """
     if "input_ids" not in case.arguments:
         return []
     auto_classes = registered_models()[case.model_class]
     return [
         task
         for task, entry in SUPPORTED_TASKS.items()
-        if entry["type"] == "text" and task not in SPECIAL and {auto.__name__ for auto in entry["pt"]} & {*auto_classes}
+        if entry["type"] == "text"
+        and task not in SPECIAL
+        and (refused or task not in case.refused_tasks)
+        and {auto.__name__ for auto in entry["pt"]} & {*auto_classes}
         if str(entry["impl"]).startswith("transformers.") or task in getattr(case.model_class, "_pipelines", ())
     ]
 

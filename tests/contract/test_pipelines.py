@@ -35,6 +35,16 @@ def test_pipelines_give_a_text_the_same_answer_in_any_batch(case: ContractCase, 
         same(alone, together, left=run.tokenizer.padding_side == "left")
 
 
+def test_a_refused_task_is_refused_in_words(case: ContractCase, tmp_path: Path):
+    assert set(case.refused_tasks) <= set(tasks(case, refused=True))
+    assert all(reason.strip() for reason in case.refused_tasks.values())
+    for task in case.refused_tasks:
+        assert case.processing is not None
+        config, tokenizer = case.processing()
+        with pytest.raises(ValueError, match=r"\w"):
+            pipeline(task, model=case.model_class(config), tokenizer=tokenizer)(case.texts[0])
+
+
 def same(alone: Any, together: Any, left: bool) -> None:
     """Equal answers; numbers are equal up to rounding. Features of padding, which a batch has in addition, are cut."""
     if isinstance(alone, dict):

@@ -5,10 +5,13 @@ from __future__ import annotations
 from transformers.configuration_utils import PreTrainedConfig
 
 from .checkpoints import strict_config
+from .strips_cells import Cells
 from .strips_domain import StripsError
 
 #: Every name is a string of its own, so a configuration may not ask for more of them.
 MOST_NAMES = 100_000
+#: Every pattern is an object of its own.
+MOST_CELLS = 1_000_000
 
 
 @strict_config(
@@ -33,6 +36,14 @@ class StripsTransformerConfig(PreTrainedConfig):
         focal_alpha (`float`, *optional*, defaults to 0.9): weight of the inapplicable class in the loss, Eq. 21-22.
         focal_gamma (`float`, *optional*, defaults to 3.0): focusing exponent of the focal loss, Eq. 21-22.
         pad_token_id (`int`, *optional*): the id of padding, |A|; any other value is refused.
+        parameters (`dict[str, list[str]]`, *optional*): makes the model lifted: the types of each action's parameters.
+            Its actions take objects, and theta is shared by all of them, so that one set of weights serves any objects.
+        predicates (`dict[str, list[str]]`, *optional*): of a lifted model, the types of each predicate's arguments. A
+            head is a predicate and its objects; `propositions` are the predicates' names.
+        supertypes (`dict[str, str]`, *optional*): of a lifted model, the parent of each type that has one.
+
+    The order of `actions` and `propositions` is that of their ids; for a lifted model they are taken from `parameters`
+    and `predicates`.
 
     Raises:
         StripsError: sizes and names that contradict each other, or a value of a wrong type or outside its range.
@@ -45,6 +56,11 @@ class StripsTransformerConfig(PreTrainedConfig):
     >>> model = StripsTransformer(StripsTransformerConfig(num_actions=8, num_propositions=9, ensemble=10))
     >>> tuple(model.theta.shape)
     (10, 9, 8, 3)
+    >>> lifted = StripsTransformerConfig(
+    ...     parameters={"stack": ["block", "block"], "drop": ["block"]}, predicates={"on": ["block", "block"]}
+    ... )
+    >>> tuple(StripsTransformer(lifted).theta.shape)  # on: (x, x), (x, y), (y, x), (y, y) of stack; (x, x) of drop
+    (1, 5, 3)
 
     ```
     """
@@ -53,7 +69,7 @@ class StripsTransformerConfig(PreTrainedConfig):
     _auto_class = "AutoConfig"  # a saved checkpoint carries this code and loads without the package
     attribute_map = {"num_attention_heads": "num_propositions"}
     # Trainer need not gather these for `compute_metrics`; `inapplicability` is the prediction.
-    keys_to_ignore_at_inference = ["trace_inapplicability", "head_outputs", "member_losses", "attentions"]
+    keys_to_ignore_at_inference = ["trace_inapplicability", "head_outputs", "member_losses", "attentions", "head_atoms"]
 
     num_actions: int | None = None
     num_propositions: int | None = None
@@ -63,8 +79,14 @@ class StripsTransformerConfig(PreTrainedConfig):
     focal_alpha: float | int = 0.9
     focal_gamma: float | int = 3.0
     pad_token_id: int | None = None
+    parameters: dict[str, list[str]] | None = None
+    predicates: dict[str, list[str]] | None = None
+    supertypes: dict[str, str] | None = None
 
     def __post_init__(self, **kwargs):
+        for given, names in (("parameters", "actions"), ("predicates", "propositions")):
+            if (types := getattr(self, given)) is not None and getattr(self, names) is None:
+                setattr(self, names, list(types))
         self.num_actions, self.actions = _sized("action", self.num_actions, self.actions)
         self.num_propositions, self.propositions = _sized("proposition", self.num_propositions, self.propositions)
         if self.pad_token_id is None:
@@ -88,6 +110,34 @@ class StripsTransformerConfig(PreTrainedConfig):
                 f"pad_token_id must be num_actions = {self.num_actions}, the first id that is no action, "
                 f"got {self.pad_token_id}; leave it out."
             )
+        self._validate_lifted()
+
+    def _validate_lifted(self):
+        if (self.parameters is None) != (self.predicates is None) or (self.supertypes and not self.lifted):
+            raise StripsError(
+                "A lifted model needs both parameters (of the actions) and predicates, and a propositional one neither "
+                f"of them nor supertypes; got parameters {self.parameters}, predicates {self.predicates}, supertypes "
+                f"{self.supertypes}."
+            )
+        if not self.lifted:
+            return
+        for given, names in (("parameters", "actions"), ("predicates", "propositions")):
+            if sorted(getattr(self, given)) != sorted(getattr(self, names)):
+                raise StripsError(
+                    f"{given} must have the types of exactly the {names} {getattr(self, names)}, got those of "
+                    f"{list(getattr(self, given))}; leave {names} out, or mend the names."
+                )
+        count = Cells.of(self).count
+        if not 0 < count <= MOST_CELLS:
+            raise StripsError(
+                f"The types give theta {count} cells, expected 1 to {MOST_CELLS}: each is a predicate and as many "
+                "parameters of an action as it takes, of fitting types. Mend the types, or take smaller predicates."
+            )
+
+    @property
+    def lifted(self) -> bool:
+        """Whether the actions take objects."""
+        return self.predicates is not None
 
     @property
     def vocab_size(self) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any
 
 import torch
@@ -17,13 +18,19 @@ from .checkpoints import SafeCheckpoints
 from .configuration_strips import StripsTransformerConfig
 from .strips_attention import (
     advance,
+    failing,
     init_state,
     next_scores,
     strips_attention,
     strips_attention_reference,
     strips_focal_loss,
 )
-from .strips_domain import StripsAction, StripsDomain, StripsError
+from .strips_cells import Cells
+from .strips_domain import StripsDomain, StripsError
+from .strips_inputs import check_labels, check_objects, check_token_types, find_failed, mask_padding, mask_step
+from .strips_lifted import LiftedDomain
+from .strips_lifted_attention import lifted_attention, lifted_attention_reference
+from .strips_symbols import domain_of, ground_theta, theta_of
 
 
 @dataclass
@@ -35,10 +42,14 @@ class StripsTransformerOutput(ModelOutput):
             member gets the same gradient as if trained alone.
         inapplicability (`Tensor` of shape `[batch, length, ensemble]`): y(i) of Eq. 17; 0 at padding.
         trace_inapplicability (`Tensor` of shape `[batch, ensemble]`): f_theta(tau) of Eq. 18.
-        head_outputs (`Tensor` of shape `[batch, length, ensemble, num_propositions]`): y_p(i) of Eq. 16.
+        head_outputs (`Tensor` of shape `[batch, length, ensemble, num_propositions]`): y_p(i) of Eq. 16; of a lifted
+            model the OR over the heads of each predicate.
         member_losses (`Tensor` of shape `[ensemble]`, when `labels` are given): the terms of `loss`.
         attentions (one `Tensor` of shape `[batch, ensemble, num_propositions, length, length]` in a tuple, with
-            `output_attentions=True`): the stick-breaking scores S' of Eq. 15.
+            `output_attentions=True`): the stick-breaking scores S' of Eq. 15; of a lifted model with a head for each
+            ground atom, those of `head_atoms`.
+        head_atoms (`Tensor` of shape `[batch, heads, 1 + arguments]`, of a lifted model, with the attentions): the
+            predicate and the objects of each head; -1 beyond a predicate's arguments and beyond a row's heads.
     """
 
     loss: Tensor | None = None
@@ -47,14 +58,19 @@ class StripsTransformerOutput(ModelOutput):
     head_outputs: Tensor | None = None
     member_losses: Tensor | None = None
     attentions: tuple[Tensor, ...] | None = None
+    head_atoms: Tensor | None = None
 
 
 class StripsTransformer(SafeCheckpoints, PreTrainedModel):
-    r"""Learns a propositional STRIPS domain from action traces and returns it as symbols.
+    r"""Learns a STRIPS domain from action traces and returns it as symbols.
 
     Its one parameter is theta in [0, 1]^(ensemble x |F| x |A| x 3): for every proposition and action, whether the
     action needs it (query), affects it (key), deletes it (value), Eq. 8-13. Training keeps theta in its range by
     projection before every forward pass; inference clamps it.
+
+    With a lifted configuration (`parameters` and `predicates`), actions take objects, and the heads are the predicates
+    of all objects. Theta is [ensemble, cells, 3], shared by all groundings: a cell is a predicate and the places of an
+    action's objects that it takes, such as on(first, second) for stack. The same weights serve any objects.
 
     Example:
 
@@ -71,6 +87,24 @@ class StripsTransformer(SafeCheckpoints, PreTrainedModel):
     [0.0, 0.0, 0.0, 1.0]
     >>> model.next_actions(["off", "on"])
     ['off']
+
+    ```
+
+    Lifted:
+
+    ```python
+    >>> from hf_mech.models.strips import LiftedAction, LiftedDomain
+
+    >>> lamps = LiftedDomain({"dark": ("lamp",)}, (
+    ...     LiftedAction("on", ("lamp",), pre={("dark", (0,))}, delete={("dark", (0,))}),
+    ...     LiftedAction("off", ("lamp",), add={("dark", (0,))}),
+    ... ))
+    >>> model = StripsTransformer.from_domain(lamps)
+    >>> objects = torch.tensor([[[0], [1], [0]]])  # on the first lamp, on the second, on the first again
+    >>> model(torch.tensor([[0, 0, 0]]), objects=objects).inapplicability[0, :, 0].tolist()
+    [0.0, 0.0, 1.0]
+    >>> model.next_actions(["on l1"], objects={"lamp": ["l1", "l2"]})
+    ['on(l2)', 'off(l1)', 'off(l2)']
 
     ```
     """
@@ -92,8 +126,9 @@ class StripsTransformer(SafeCheckpoints, PreTrainedModel):
 
     def __init__(self, config: StripsTransformerConfig):
         super().__init__(config)
-        sizes = self.config.ensemble, self.config.num_propositions, self.config.num_actions
-        self.theta = nn.Parameter(torch.empty(*sizes, 3))
+        self.cells = Cells.of(config) if config.lifted else None
+        heads = (len(self.cells.all),) if self.cells else (config.num_propositions, config.num_actions)
+        self.theta = nn.Parameter(torch.empty(config.ensemble, *heads, 3))
         self.post_init()
 
     @torch.no_grad()
@@ -135,10 +170,15 @@ class StripsTransformer(SafeCheckpoints, PreTrainedModel):
         labels: Tensor | None = None,  # [batch, length]
         num_traces: int | Tensor | None = None,
         token_type_ids: Tensor | None = None,  # [batch, length]
+        objects: Tensor | None = None,  # [batch, length, places]
+        failed: Tensor | None = None,  # [batch, length]
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
     ) -> StripsTransformerOutput:
         """Scores every action of every trace.
+
+        An action that failed changed nothing, and the trace goes on: its key is 0. With labels, those are the actions
+        labelled 1; without, none, and every action counts as done; `failed` says otherwise in both cases.
 
         Args:
             input_ids: action indices, [batch, length]; `num_actions` is padding, on either side.
@@ -146,12 +186,15 @@ class StripsTransformer(SafeCheckpoints, PreTrainedModel):
             labels: 1 where the action is inapplicable, 0 where it is applicable, -100 at padding, [batch, length].
             num_traces: |T| of Eq. 20 if it differs from the size of this batch, for exact gradient accumulation.
             token_type_ids: must be 0 everywhere, as a stock tokenizer gives them: a row is one trace.
+            objects: of a lifted model, the objects of every action as integers, [batch, length, places], -1 where there
+                is none; see `encode_trace` and `StripsDataCollator`.
+            failed: 1 where the action is known to have failed, else 0, [batch, length].
             output_attentions: also return S' (Eq. 15); computed by the quadratic form.
             output_hidden_states: refused if true, as there are none; `head_outputs` is always returned.
 
         Raises:
-            StripsError: ids out of range, an empty trace, labels or token types that do not fit, or a request for
-                hidden states.
+            StripsError: ids out of range, an empty trace, objects, labels, failures or token types that do not fit, or
+                a request for hidden states.
         """
         if self.config.output_hidden_states if output_hidden_states is None else output_hidden_states:
             raise StripsError(
@@ -161,20 +204,34 @@ class StripsTransformer(SafeCheckpoints, PreTrainedModel):
             )
         check_token_types(token_type_ids, input_ids)
         ids = mask_padding(input_ids, attention_mask, self.config.num_actions)
+        objects = check_objects(objects, ids, self.cells)
+        if labels is not None:
+            check_labels(labels, ids)
+        lost = find_failed(failed, labels, ids)
         if self.training:
             self.theta.data.clamp_(0, 1)
         theta = self.theta if self.training else self.theta.clamp(0, 1)
 
-        attentions = None
-        if self.config.output_attentions if output_attentions is None else output_attentions:
-            heads, scores, stick_breaking = strips_attention_reference(theta, ids)
+        attentions = head_atoms = None
+        slow = self.config.output_attentions if output_attentions is None else output_attentions
+        if self.cells and slow:
+            heads, scores, stick_breaking, head_atoms = lifted_attention_reference(
+                theta, self.cells, ids, objects, lost
+            )
             attentions = (stick_breaking,)
+        elif self.cells:
+            heads, scores = lifted_attention(theta, self.cells, ids, objects, lost)
         else:
-            heads, scores = strips_attention(theta, ids)
+            if lost is not None:
+                theta, ids = failing(theta, ids, lost)
+            if slow:
+                heads, scores, stick_breaking = strips_attention_reference(theta, ids)
+                attentions = (stick_breaking,)
+            else:
+                heads, scores = strips_attention(theta, ids)
 
         loss = member_losses = None
         if labels is not None:
-            check_labels(labels, ids)
             member_losses = strips_focal_loss(
                 scores, labels, self.config.focal_alpha, self.config.focal_gamma, num_traces
             )
@@ -186,12 +243,13 @@ class StripsTransformer(SafeCheckpoints, PreTrainedModel):
             head_outputs=heads,
             member_losses=member_losses,
             attentions=attentions,
+            head_atoms=head_atoms,
         )
 
     # ----------------------------------------------------------------------------------------------------- streaming
 
     @torch.no_grad()
-    def step(self, actions: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def step(self, actions: Tensor, state: Tensor | None = None, failed: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """Reads one more action of every trace and scores all possible next ones.
 
         Time and memory are constant for traces of any length.
@@ -199,21 +257,53 @@ class StripsTransformer(SafeCheckpoints, PreTrainedModel):
         Args:
             actions: the actions just taken, [batch]; `num_actions` (padding) changes nothing.
             state: from the last call, [batch, ensemble, num_propositions, num_actions]; None at the start.
+            failed: 1 where the action is known to have failed, so that it changed nothing, [batch]; None: all are done.
 
         Returns:
             The inapplicability (Eq. 17) that each action would have next, [batch, num_actions, ensemble]; the state.
 
         Raises:
-            StripsError: an index out of range.
+            StripsError: an index out of range, or a lifted model, whose next actions depend on the objects.
         """
-        ids = mask_step(actions, self.config.num_actions)
+        if self.cells:
+            raise StripsError(
+                "step scores all possible next actions, and those of a lifted model depend on the objects: use "
+                "`model.ground(objects).step(...)`, or `model.next_actions(trace, objects=...)`."
+            )
+        ids = mask_step(actions, failed, self.config.num_actions)
         theta = self.theta.clamp(0, 1)
         state = advance(theta, init_state(theta, len(ids)) if state is None else state, ids)
         return next_scores(state), state
 
-    def next_actions(self, trace: Sequence[str | int], member: int = 0) -> list[str]:
-        """The names of the actions that may follow a trace (of names or indices) in the learned domain."""
-        return self.to_domain(member).next_actions(trace)
+    def next_actions(
+        self,
+        trace: Sequence[Any],
+        member: int = 0,
+        *,
+        failed: Sequence[int] | None = None,
+        objects: Mapping[str, Iterable[str]] | None = None,
+        facts: Iterable[Any] | None = None,
+    ) -> list[str]:
+        """The names of the actions that may follow a trace in the learned domain.
+
+        Args:
+            trace: names or indices; of a lifted model, ground actions such as `"stack b1 b2"`.
+            member: of the ensemble.
+            failed: 1 where the action is known to have failed, so that it changed nothing; None: all are done.
+            objects, facts: of a lifted model, those of `LiftedDomain.ground_actions`.
+
+        Raises:
+            StripsError: an unknown action, no such member, or objects missing or too many.
+        """
+        domain = self.to_domain(member)
+        if self.cells:
+            if objects is None:
+                types = sorted({type_ for own in self.cells.parameters.values() for type_ in own})
+                raise StripsError(f"next_actions of a lifted model needs objects=, a dictionary with those of {types}.")
+            return domain.next_actions(trace, objects, facts, failed)
+        if objects is not None or facts is not None:
+            raise StripsError("next_actions: this model is propositional; leave objects and facts out.")
+        return domain.next_actions(trace, failed)
 
     # ------------------------------------------------------------------------------------------------ weights, symbols
 
@@ -232,44 +322,77 @@ class StripsTransformer(SafeCheckpoints, PreTrainedModel):
         single.theta.data.copy_(self.theta.data[index : index + 1].clamp(0, 1))
         return single.train(self.training)
 
-    def to_domain(self, member: int = 0, name: str = "learned") -> StripsDomain:
+    def to_domain(self, member: int = 0, name: str = "learned") -> Any:
         """The STRIPS domain M_theta of Definition 5, from the binarized weights (Eq. 19) of one member.
+
+        Returns:
+            A `StripsDomain`; of a lifted model, a `LiftedDomain`.
 
         Raises:
             StripsError: theta is not finite, or there is no such member.
         """
         if not 0 <= member < self.config.ensemble:
             raise StripsError(f"No member {member} in an ensemble of {self.config.ensemble} (counted from 0).")
-        pre, affected, deleted = (_finite(self.theta)[member] >= 0.5).unbind(-1)
-        propositions = self.config.propositions
-
-        def chosen(column: Tensor) -> frozenset[str]:
-            return frozenset(p for p, here in zip(propositions, column.tolist(), strict=True) if here)
-
-        add, delete = affected & ~deleted, affected & deleted
-        actions = tuple(
-            StripsAction(action, chosen(pre[:, m]), chosen(add[:, m]), chosen(delete[:, m]))
-            for m, action in enumerate(self.config.actions)
-        )
-        return StripsDomain(tuple(propositions), actions, name)
+        bits = _finite(self.theta)[member] >= 0.5
+        if self.cells:
+            return self.cells.domain_of(bits, name)
+        return domain_of(bits, self.config, name)
 
     @classmethod
-    def from_domain(cls, domain: StripsDomain, **kwargs: Any) -> StripsTransformer:
+    def from_domain(cls, domain: StripsDomain | LiftedDomain, **kwargs: Any) -> StripsTransformer:
         """The transformer that computes f_M exactly (Theorem 4): theta by Eq. 8-10. `kwargs` go to the config."""
-        config = cls.config_class(actions=list(domain.action_names), propositions=list(domain.propositions), **kwargs)
-        model = cls(config)
-        for m, action in enumerate(domain.actions):
-            for p, proposition in enumerate(domain.propositions):
-                needed, deleted = proposition in action.pre, proposition in action.delete
-                bits = [needed, deleted or proposition in action.add, deleted]
-                model.theta.data[:, p, m] = torch.tensor(bits, dtype=model.theta.dtype)
+        if isinstance(domain, LiftedDomain):
+            types = {"parameters": {action.name: list(action.parameters) for action in domain.actions}}
+            types["predicates"] = {name: list(own) for name, own in domain.predicates.items()}
+            model = cls(cls.config_class(**types, supertypes=dict(domain.supertypes), **kwargs))
+            model.theta.data[:] = Cells.of(model.config).theta_of(domain)
+            return model.eval()
+        model = cls(
+            cls.config_class(actions=list(domain.action_names), propositions=list(domain.propositions), **kwargs)
+        )
+        model.theta.data[:] = theta_of(domain)
         return model.eval()
+
+    @torch.no_grad()
+    def ground(self, objects: Mapping[str, Iterable[str]], facts: Iterable[Any] | None = None) -> StripsTransformer:
+        """The propositional model over some objects; its theta is gathered from this one's.
+
+        Args:
+            objects: the objects of each type, each under its most special type.
+            facts: the true atoms of the predicates that no action changes; actions that need others are left out. None:
+                all are true. The predicates are those of `to_domain()`, so an ensemble takes no facts.
+
+        Raises:
+            StripsError: the model is propositional; there are no such actions, or too many; facts for an ensemble.
+        """
+        if not self.cells:
+            raise StripsError("ground: this model is propositional; its actions take no objects.")
+        if facts is not None and self.config.ensemble > 1:
+            raise StripsError("ground with facts takes one domain, got an ensemble; use `model.member(i).ground(...)`.")
+        theta, propositions, actions = ground_theta(self.theta, self.cells, self.to_domain(), objects, facts)
+        kept = {key: getattr(self.config, key) for key in ("ensemble", "focal_alpha", "focal_gamma")}
+        config = type(self.config)(actions=actions, propositions=propositions, **kept)
+        grounded = type(self)(config).to(self.theta.device, self.theta.dtype)
+        grounded.theta.data.copy_(theta)
+        return grounded.train(self.training)
 
     def verdicts_pipeline(self, **options: Any) -> Any:
         """The pipeline `"action-verdicts"` with this model, before it is saved."""
-        from .strips_verdicts import ActionVerdictsPipeline  # pipelines load much
+        import_module("transformers.pipelines")  # loads much, and takes note of the next one
+        from .strips_verdicts import ActionVerdictsPipeline
 
         return ActionVerdictsPipeline(model=self, task="action-verdicts", **options)
+
+    def logits_processor(self, tokenizer: Any, *args: Any, member: int = 0, **kwargs: Any) -> Any:
+        """A [`StripsLogitsProcessor`] with the domain of a member: a language model then writes possible calls only.
+
+        Args:
+            tokenizer: of the language model; it and the other arguments are the processor's.
+            member: of the ensemble.
+        """
+        from .strips_logits import StripsLogitsProcessor
+
+        return StripsLogitsProcessor(self.to_domain(member), tokenizer, *args, **kwargs)
 
     # ------------------------------------------------------------------------------------------------ saving, loading
 
@@ -314,6 +437,8 @@ class StripsTransformerForTokenClassification(StripsTransformer):
         labels: Tensor | None = None,  # [batch, length]
         num_traces: int | Tensor | None = None,
         token_type_ids: Tensor | None = None,  # [batch, length]
+        objects: Tensor | None = None,  # [batch, length, places]
+        failed: Tensor | None = None,  # [batch, length]
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
     ) -> TokenClassifierOutput:
@@ -334,6 +459,8 @@ class StripsTransformerForTokenClassification(StripsTransformer):
             labels,
             num_traces,
             token_type_ids,
+            objects,
+            failed,
             output_attentions=output_attentions,
             output_hidden_states=output_hidden_states,
             return_dict=True,
@@ -357,82 +484,3 @@ def _finite(theta: Tensor) -> Tensor:
             "Go back to the last good checkpoint, or lower the learning rate."
         )
     return theta.detach()
-
-
-# ------------------------------------------------------------------------------- what the model reads
-
-
-def mask_padding(input_ids: Tensor, attention_mask: Tensor | None, num_actions: int) -> Tensor:
-    """The actions with -1 at padding, [batch, length].
-
-    Padding is the id `num_actions` or a zero in `attention_mask`, at any position.
-
-    Raises:
-        StripsError: wrong shape, wrong dtype, an id out of range, or a row without any action.
-    """
-    if input_ids.dim() != 2 or input_ids.dtype not in (torch.int64, torch.int32):
-        raise StripsError(
-            f"input_ids must be integers of shape [batch, length], got {input_ids.dtype} {list(input_ids.shape)}."
-        )
-    if attention_mask is not None and attention_mask.shape != input_ids.shape:
-        raise StripsError(
-            f"attention_mask must have input_ids' shape, {list(input_ids.shape)}, got {list(attention_mask.shape)}."
-        )
-    real = input_ids != num_actions
-    if attention_mask is not None:
-        real = real & attention_mask.bool()
-    ids = torch.where(real, input_ids, -1).long()
-    if torch.compiler.is_compiling():
-        return ids
-    if ids.numel() == 0 or not bool(real.any(1).all()):
-        raise StripsError("A trace is empty; every row of input_ids must hold at least one action.")
-    wrong = (real & ((input_ids < 0) | (input_ids >= num_actions))).nonzero()
-    if len(wrong):
-        row, column = wrong[0].tolist()
-        raise StripsError(
-            f"Action index {int(input_ids[row, column])} at row {row}, position {column} is out of range; the model "
-            f"knows {num_actions} actions, 0 to {num_actions - 1}, and {num_actions} for padding (a tokenizer's "
-            f"{num_actions + 1} stands for a name that it does not know)."
-        )
-    return ids
-
-
-def mask_step(actions: Tensor, num_actions: int) -> Tensor:
-    """One action of every trace, [batch], with -1 for padding. Raises StripsError for a wrong shape or index."""
-    if actions.dim() != 1 or actions.dtype not in (torch.int64, torch.int32):
-        raise StripsError(f"A step takes one action a trace, integers of shape [batch], got {list(actions.shape)}.")
-    wrong = actions[(actions < 0) | (actions > num_actions)]
-    if len(wrong):
-        raise StripsError(
-            f"Action index {int(wrong[0])} is out of range; the model knows {num_actions} actions, 0 to "
-            f"{num_actions - 1}, and {num_actions} for padding."
-        )
-    return torch.where(actions == num_actions, -1, actions).long()
-
-
-def check_token_types(token_type_ids: Tensor | None, input_ids: Tensor) -> None:
-    """Raises StripsError unless the token types, if there are any, are 0: a row is one trace."""
-    if token_type_ids is None:
-        return
-    if token_type_ids.shape != input_ids.shape:
-        raise StripsError(
-            f"token_type_ids must have input_ids' shape, {list(input_ids.shape)}, got {list(token_type_ids.shape)}."
-        )
-    if not torch.compiler.is_compiling() and bool(token_type_ids.any()):
-        raise StripsError("token_type_ids must be 0 everywhere: a row is one trace. Leave them out.")
-
-
-def check_labels(labels: Tensor, ids: Tensor) -> None:
-    """Raises StripsError unless labels [batch, length] hold 0 or 1 at every action of `ids` and -100 at padding."""
-    if labels.shape != ids.shape:
-        raise StripsError(f"labels must have the shape of input_ids, {list(ids.shape)}, got {list(labels.shape)}.")
-    if torch.compiler.is_compiling():
-        return
-    wrong = torch.where(ids < 0, labels != -100, (labels != 0) & (labels != 1)).nonzero()
-    if len(wrong):
-        row, column = wrong[0].tolist()
-        where, want = ("padding", "-100") if int(ids[row, column]) < 0 else ("an action", "0 or 1")
-        raise StripsError(
-            f"labels hold {int(labels[row, column])} at row {row}, position {column}, which is {where}: expected "
-            f"{want} (1 = inapplicable, 0 = applicable, -100 = padding)."
-        )

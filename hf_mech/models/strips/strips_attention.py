@@ -67,6 +67,24 @@ def next_scores(state: Tensor) -> Tensor:
     return _any(state.permute(0, 3, 1, 2))
 
 
+def failing(theta: Tensor, input_ids: Tensor, failed: Tensor) -> tuple[Tensor, Tensor]:
+    """theta and actions of traces in which some actions are known to have failed: those change nothing.
+
+    A failed action is one of its own: it needs the same, and has the key 0 (Eq. 12), so later actions do not see it.
+
+    Args:
+        theta: [members, heads, actions, 3].
+        input_ids: [batch, length], negative at padding.
+        failed: bool, [batch, length].
+
+    Returns:
+        theta with the failed actions behind the others, [members, heads, 2 actions, 3], and the ids in it.
+    """
+    query, key, value = theta.unbind(-1)
+    idle = torch.stack([query, torch.zeros_like(key), value], -1)
+    return torch.cat([theta, idle], 2), torch.where(failed & (input_ids >= 0), input_ids + theta.shape[2], input_ids)
+
+
 def strips_attention(theta: Tensor, input_ids: Tensor) -> tuple[Tensor, Tensor]:
     """The fast form: a compiled kernel on the CPU where numba is installed, else [`strips_attention_linear`].
 

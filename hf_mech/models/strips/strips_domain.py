@@ -143,37 +143,50 @@ class StripsDomain:
 
     # ------------------------------------------------------------- Definition 1: consistency without an initial state
 
-    def falsified(self, trace: Sequence[str | int]) -> int:
+    def falsified(self, trace: Sequence[str | int], failed: Sequence[int] | None = None) -> int:
         """The propositions, as a mask, that the last action affecting them has deleted: known to be false.
 
-        Definition 1 depends on a trace only through this set; `advance` updates it by one action.
+        Definition 1 depends on a trace only through this set; `advance` updates it by one action. `failed` as for
+        `labels`.
         """
         state = 0
-        for a in self.encode(trace):
-            state = self.advance(state, a)
+        for i, a in enumerate(self.encode(trace)):
+            if failed is None or not failed[i]:
+                state = self.advance(state, a)
         return state
 
     def advance(self, falsified: int, action: int) -> int:
         """The known-false propositions after one more action (by index), whether or not it was applicable."""
         return falsified & ~self.add_masks[action] | self.delete_masks[action]
 
-    def labels(self, trace: Sequence[str | int]) -> list[int]:
-        """Y(i) of Eq. 6 for every position: 1 where a precondition of a_i is known to be false, else 0."""
+    def labels(self, trace: Sequence[str | int], failed: Sequence[int] | None = None) -> list[int]:
+        """Y(i) of Eq. 6 for every position: 1 where a precondition of a_i is known to be false, else 0.
+
+        Args:
+            trace: actions by name or index.
+            failed: 1 where the action is known to have failed, so that it changed nothing; None: the trace does not
+                tell, and every action counts as done, as in the paper.
+        """
         state, out = 0, []
-        for a in self.encode(trace):
+        for i, a in enumerate(self.encode(trace)):
             out.append(int(bool(self.pre_masks[a] & state)))
-            state = self.advance(state, a)
+            if failed is None or not failed[i]:
+                state = self.advance(state, a)
         return out
 
     def is_positive(self, trace: Sequence[str | int]) -> bool:
         """f_M(trace) = 0 in Definition 1: no precondition was last deleted. The empty trace is positive."""
         return not any(self.labels(trace))
 
-    def next_actions(self, trace: Sequence[str | int]) -> list[str]:
-        """The names of the possible next actions b, f_M(trace, b) = 0; none after a negative trace."""
-        if not self.is_positive(trace):
+    def next_actions(self, trace: Sequence[str | int], failed: Sequence[int] | None = None) -> list[str]:
+        """The names of the possible next actions b, f_M(trace, b) = 0; none after a negative trace.
+
+        A failed action (1 in `failed`) changed nothing, and may be one that is not possible.
+        """
+        labels = self.labels(trace, failed)
+        if any(label and not (failed is not None and failed[i]) for i, label in enumerate(labels)):
             return []
-        state = self.falsified(trace)
+        state = self.falsified(trace, failed)
         return [a.name for a, pre in zip(self.actions, self.pre_masks, strict=True) if not pre & state]
 
     # ------------------------------------------------------------------------- the state model S(P), states as masks

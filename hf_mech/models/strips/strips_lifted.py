@@ -158,6 +158,28 @@ class LiftedDomain:
                 self.advance(falsified, action)
         return out
 
+    def next_actions(
+        self,
+        trace: Sequence[Any],
+        objects: Mapping[str, Iterable[str]],
+        facts: Iterable[Any] | None = None,
+        failed: Sequence[int] | None = None,
+    ) -> list[str]:
+        """The names of the ground actions that may follow a trace; none after a negative trace.
+
+        Args:
+            trace, failed: as for `labels`. A failed action may be one that is not possible.
+            objects, facts: as for `ground_actions`.
+        """
+        falsified: set[Any] = set()
+        for position, given in enumerate(trace):
+            action, lost = self.read(given, position), failed is not None and failed[position]
+            if not lost:
+                if self.missing(falsified, action):
+                    return []
+                self.advance(falsified, action)
+        return [str(each) for each in self.ground_actions(objects, facts) if not self.missing(falsified, each)]
+
     # ----------------------------------------------------------------------------------------------------- grounding
 
     def ground_actions(

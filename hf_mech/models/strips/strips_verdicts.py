@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from numbers import Integral
@@ -12,10 +13,14 @@ from torch import Tensor
 from transformers import Pipeline
 
 from .strips_attention import strips_attention
+from .strips_collator import encode_with_names
 from .strips_domain import StripsError
+from .strips_lifted import ground_name, parse_action
+from .strips_lifted_attention import unroll
 from .tokenization_strips import strips_tokenizer
 
 _FALSE = 0.5  # y from which a proposition counts as false, Eq. 19
+_WORDS = re.compile(r"\([^()]*\)|[^\s()]+(?:\([^()]*\))?")
 _REASON = "{proposition} is false: {deleted_by} at position {position} deleted it, and nothing added it since"
 
 
@@ -32,8 +37,9 @@ class ActionVerdictsPipeline(Pipeline):
     ```
 
     A trace is a text with white space between its actions, or a list of their names or indices. Takes a trace, a list
-    of them, a data set or a generator. The initial state is unknown, as in Definition 1: a proposition counts as true
-    until an action deletes it.
+    of them, a data set or a generator. The actions of a lifted model have their objects in parentheses, `stack(b1,b2)`,
+    and any objects will do. The initial state is unknown, as in Definition 1: a proposition counts as true until an
+    action deletes it.
 
     Args:
         member: of an ensemble, the one that judges; 0 by default.
@@ -103,9 +109,14 @@ class ActionVerdictsPipeline(Pipeline):
                 "A trace must be a text with white space between its actions, or a list of their names, got a "
                 f"{type(input_).__name__}."
             )
-        trace = input_.split() if isinstance(input_, str) else input_
+        lifted = self.model.cells is not None
+        trace = (_WORDS.findall(input_) if lifted else input_.split()) if isinstance(input_, str) else input_
         if not len(trace):
             raise StripsError(f"A trace is empty, got {input_!r}; give one action at least.")
+        if lifted:
+            actions = tuple(parse_action(action, position) for position, action in enumerate(trace))
+            encode_with_names(self.model.config, actions)  # refuses unknown ones
+            return {"trace": tuple(map(str, actions))}
         return {"trace": tuple(_index(self.indices, action, position) for position, action in enumerate(trace))}
 
     def _forward(self, input_tensors: dict[str, Any], member: int = 0) -> dict[str, Any]:
@@ -113,14 +124,34 @@ class ActionVerdictsPipeline(Pipeline):
         rows = [given] if isinstance(given, tuple) else given
         if not 0 <= member < len(self.model.theta):
             raise StripsError(f"No member {member} in an ensemble of {len(self.model.theta)} (counted from 0).")
-        theta = self.model.theta[member].clamp(0, 1)  # [propositions, actions, 3]
+        theta = self.model.theta[member].clamp(0, 1)
+        config, cells = self.model.config, self.model.cells
+        if cells is None:
+            made = self._judge(theta, rows)
+            made["actions"] = [[config.actions[action] for action in row] for row in rows]
+            made["propositions"] = [config.propositions] * len(rows)
+        else:  # each row has its own atoms, and its positions are the actions of its theta
+            parts = []
+            for row in rows:
+                encoded, names = encode_with_names(config, row)
+                ground, atoms = unroll(theta[None], cells, encoded["input_ids"], encoded["objects"])
+                part = self._judge(ground[0], [range(len(row))])
+                part["actions"] = [list(row)]
+                part["propositions"] = [
+                    [ground_name(config.propositions[atom[0]], [names[one] for one in atom[1:]]) for atom in atoms]
+                ]
+                parts.append(part)
+            made = {key: [part[key][0] for part in parts] for key in parts[0]}
+        return {key: values[0] for key, values in made.items()} if isinstance(given, tuple) else made
+
+    def _judge(self, theta: Tensor, rows: Sequence[Sequence[int]]) -> dict[str, list[Any]]:
+        """The scores of traces, and what is missing at each action. theta: [propositions, actions, 3]."""
         ids = torch.full((len(rows), max(map(len, rows))), -1)
         for number, row in enumerate(rows):
             ids[number, : len(row)] = torch.tensor(row)
         heads, scores = strips_attention(theta[None], ids.to(theta.device))
         heads, scores = heads[:, :, 0].cpu(), scores[:, :, 0].cpu()  # [batch, length, propositions], [batch, length]
-        made = {
-            "trace": rows,
+        return {
             "scores": [scores[number, : len(row)].tolist() for number, row in enumerate(rows)],
             "missing": [
                 [
@@ -130,16 +161,15 @@ class ActionVerdictsPipeline(Pipeline):
                 for number, row in enumerate(rows)
             ],
         }
-        return {key: values[0] for key, values in made.items()} if isinstance(given, tuple) else made
 
     def postprocess(self, model_outputs: dict[str, Any], **_: Any) -> list[dict[str, Any]]:
         """The verdicts of one trace."""
         config = self.model.config
-        names = [config.actions[action] for action in model_outputs["trace"]]
+        names, propositions = model_outputs["actions"], model_outputs["propositions"]
         verdicts = []
         for name, y, found in zip(names, model_outputs["scores"], model_outputs["missing"], strict=True):
             missing = [
-                {"proposition": config.propositions[head], "deleted_by": names[place], "position": place}
+                {"proposition": propositions[head], "deleted_by": names[place], "position": place}
                 for head, place in found
             ]
             verdicts.append(
