@@ -169,7 +169,7 @@ def _forbid(
                             many += 1
                 else:
                     many += (until + 1 - since) * (end - begin)
-                since = -1
+                since = np.int64(-1)
             if not close and since < 0 and (done[event] & delete) and not (done[event] & adds):
                 since = first[group] + times[event] + 1
     return many
