@@ -71,8 +71,8 @@ def miconic(draft: Draft) -> None:
 def logistics(draft: Draft) -> None:
     """Cities with an airport, other places and a truck."""
     places: list[str] = []
-    for city in draft.add("city", 2, 4):
-        own = draft.add("airport", 1, 1) + draft.add("place", 1, 2)
+    for city in draft.add("city", 3, 6):
+        own = draft.add("airport", 1, 1) + draft.add("place", 2, 4)
         draft.true(*(f"in-city {place} {city}" for place in own))
         for truck in draft.add("truck", 1, 1):
             draft.true(f"of-city {truck} {city}", f"truck-at {truck} {draft.one(own)}")
@@ -162,7 +162,7 @@ def zenotravel(draft: Draft) -> None:
     """Every aircraft with some fuel."""
     cities, levels = draft.add("city", 3, 6), draft.add("flevel", 4, 8, "fl", first=0)
     draft.order("next", levels)
-    aircraft = draft.add("aircraft", 2, 4, "plane")
+    aircraft = draft.add("aircraft", 3, 6, "plane")
     draft.each([*aircraft, *draft.add("person", 3, 6)], "at {} {}", cities)
     draft.each(aircraft, "fuel-level {} {}", levels)
 
@@ -213,12 +213,12 @@ def grid(draft: Draft) -> None:
 
 @generator
 def parking(draft: Draft) -> None:
-    """Cars at random curbs, one curb free."""
-    curbs, cars = draft.add("curb", 4, 8), draft.add("car", 5, 11)
-    draft.true(f"curb-clear {curbs[-1]}")
-    for curb, car in zip(curbs[:-1], cars, strict=False):
+    """Cars at random curbs, two curbs free."""
+    curbs, cars = draft.add("curb", 5, 10), draft.add("car", 5, 13)
+    draft.true(*(f"curb-clear {curb}" for curb in curbs[-2:]))
+    for curb, car in zip(curbs[:-2], cars, strict=False):
         draft.true(f"at-curb {car}", f"at-curb-num {car} {curb}")
-    front, behind = cars[: len(curbs) - 1], cars[len(curbs) - 1 :]
+    front, behind = cars[: len(curbs) - 2], cars[len(curbs) - 2 :]
     hidden = draft.some(front, len(behind))
     draft.true(*(f"behind-car {car} {before}" for car, before in zip(behind, hidden, strict=True)))
     draft.true(*(f"car-clear {car}" for car in cars if car not in hidden))
@@ -265,7 +265,7 @@ def floortile(draft: Draft) -> None:
 @generator
 def transport(draft: Draft) -> None:
     """Vehicles with room for two packages or more."""
-    places, numbers = draft.add("location", 3, 7, "l"), draft.add("capacity-number", 3, 6, "n", first=0)
+    places, numbers = draft.add("location", 3, 7, "l"), draft.add("capacity-number", 4, 8, "n", first=0)
     draft.roads("road", places)
     draft.order("capacity-predecessor", numbers)
     vehicles = draft.add("vehicle", 2, 4)
@@ -387,7 +387,7 @@ def goldminer(draft: Draft) -> None:
 @generator
 def nomystery(draft: Draft) -> None:
     """Every road costs one or two units of fuel."""
-    places, levels = draft.add("location", 3, 6, "l"), draft.add("fuellevel", 16, 32, "level", first=0)
+    places, levels = draft.add("location", 4, 8, "l"), draft.add("fuellevel", 16, 32, "level", first=0)
     draft.roads("connected", places)
     for _, (a, b) in sorted(atom for atom in draft.initial if atom[0] == "connected"):
         if a < b:

@@ -172,7 +172,11 @@ class Choice:
                 evidence, common = support[rule], shared(rule)
                 gain, broken = code.gain(self.cells(rule))
                 name = name_bits(self.kinds[rule.kind])
-                strong = common == 2 or (common == 1 and evidence.bits > name + 6) or evidence.bits > STRONG
+                strong = (
+                    common == 2
+                    or (common == 1 and evidence.bits > name + 6)
+                    or (common == -1 and len(self.kinds[rule.kind].types) < 3 and evidence.bits > STRONG)
+                )
                 if gain > self.price(rule, heads) or (broken == 0 and strong):
                     left.remove(rule)
                     code.add(self.cells(rule))

@@ -44,7 +44,7 @@ class LiftedCode:
         PlanningError: a number out of its range.
     """
 
-    most_arity: int = 2
+    most_arity: int = 3
     epsilons: tuple[float, ...] = (0.0, 0.01, 0.03, 0.08)
     search: Search = field(default_factory=Search)
     most_steps: int = 4_000

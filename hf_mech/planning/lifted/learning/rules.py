@@ -108,10 +108,11 @@ class Pair:
         sets = np.array(list(adds), np.uint64)
         free = (self.since[None, :] & sets[:, None]) != 0  # [sets, gaps]
         done, time, failed = free @ self.done, free @ self.time.astype(np.float64), free @ self.failed
+        added = (done - np.sqrt(done)) / np.maximum(time, 1)  # the rate behind an add, cautiously
         broken, forbidden, refused = self.done.sum() - done, self.time.sum() - time, self.failed.sum() - failed
         done, time, failed = done + self.before[0], time + self.before[1], failed + self.before[2]
         with np.errstate(divide="ignore", invalid="ignore"):
-            expected = np.where((time > 0) & (done > 0), done / time * forbidden, 0.0)
+            expected = np.where((time > 0) & (done > 0), np.maximum(done / time, added) * forbidden, 0.0)
             usual = (failed + 0.5) / (failed + done + 1)  # of the attempts, how many fail where the rule is silent
         bits = (expected * (1 - epsilon) + broken * math.log(epsilon) - refused * np.log(usual)) / math.log(2)
         columns = (bits.tolist(), expected.tolist(), broken.tolist(), refused.tolist())
