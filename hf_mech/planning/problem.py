@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -104,6 +105,38 @@ def state_after(
             )
         state = domain.apply(state, action)
     return domain.unmask(state)
+
+
+def common_start(
+    domain: StripsDomain, traces: Iterable[Sequence[Any]], labels: Iterable[Sequence[int]] | None = None
+) -> frozenset[str]:
+    """The propositions that are true where the traces start, if all of them start in the same state.
+
+    A trace that needs or deletes a proposition before it adds it tells that it was true at the start; a trace that adds
+    it first tells that it was false. The majority of the traces decides; a proposition that none uses counts as false.
+
+    Args:
+        traces: actions by name or index, or `GroundAction`s. Those that the domain does not have are passed over.
+        labels: 1 where an action failed and changed nothing.
+    """
+    true, false = Counter[int](), Counter[int]()
+    indices: dict[Any, int] = {name: index for index, name in enumerate(domain.action_names)}
+    for trace, failed in zip(traces, labels, strict=True) if labels is not None else ((t, None) for t in traces):
+        seen = 0
+        for position, action in enumerate(trace):
+            index = action if isinstance(action, int) else indices.get(str(action))
+            if index is None or (failed is not None and failed[position]):
+                continue
+            needed, added = domain.pre_masks[index] | domain.delete_masks[index], domain.add_masks[index]
+            true[needed & ~seen] += 1
+            false[added & ~(seen | needed)] += 1
+            seen |= needed | added
+    votes = Counter[str]()
+    for masks, vote in ((true, 1), (false, -1)):
+        for mask, count in masks.items():
+            for proposition in domain.unmask(mask):
+                votes[proposition] += vote * count
+    return frozenset(proposition for proposition, count in votes.items() if count > 0)
 
 
 def refuse_text(name: str, value: Any) -> Any:

@@ -75,8 +75,9 @@ class Log:
 
     def __str__(self) -> str:
         actions = {action.name for trace in self.traces for action in trace}
-        said = f"{len(set(self.cases)):,} cases, {self.events:,} events of {len(actions)} actions"
-        return f"{said}, {self.failures:,} failed" + (f"; {len(self.skipped):,} rows skipped" if self.skipped else "")
+        said = f"cases: {len(set(self.cases)):,}, events: {self.events:,}, failed: {self.failures:,}"
+        said += f", actions: {len(actions):,}"
+        return said + (f", rows skipped: {len(self.skipped):,}" if self.skipped else "")
 
     def to_dataset(self) -> datasets.Dataset:
         """The traces as a data set with the columns `case`, `actions` (lists of {name, arguments}) and `labels`."""

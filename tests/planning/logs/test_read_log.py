@@ -70,7 +70,7 @@ def test_csv(tmp_path: Path) -> None:
     assert [place.number for place in log.places[0]] == [2, 6, 4]
     assert str(log.places[1][1]) == f"{tmp_path / 'log.csv'}, line 5"
     assert (log.events, log.failures) == (6, 1)
-    assert str(log) == "2 cases, 6 events of 4 actions, 1 failed"
+    assert str(log) == "cases: 2, events: 6, failed: 1, actions: 4"
 
 
 def test_a_csv_of_other_habits(tmp_path: Path) -> None:
