@@ -15,6 +15,7 @@ from .pddl import write_pddl as write_pddl
 from .planner import plan as plan
 from .problem import PlanningError as PlanningError
 from .problem import StripsProblem as StripsProblem
+from .problem import begin_from as begin_from
 from .problem import common_start as common_start
 from .problem import reachable_states as reachable_states
 from .problem import state_after as state_after

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hf_mech.models.strips.strips_domain import StripsDomain
+from hf_mech.models.strips.strips_domain import StripsAction, StripsDomain
 
 
 class PlanningError(ValueError):
@@ -137,6 +137,26 @@ def common_start(
             for proposition in domain.unmask(mask):
                 votes[proposition] += vote * count
     return frozenset(proposition for proposition, count in votes.items() if count > 0)
+
+
+def begin_from(domain: StripsDomain, initial: Iterable[str], name: str = "begin") -> StripsDomain:
+    """The domain with one more action, `begin`, that stands before all others and tells where they start.
+
+    Definition 1 knows no initial state. In a trace that starts with `begin` it does: that action deletes whatever is
+    not true initially, and itself is possible only once. Verdicts, models, plans (`after=["begin"]`) and the processor
+    of a language model's calls then start from that state.
+
+    Args:
+        domain: a domain without such an action.
+        initial: the propositions that are true in the initial state.
+        name: of the new action; it needs a proposition of the same name.
+
+    Raises:
+        StripsError: an unknown proposition, or a name that the domain uses.
+    """
+    false = domain.unmask(~domain.mask(initial))
+    begin = StripsAction(name, frozenset({name}), frozenset(), false | {name})
+    return StripsDomain((*domain.propositions, name), (*domain.actions, begin), domain.name)
 
 
 def refuse_text(name: str, value: Any) -> Any:

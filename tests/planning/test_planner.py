@@ -9,7 +9,7 @@ from hf_mech.models.strips.strips_domain import StripsError
 from hf_mech.planning import planner
 from hf_mech.planning.pddl import load_bundled
 from hf_mech.planning.planner import plan
-from hf_mech.planning.problem import PlanningError, StripsProblem, common_start, reachable_states
+from hf_mech.planning.problem import PlanningError, StripsProblem, begin_from, common_start, reachable_states
 from hf_mech.planning.traces import PAPER_MAX_TRAIN_LENGTH, Walks
 from tests.models.strips.strategies import domains
 
@@ -80,3 +80,14 @@ def test_the_common_start_of_traces():
     failed[0].insert(1, 1)
     assert common_start(domain, names, failed) == problem.initial
     assert common_start(domain, []) == frozenset()
+
+
+def test_a_domain_that_begins_from_a_state():
+    problem = load_bundled("ferry-1c")
+    domain = begin_from(problem.domain, problem.initial)
+    for action in problem.domain.action_names:
+        assert domain.is_positive(["begin", action]) == problem.domain.is_applicable([action], problem.initial)
+    assert not domain.is_positive(["begin", "begin"])
+    assert plan(domain, goal=problem.goal, after=["begin"]) == plan(problem.domain, problem.initial, problem.goal)
+    with pytest.raises(StripsError, match="unique"):
+        begin_from(domain, problem.initial)
