@@ -9,12 +9,15 @@ from types import SimpleNamespace
 
 import pytest
 from click.testing import Result
+from transformers import AutoModel
 from typer.testing import CliRunner
 
 import hf_mech.planning
 from hf_mech.cli import app
 from hf_mech.models.strips.strips_lifted import LiftedAction, LiftedAtom, LiftedDomain, parse_action
+from hf_mech.planning.lifted.pddl import read_lifted_pddl
 
+ROOT = Path(__file__).parents[2]
 runner = CliRunner()
 
 ON, HELD = LiftedAtom("on", (0,)), LiftedAtom("held", (0,))
@@ -121,3 +124,18 @@ def test_a_picture_needs_its_package(given: list, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     answer = learn("log.csv --action verb --figure domain.png")
     assert answer.stderr == "hf-mech: --figure needs matplotlib: pip install 'hf-mech[viz]'\n"
+
+
+def test_the_guide_from_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its first block writes a log with failures, its command makes a domain, a picture and a model that agree."""
+    monkeypatch.chdir(tmp_path)
+    guide = (ROOT / "docs" / "logs.md").read_text(encoding="utf-8")
+    exec(compile(guide.split("```python\n")[1].partition("```")[0], "logs.md", "exec"), {})
+    (command,) = [line for line in guide.splitlines() if line.startswith("hf-mech learn")]
+    answer = learn(command.removeprefix("hf-mech learn "))
+    assert answer.exit_code == 0, answer.output
+    assert "0 of 6,000 events are not explained" in answer.stdout
+    assert {path.name for path in Path().iterdir()} == {"calls.csv", "repository.pddl", "repository.png", "runs"}
+    model = AutoModel.from_pretrained("runs/repository")
+    written = read_lifted_pddl("repository.pddl")
+    assert {action.name: action for action in model.to_domain().actions} == written.by_name
