@@ -112,8 +112,9 @@ def common_start(
 ) -> frozenset[str]:
     """The propositions that are true where the traces start, if all of them start in the same state.
 
-    A trace that needs or deletes a proposition before it adds it tells that it was true at the start; a trace that adds
-    it first tells that it was false. The majority of the traces decides; a proposition that none uses counts as false.
+    A trace that needs a proposition before it changes it tells that it was true at the start. Nothing else tells it, as
+    an action may add what is true already; so all other propositions count as false. One trace in twenty of those that
+    need it or add it first is enough, so that some wrong traces do no harm.
 
     Args:
         traces: actions by name or index, or `GroundAction`s. Those that the domain does not have are passed over.
@@ -127,16 +128,16 @@ def common_start(
             index = action if isinstance(action, int) else indices.get(str(action))
             if index is None or (failed is not None and failed[position]):
                 continue
-            needed, added = domain.pre_masks[index] | domain.delete_masks[index], domain.add_masks[index]
+            needed, added = domain.pre_masks[index], domain.add_masks[index]
             true[needed & ~seen] += 1
             false[added & ~(seen | needed)] += 1
-            seen |= needed | added
+            seen |= needed | added | domain.delete_masks[index]
     votes = Counter[str]()
-    for masks, vote in ((true, 1), (false, -1)):
+    for masks, vote in ((true, 19), (false, -1)):
         for mask, count in masks.items():
             for proposition in domain.unmask(mask):
                 votes[proposition] += vote * count
-    return frozenset(proposition for proposition, count in votes.items() if count > 0)
+    return frozenset(proposition for proposition, count in votes.items() if count >= 0)
 
 
 def begin_from(domain: StripsDomain, initial: Iterable[str], name: str = "begin") -> StripsDomain:
