@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rich.table import Table
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 _WIDE, _HIGH = 0.092, 0.27  # inches of a letter, and of a row
 _GAP = 0.16
+_MOST = 14.0  # inches of the columns side by side
 
 
 class _Chip(NamedTuple):
@@ -34,51 +36,80 @@ _KINDS = {
 """Every way in which an action can use an atom: its colour, and the words of the legend."""
 
 
+class _Column(NamedTuple):
+    """A predicate: its name, its types, its width in inches, and the boxes of each action."""
+
+    name: str
+    types: str
+    width: float
+    cells: dict[str, list[_Chip]]
+
+
 def lifted_figure(domain: LiftedDomain) -> Figure:
     """The domain as a table: a coloured box where an action needs, begins or ends a predicate of the named parameters.
 
     Predicates stand in the order in which the actions first use them; those that no action changes are marked `static`.
+    Many predicates are several tables, one below another, each of the actions that use some of its predicates.
     """
     from matplotlib.figure import Figure
 
-    actions = [(action, parameter_names(action)) for action in domain.actions]
-    used = [atom.predicate for a, _ in actions for atoms in (a.pre, a.delete, a.add) for atom in sorted(atoms)]
-    predicates = list(dict.fromkeys([*used, *domain.predicates]))
-    cells = {(action.name, name): _chips(action, names, name) for action, names in actions for name in predicates}
-    heads = {name: f"({', '.join(domain.predicates[name])})" if domain.predicates[name] else "" for name in predicates}
-    widths = [
-        max(len(name), len(heads[name]), *(sum(len(c.text) + 3 for c in cells[a.name, name]) for a, _ in actions), 4)
-        * _WIDE
-        + _GAP
-        for name in predicates
-    ]
-    rows = [f"{a.name}({', '.join(names)})" for a, names in actions]
-    first = max(map(len, rows)) * _WIDE + _GAP
+    rows = {action.name: f"{action.name}({', '.join(parameter_names(action))})" for action in domain.actions}
+    first = max(map(len, rows.values())) * _WIDE + _GAP
+    bands = _bands(_columns(domain))
     legend = sum(len(words) + 6 for _, words in _KINDS.values()) * _WIDE * 0.8
-    size = (max(first + sum(widths), legend) + 0.4, (3.9 + 1.6 * len(actions)) * _HIGH + 0.4)
-    figure = Figure(figsize=size)
+    used = [[name for name in rows if any(c.cells[name] for c in band) or len(bands) == 1] for band in bands]
+    wide = max(legend, *(first + sum(column.width for column in band) for band in bands)) + 0.4
+    high = (1.5 + sum(3 + 1.6 * len(names) for names in used)) * _HIGH + 0.2
+    figure = Figure(figsize=(wide, high))
     axes = figure.add_axes((0, 0, 1, 1))
-    axes.set(xlim=(0, size[0]), ylim=(size[1], 0))  # in inches, y downwards
+    axes.set(xlim=(0, wide), ylim=(high, 0))  # in inches, y downwards
     axes.axis("off")
     _legend(axes, 0.2, 0.2 + _HIGH / 2)
-    top = 0.2 + 1.5 * _HIGH
-    lefts = [0.2 + first + sum(widths[:i]) for i in range(len(widths))]
-    for left, name in zip(lefts, predicates, strict=True):
-        _say(axes, left, top + 0.6 * _HIGH, name, weight="bold")
-        static = " static" if name in domain.static else ""
-        _say(axes, left, top + 1.45 * _HIGH, heads[name] + static, color=MUTED, size=8)
-    top += 2.2 * _HIGH
-    for number, (action, _) in enumerate(actions):
-        y = top + (1.6 * number + 0.8) * _HIGH
-        if number % 2 == 0:
-            axes.axhspan(y - 0.8 * _HIGH, y + 0.8 * _HIGH, color=SHADED, zorder=0, linewidth=0)
-        _say(axes, 0.2, y, rows[number], weight="bold")
-        for left, name in zip(lefts, predicates, strict=True):
-            x = left
-            for chip in cells[action.name, name]:
-                x = _draw(axes, x, y, chip)
-    axes.plot([0.2, size[0] - 0.2], [top, top], color=CELL_EDGE, linewidth=0.8)
+    y = 0.2 + 1.5 * _HIGH
+    for band, names in zip(bands, used, strict=True):
+        x = 0.2 + first
+        for column in band:
+            _say(axes, x, y + 0.6 * _HIGH, column.name, weight="bold")
+            _say(axes, x, y + 1.45 * _HIGH, column.types, color=MUTED, size=8)
+            x += column.width
+        y += 2.2 * _HIGH
+        axes.plot([0.2, wide - 0.2], [y, y], color=CELL_EDGE, linewidth=0.8)
+        for number, name in enumerate(names):
+            if number % 2 == 0:
+                axes.axhspan(y, y + 1.6 * _HIGH, color=SHADED, zorder=0, linewidth=0)
+            _say(axes, 0.2, y + 0.8 * _HIGH, rows[name], weight="bold")
+            x = 0.2 + first
+            for column in band:
+                at = x
+                for chip in column.cells[name]:
+                    at = _draw(axes, at, y + 0.8 * _HIGH, chip)
+                x += column.width
+            y += 1.6 * _HIGH
+        y += 0.8 * _HIGH
     return figure
+
+
+def _columns(domain: LiftedDomain) -> list[_Column]:
+    used = [atom.predicate for a in domain.actions for atoms in (a.pre, a.delete, a.add) for atom in sorted(atoms)]
+    columns = []
+    for name in dict.fromkeys([*used, *domain.predicates]):
+        types = f"({', '.join(domain.predicates[name])})" if domain.predicates[name] else ""
+        types += " static" if name in domain.static else ""
+        cells = {action.name: _chips(action, parameter_names(action), name) for action in domain.actions}
+        letters = max(len(name), len(types), *(sum(len(c.text) + 3 for c in chips) for chips in cells.values()), 4)
+        columns.append(_Column(name, types, letters * _WIDE + _GAP, cells))
+    return columns
+
+
+def _bands(columns: list[_Column]) -> list[list[_Column]]:
+    """The columns in groups of at most `_MOST` inches, nearly equal ones; at least one group."""
+    number = max(1, math.ceil(sum(column.width for column in columns) / _MOST))
+    bands: list[list[_Column]] = [[] for _ in range(number)]
+    width, total = 0.0, sum(column.width for column in columns)
+    for column in columns:
+        bands[min(int(number * (width + column.width / 2) / total), number - 1)].append(column)
+        width += column.width
+    return [band for band in bands if band] or [[]]
 
 
 def lifted_table(domain: LiftedDomain) -> Table:

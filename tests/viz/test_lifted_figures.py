@@ -54,3 +54,21 @@ def test_the_table() -> None:
     assert "stack(block1, block2)" in said
     assert "clear(block2)" in said
     assert "warm" in said
+
+
+def test_many_predicates_are_several_tables() -> None:
+    names = [f"predicate{number}" for number in range(40)]
+    pairs = zip(names, names[1:], strict=False)
+    actions = [
+        LiftedAction(f"action{n}", ("block",), frozenset({LiftedAtom(one, (0,))}), frozenset({LiftedAtom(two, (0,))}))
+        for n, (one, two) in enumerate(pairs)
+    ]
+    figure = lifted_figure(LiftedDomain(dict.fromkeys(names, ("block",)), tuple(actions)))
+    assert drawn(figure)
+    assert figure.get_figwidth() < 17
+    texts = [text.get_text() for text in figure.axes[0].texts]
+    assert [texts.count(name) for name in names] == [1] * 40
+    assert texts.count("block") == 78
+    rows = [texts.count(f"{action.name}(block)") for action in actions]
+    assert sum(rows) < 45  # a table has only the actions that use it
+    assert min(rows) == 1
