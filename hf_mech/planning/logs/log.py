@@ -167,6 +167,8 @@ def read_log(
             bad.append(BadRow(place, row.problem))
             continue
         missing -= row.columns.keys()
+        if missing and isinstance(calls := row.columns.get("actions"), list):
+            missing -= {key for call in calls if isinstance(call, Mapping) for key in call}
         if len(known) < 100:
             known.update(dict.fromkeys(row.columns))
         whole = row.columns.get("actions") is not None

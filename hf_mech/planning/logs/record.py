@@ -50,18 +50,19 @@ class Columns:
             return
         if isinstance(actions, Mapping):  # lists by name, as some data sets store a list of calls
             actions = [dict(zip(actions, values, strict=True)) for values in zip(*actions.values(), strict=True)]
-        if not isinstance(actions, Sequence) or isinstance(actions, str):
-            raise Refused(f"actions must be a list, got {actions!r}")
-        arguments, labels = record.get("arguments"), record.get("labels")
-        for name, values in (("arguments", arguments), ("labels", labels)):
+        key = self.arguments if isinstance(self.arguments, str) else "arguments"
+        arguments, labels = record.get(key), record.get("labels")
+        for name, values in (("actions", actions), (key, arguments), ("labels", labels)):
+            if values is not None and (isinstance(values, str | Mapping) or not isinstance(values, Sequence)):
+                raise Refused(f"expected a list of {name}, got {values!r}")
             if values is not None and len(values) != len(actions):
                 raise Refused(f"expected one of {name} for each of {len(actions)} actions, got {len(values)}")
         for position, action in enumerate(actions):
-            call = {self.action: action, "arguments": arguments[position] if arguments else None}
+            call = {self.action: action, key: arguments[position] if arguments else None}
             if isinstance(action, Mapping):
                 call = {self.action: action.get("name"), **action}
-            elif not isinstance(action, str):
-                call = {self.action: action[0] if action else None, "arguments": list(action[1:])}
+            elif isinstance(action, list | tuple):
+                call = {self.action: action[0] if action else None, key: list(action[1:])}
             try:
                 event, failed = self._event(call)
                 if labels is not None:

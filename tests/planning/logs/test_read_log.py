@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import json
+import random
 from pathlib import Path
+from xml.etree import ElementTree
 
 import datasets
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from hf_mech.models.strips.strips_lifted import GroundAction, parse_action
 from hf_mech.planning.logs import LogError, read_log
@@ -123,6 +128,12 @@ def test_named_arguments_of_tool_calls(tmp_path: Path) -> None:
     rows[1]["input"] = {"from": "b1"}
     with pytest.raises(LogError, match=r"line 3: expected the arguments \['from', 'onto'\]"):
         read_log(write(tmp_path / "log.jsonl", lines(rows)), action="tool", arguments="input")
+
+
+def test_traces_of_tool_calls_with_other_names(tmp_path: Path) -> None:
+    rows = [{"actions": [{"tool": "stack", "input": {"from": "b1", "onto": "b2"}, "status": "no"}, {"tool": "noop"}]}]
+    log = read_log(write(tmp_path / "log.jsonl", lines(rows)), action="tool", arguments="input", ok="status")
+    assert (log.traces, log.labels) == ([[ACTIONS[0][1], GroundAction("noop")]], [[1, 0]])
 
 
 def test_plans_of_a_folder_with_their_problems(tmp_path: Path) -> None:
@@ -261,7 +272,9 @@ def test_a_name_that_is_not_utf_8(tmp_path: Path) -> None:
         ('{"case": "one"}', "expected the name of an action in 'action', got None"),
         ('{"case": "one", "action": 3}', "got 3"),
         ('{"case": "one", "action": "noop", "arguments": [["b1"]]}', "expected names of objects"),
-        ('{"actions": "noop"}', "actions must be a list"),
+        ('{"actions": "noop"}', "expected a list of actions, got 'noop'"),
+        ('{"actions": ["noop"], "labels": 1}', "expected a list of labels, got 1"),
+        ('{"actions": [1]}', "action 0: expected the name of an action in 'action', got 1"),
         ('{"actions": ["noop"], "labels": [0, 1]}', "expected one of labels for each of 1 actions, got 2"),
         ('{"actions": ["noop", "noop"], "labels": [0, 2]}', "action 1: expected the label 0, or 1"),
         ('{"actions": [{"name": "noop", "ok": "hm"}]}', "action 0: expected ok to be"),
@@ -327,3 +340,54 @@ def test_a_frame_is_refused_with_the_way_out() -> None:
     with pytest.raises(LogError, match="to_dict"):
         read_log(frame)
     assert read_log(frame.to_dict("records")).labels == [[0, 0]]
+
+
+# --------------------------------------------------------------------------------------------------------- all formats
+
+NAMES = st.text("abcdefghijklmnopqrstuvwxyz0123456789-_./:é☃<&>", min_size=1, max_size=6)
+CASES = st.lists(
+    st.lists(st.tuples(NAMES, st.lists(NAMES, max_size=3), st.booleans()), min_size=1, max_size=5),
+    min_size=1,
+    max_size=4,
+)
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(cases=CASES, dice=st.randoms(use_true_random=False))
+def test_every_format_says_the_same(cases: list, dice: random.Random, tmp_path: Path) -> None:
+    places = {name: str(len(objects)) for case in cases for name, objects, _ in case}
+    cases = [
+        [(name + places[name], (objects + ["x"] * 3)[: int(places[name])], ok) for name, objects, ok in case]
+        for case in cases
+    ]
+    traces = [[GroundAction(name, tuple(objects)) for name, objects, _ in case] for case in cases]
+    labels = [[int(not ok) for *_, ok in case] for case in cases]
+    rows = [
+        {"case": f"c{number}", "time": time, "action": name, "arguments": objects, "ok": ok}
+        for number, case in enumerate(cases)
+        for time, (name, objects, ok) in enumerate(case)
+    ]
+    dice.shuffle(rows)
+    with (tmp_path / "log.csv").open("w", newline="", encoding="utf-8") as file:
+        table = csv.DictWriter(file, rows[0].keys())
+        table.writeheader()
+        table.writerows(row | {"arguments": " ".join(row["arguments"])} for row in rows)
+    write(tmp_path / "log.jsonl", lines(rows))
+    root = ElementTree.Element("log")
+    for number, case in enumerate(cases):
+        trace = ElementTree.SubElement(root, "trace")
+        ElementTree.SubElement(trace, "string", key="concept:name", value=f"c{number}")
+        for name, objects, ok in case:
+            event = ElementTree.SubElement(trace, "event")
+            for key, value in {"concept:name": name, "arguments": " ".join(objects), "ok": str(ok).lower()}.items():
+                ElementTree.SubElement(event, "string", key=key, value=value)
+    ElementTree.ElementTree(root).write(tmp_path / "log.xes", encoding="utf-8")
+    for source in (tmp_path / "log.csv", tmp_path / "log.jsonl", tmp_path / "log.xes", rows):
+        log = read_log(source)
+        read = dict(zip(log.cases, zip(log.traces, log.labels, strict=True), strict=True))
+        assert [read[f"c{number}"] for number in range(len(cases))] == list(zip(traces, labels, strict=True)), source
+    for number, case in enumerate(cases):
+        steps = "".join(f"({' '.join([name, *objects])})\n" for name, objects, _ in case)
+        write(tmp_path / f"{number}.plan", steps)
+    plans = read_log([tmp_path / f"{number}.plan" for number in range(len(cases))])
+    assert plans.traces == traces
