@@ -62,6 +62,9 @@ def learn_log(
         Path | None,
         typer.Option(help="The PDDL problem of the plans, or the folder of their problems.", show_default=False),
     ] = None,
+    own_objects: Annotated[
+        bool, typer.Option("--own-objects", help="The objects of each case are its own, whatever they are called.")
+    ] = False,
     skip_bad_rows: Annotated[
         bool, typer.Option("--skip-bad-rows", help="Leave out rows that cannot be read, and name them.")
     ] = False,
@@ -80,6 +83,7 @@ def learn_log(
         delimiter=delimiter,
         format=format_,
         problem=problem,
+        own_objects=own_objects,
         on_error="skip" if skip_bad_rows else "raise",
         progress=True,
     )

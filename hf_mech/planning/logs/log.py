@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -119,6 +119,7 @@ def read_log(
     delimiter: str | None = None,
     format: str | None = None,
     problem: str | Path | None = None,
+    own_objects: bool = False,
     on_error: Literal["raise", "skip"] = "raise",
     progress: bool = False,
 ) -> Log:
@@ -142,6 +143,8 @@ def read_log(
         format: jsonl, csv, plan or xes, whatever the suffix.
         problem: the PDDL problem of the plans, or a folder with `<name>.pddl` for each `<name>.plan`; then an object
             that it does not declare makes a bad row.
+        own_objects: the objects of each case are its own, whatever they are called, as in plans of several problems:
+            `b1` of the third case becomes `b1_3`. Otherwise an object is the same in all cases.
         on_error: "skip" leaves out rows that cannot be read, and keeps them in `Log.skipped`; the case goes on as a
             new trace.
         progress: show a bar.
@@ -189,6 +192,8 @@ def read_log(
     if bad and on_error == "raise":
         raise _refusal(bad, len(entries))
     log = _assemble(entries, bad)
+    if own_objects:
+        log = _apart(log)
     if not log.events:
         raise _refusal(bad, len(entries)) if bad else LogError(f"The log {_name(source)} has no event.")
     return log
@@ -204,12 +209,13 @@ def _rows(
     """Every row with its place, and the objects that its PDDL problem declares."""
     if isinstance(source, str | Path):
         source = [source]
-    elif _is_table(source):
-        raise LogError(
-            "A log is a path, a Dataset or records, got a DataFrame; write read_log(frame.to_dict('records'))."
-        )
     elif isinstance(source, Mapping):
         raise LogError(f"A log is a path, a Dataset or records, got a dictionary of {list(source)}; choose a split.")
+    elif not isinstance(source, Iterable) or (hasattr(source, "to_dict") and not hasattr(source, "with_format")):
+        raise LogError(
+            f"A log is a path, a Dataset or records, got a {type(source).__name__}; for a DataFrame write "
+            "read_log(frame.to_dict('records'))."
+        )
     elif hasattr(source, "with_format"):
         source = _records(source)
     for number, each in enumerate(source):
@@ -228,10 +234,6 @@ def _rows(
         else:
             place = Place("the log", number, "row")
             yield place, Row(number, each) if isinstance(each, Mapping) else Row(number, None, f"got {each!r}"), None
-
-
-def _is_table(source: Any) -> bool:
-    return type(source).__name__ == "DataFrame"
 
 
 def _records(dataset: Any) -> Iterator[Mapping[str, Any]]:
@@ -350,3 +352,13 @@ def _assemble(entries: Sequence[_Entry], bad: list[BadRow]) -> Log:
             log.labels[number].append(int(failed))
             log.places[number].append(entry.place)
     return log
+
+
+def _apart(log: Log) -> Log:
+    """The log with objects of other names in each case."""
+    numbers = {case: number for number, case in enumerate(dict.fromkeys(log.cases), 1)}
+    traces = [
+        [GroundAction(action.name, tuple(f"{name}_{numbers[case]}" for name in action.objects)) for action in trace]
+        for case, trace in zip(log.cases, log.traces, strict=True)
+    ]
+    return replace(log, traces=traces)

@@ -216,6 +216,15 @@ def test_the_data_set_of_strips_traces() -> None:
     assert (log.traces, log.labels) == ([[ACTIONS[0][2], ACTIONS[0][1]]], [[0, 1]])
 
 
+def test_cases_with_objects_of_their_own(tmp_path: Path) -> None:
+    log = read_log(write(tmp_path / "log.csv", CSV), own_objects=True)
+    assert log.traces[0][1] == GroundAction("stack", ("b1_1", "b2_1"))
+    assert log.traces[1][0] == GroundAction("pick-up", ("b3_2",))
+    skipped = read_log(write(tmp_path / "log.csv", CSV.replace("b2,1", "b2,2")), on_error="skip", own_objects=True)
+    assert skipped.cases == ["one", "two", "one"]
+    assert skipped.traces[0][0].objects == ("b1_1",)
+
+
 def test_several_files_are_one_log(tmp_path: Path) -> None:
     head, *rows = CSV.splitlines(keepends=True)
     first = write(tmp_path / "1.csv", head + "".join(rows[:3]))
@@ -325,6 +334,7 @@ def test_logs_that_are_refused_as_a_whole(tmp_path: Path) -> None:
         (write(tmp_path / "empty.csv", ""), {}, "has no column 'action'"),
         (write(tmp_path / "blank.jsonl", "\n"), {}, "has no event"),
         (datasets.DatasetDict(), {}, "choose a split"),
+        (None, {}, "got a NoneType"),
     ):
         with pytest.raises(LogError, match=said):
             read_log(source, **how)
