@@ -157,6 +157,11 @@ def _record(log: Log, learned: Any, written: dict[str, Path]) -> dict[str, Any]:
         "domain": learned.domain.to_dict(),
         "facts": sorted(map(str, learned.facts)),
         "objects": {type_: list(own) for type_, own in learned.objects.items()},
+        "preconditions": [
+            {"action": own.action, "predicate": own.atom.predicate, "places": list(own.atom.places)}
+            | {"held": own.needed, "not": own.broken, "expected": round(own.expected, 1)}
+            for own in learned.explain()
+        ],
         "bits": float(learned.bits),
         "unexplained": unexplained,
         "files": {name: str(path) for name, path in written.items()},
@@ -179,8 +184,7 @@ def _print(log: Log, learned: Any, written: dict[str, Path]) -> None:
     ]
     console.print(Text("\n".join(["", "Objects seen", *(f"  {line}" for line in shown)])))
     console.print()
-    explained = learned.explain()
-    console.print(Text(explained) if isinstance(explained, str) else explained)
+    console.print(_support_table(log, learned))
     console.print()
     unexplained = _unexplained(log, learned)
     console.print(Text(f"{len(unexplained):,} of {log.events:,} events are not explained; {learned.bits:,.0f} bits"))
@@ -189,3 +193,31 @@ def _print(log: Log, learned: Any, written: dict[str, Path]) -> None:
         console.print(Text(f"  {event['place']}: {event['action']} {why}"), soft_wrap=True)
     for name, path in written.items():
         console.print(Text(f"Wrote the {name}: {path}"), soft_wrap=True)
+
+
+def _support_table(log: Log, learned: Any) -> Any:
+    """For each precondition, how often the action was done while it held, while it did not, and where."""
+    from rich.table import Table
+    from rich.text import Text
+
+    from hf_mech.models.strips.strips_lifted import ground_name
+    from hf_mech.planning.lifted_figures import parameter_names
+
+    table = Table("action", "needs", title="How sure", title_justify="left", box=None, padding=(0, 2, 0, 0))
+    table.caption = (
+        "held, not: how often the action was done while this was known to hold, and known not to hold; by chance: how "
+        "often it would have been done while this did not hold, were it not needed"
+    )
+    table.caption_justify = "left"
+    for heading in ("held", "not", "by chance"):
+        table.add_column(heading, justify="right")
+    table.add_column("where not")
+    names = {action.name: parameter_names(action) for action in learned.domain.actions}
+    last = None
+    for own in sorted(learned.explain(), key=lambda own: list(names).index(own.action)):
+        atom = ground_name(own.atom.predicate, [names[own.action][place] for place in own.atom.places])
+        places = "; ".join(str(log.places[trace][position]) for trace, position in own.exceptions[:2])
+        numbers = (f"{own.needed:,}", f"{own.broken:,}", f"{own.expected:,.0f}")
+        table.add_row(Text("" if own.action == last else own.action, "bold"), Text(atom), *numbers, Text(places))
+        last = own.action
+    return table

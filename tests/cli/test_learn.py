@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 import hf_mech.planning
 from hf_mech.cli import app
 from hf_mech.models.strips.strips_lifted import LiftedAction, LiftedAtom, LiftedDomain, parse_action
+from hf_mech.planning.lifted.learning.learn import Support
 from hf_mech.planning.lifted.pddl import read_lifted_pddl
 
 ROOT = Path(__file__).parents[2]
@@ -51,7 +52,7 @@ def given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list:
             bits=12.0,
             exceptions=[(0, len(traces[0]) - 1)],
             to_pddl=lambda: "(define (domain hands))\n",
-            explain=lambda: "drop needs [held]: 1 for, 1 against",
+            explain=lambda: [Support("drop", HELD, 4.0, 1, 17, ((0, 2),), ((0, len(traces[0]) - 1),))],
         )
 
     monkeypatch.setattr(hf_mech.planning, "learn_lifted_domain", learner, raising=False)
@@ -70,7 +71,7 @@ def test_a_log_becomes_a_domain_and_a_picture(given: list) -> None:
     assert "cases: 1, events: 4, failed: 1, actions: 2" in said
     assert "pick(block)" in said
     assert "held(block)" in said
-    assert "drop needs [held]: 1 for, 1 against" in said
+    assert re.search(r"drop +held\(block\) +17 +1 +4 +log.csv, line 5 *\n", said)
     assert "1 of 4 events are not explained; 12 bits" in said
     assert "log.csv, line 5: drop(b1) was done, though the domain forbids it" in said
     assert {path.name for path in Path().iterdir()} == {"log.csv", "domain.pddl", "domain.svg"}
@@ -82,6 +83,8 @@ def test_json_for_machines(given: list) -> None:
     assert LiftedDomain.from_dict(told["domain"]) == DOMAIN
     assert told["log"] == {"cases": 1, "events": 4, "failed": 1, "skipped": []}
     assert told["unexplained"] == [{"source": "log.csv", "line": 5, "case": "x", "action": "drop(b1)", "failed": False}]
+    precondition = {"action": "drop", "predicate": "held", "places": [0], "held": 17, "not": 1, "expected": 4.0}
+    assert told["preconditions"] == [precondition]
     assert told["files"] == {"domain": "d.pddl"}
 
 
