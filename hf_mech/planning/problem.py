@@ -108,19 +108,24 @@ def state_after(
 
 
 def common_start(
-    domain: StripsDomain, traces: Iterable[Sequence[Any]], labels: Iterable[Sequence[int]] | None = None
+    domain: StripsDomain,
+    traces: Iterable[Sequence[Any]],
+    labels: Iterable[Sequence[int]] | None = None,
+    *,
+    noise: float = 0.0,
 ) -> frozenset[str]:
     """The propositions that are true where the traces start, if all of them start in the same state.
 
     A trace that needs a proposition before it changes it tells that it was true at the start. Nothing else tells it, as
-    an action may add what is true already; so all other propositions count as false. One trace in twenty of those that
-    need it or add it first is enough, so that some wrong traces do no harm.
+    an action may add what is true already; so all other propositions count as false.
 
     Args:
         traces: actions by name or index, or `GroundAction`s. Those that the domain does not have are passed over.
         labels: 1 where an action failed and changed nothing.
+        noise: the share of traces that may be wrong: of those that need or add a proposition before they change it
+            otherwise, more must need it.
     """
-    true, false = Counter[int](), Counter[int]()
+    needed, first = Counter[int](), Counter[int]()
     indices: dict[Any, int] = {name: index for index, name in enumerate(domain.action_names)}
     for trace, failed in zip(traces, labels, strict=True) if labels is not None else ((t, None) for t in traces):
         seen = 0
@@ -128,16 +133,19 @@ def common_start(
             index = action if isinstance(action, int) else indices.get(str(action))
             if index is None or (failed is not None and failed[position]):
                 continue
-            needed, added = domain.pre_masks[index], domain.add_masks[index]
-            true[needed & ~seen] += 1
-            false[added & ~(seen | needed)] += 1
-            seen |= needed | added | domain.delete_masks[index]
-    votes = Counter[str]()
-    for masks, vote in ((true, 19), (false, -1)):
-        for mask, count in masks.items():
-            for proposition in domain.unmask(mask):
-                votes[proposition] += vote * count
-    return frozenset(proposition for proposition, count in votes.items() if count >= 0)
+            pre, add = domain.pre_masks[index], domain.add_masks[index]
+            needed[pre & ~seen] += 1
+            first[(pre | add) & ~seen] += 1
+            seen |= pre | add | domain.delete_masks[index]
+
+    def votes(masks: Counter[int]) -> Counter[str]:
+        count = Counter[str]()
+        for mask, number in masks.items():
+            count.update(dict.fromkeys(domain.unmask(mask), number))
+        return count
+
+    those, all_ = votes(needed), votes(first)
+    return frozenset(proposition for proposition, count in those.items() if count > noise * all_[proposition])
 
 
 def begin_from(domain: StripsDomain, initial: Iterable[str], name: str = "begin") -> StripsDomain:

@@ -138,8 +138,8 @@ def test_the_guide_from_an_empty_folder(tmp_path: Path, monkeypatch: pytest.Monk
     (command,) = [line for line in guide.splitlines() if line.startswith("hf-mech learn")]
     answer = learn(command.removeprefix("hf-mech learn "))
     assert answer.exit_code == 0, answer.output
-    (unexplained,) = re.findall(r"(\d+) of 6,000 events are not explained", answer.stdout)
-    assert int(unexplained) < 60
+    (unexplained,) = re.findall(r"(\d+) of 12,000 events are not explained", answer.stdout)
+    assert int(unexplained) < 120
     assert {path.name for path in Path().iterdir()} == {"calls.csv", "repository.pddl", "repository.png", "runs"}
     model = AutoModel.from_pretrained("runs/repository")
     written = read_lifted_pddl("repository.pddl")

@@ -80,6 +80,9 @@ def test_the_common_start_of_traces():
     failed[0].insert(1, 1)
     assert common_start(domain, names, failed) == problem.initial
     assert common_start(domain, []) == frozenset()
+    names[1].insert(1, names[0][1])  # was not possible there
+    assert common_start(domain, names, [[0] * len(trace) for trace in names]) > problem.initial
+    assert common_start(domain, names, [[0] * len(trace) for trace in names], noise=0.2) == problem.initial
 
 
 def test_a_domain_that_begins_from_a_state():
