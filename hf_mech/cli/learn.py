@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 _SHOWN = 5
 """The most events without an explanation, and rows without a meaning, that are printed."""
 
+_MANY, _STRONGEST = 60, 3
+"""Of more preconditions than these, those with exceptions are printed, and the strongest of each action."""
+
 _PICTURES = (".png", ".svg", ".pdf")
 
 
@@ -213,11 +216,18 @@ def _support_table(log: Log, learned: Any) -> Any:
         table.add_column(heading, justify="right")
     table.add_column("where not")
     names = {action.name: parameter_names(action) for action in learned.domain.actions}
-    last = None
-    for own in sorted(learned.explain(), key=lambda own: list(names).index(own.action)):
+    last, supports, left_out = None, list(learned.explain()), 0
+    supports.sort(key=lambda own: (list(names).index(own.action), -own.broken, -own.expected))
+    strongest = {id(own) for name in names for own in [each for each in supports if each.action == name][:_STRONGEST]}
+    for own in supports:
+        if len(supports) > _MANY and not own.broken and id(own) not in strongest:
+            left_out += 1
+            continue
         atom = ground_name(own.atom.predicate, [names[own.action][place] for place in own.atom.places])
         places = "; ".join(str(log.places[trace][position]) for trace, position in own.exceptions[:2])
         numbers = (f"{own.needed:,}", f"{own.broken:,}", f"{own.expected:,.0f}")
         table.add_row(Text("" if own.action == last else own.action, "bold"), Text(atom), *numbers, Text(places))
         last = own.action
+    if left_out:
+        table.caption += f". {left_out:,} more without exceptions: --json"
     return table

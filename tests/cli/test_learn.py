@@ -15,9 +15,11 @@ from typer.testing import CliRunner
 
 import hf_mech.planning
 from hf_mech.cli import app
+from hf_mech.cli.learn import _support_table
 from hf_mech.models.strips.strips_lifted import LiftedAction, LiftedAtom, LiftedDomain, parse_action
 from hf_mech.planning.lifted.learning.learn import Support
 from hf_mech.planning.lifted.pddl import read_lifted_pddl
+from hf_mech.planning.logs import Log, Place
 
 ROOT = Path(__file__).parents[2]
 runner = CliRunner()
@@ -144,3 +146,17 @@ def test_the_guide_from_an_empty_folder(tmp_path: Path, monkeypatch: pytest.Monk
     model = AutoModel.from_pretrained("runs/repository")
     written = read_lifted_pddl("repository.pddl")
     assert {action.name: action for action in model.to_domain().actions} == written.by_name
+
+
+def test_of_many_preconditions_the_strongest_and_the_doubtful_are_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    atoms = [LiftedAtom(f"p{number}", (0,)) for number in range(80)]
+    domain = LiftedDomain(
+        {atom.predicate: ("block",) for atom in atoms}, (LiftedAction("pick", ("block",), frozenset(atoms)),)
+    )
+    supports = [
+        Support("pick", atom, float(n), int(n == 5), 9, (), ((0, 0),) * (n == 5)) for n, atom in enumerate(atoms)
+    ]
+    log = Log([[parse_action("pick b1")]], [[0]], ["x"], [[Place("log.csv", 2)]])
+    table = _support_table(log, SimpleNamespace(domain=domain, explain=lambda: supports))
+    assert [text.plain for text in table.columns[1].cells] == ["p5(block)", "p79(block)", "p78(block)"]
+    assert str(table.caption).endswith("77 more without exceptions: --json")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 
 from matplotlib.colors import to_hex
 from matplotlib.patches import FancyBboxPatch
@@ -58,7 +59,7 @@ def test_the_table() -> None:
 
 def test_many_predicates_are_several_tables() -> None:
     names = [f"predicate{number}" for number in range(40)]
-    pairs = zip(names, names[1:], strict=False)
+    pairs = itertools.pairwise(names)
     actions = [
         LiftedAction(f"action{n}", ("block",), frozenset({LiftedAtom(one, (0,))}), frozenset({LiftedAtom(two, (0,))}))
         for n, (one, two) in enumerate(pairs)
