@@ -5,6 +5,9 @@ from .equivalence import match_propositions as match_propositions
 from .lifted.learning import LearnedLiftedDomain as LearnedLiftedDomain
 from .lifted.learning import LiftedCode as LiftedCode
 from .lifted.learning import learn_lifted_domain as learn_lifted_domain
+from .logs import Log as Log
+from .logs import LogError as LogError
+from .logs import read_log as read_log
 from .pddl import BUNDLED as BUNDLED
 from .pddl import load_bundled as load_bundled
 from .pddl import read_pddl as read_pddl
@@ -12,6 +15,8 @@ from .pddl import write_pddl as write_pddl
 from .planner import plan as plan
 from .problem import PlanningError as PlanningError
 from .problem import StripsProblem as StripsProblem
+from .problem import begin_from as begin_from
+from .problem import common_start as common_start
 from .problem import reachable_states as reachable_states
 from .problem import state_after as state_after
 from .reduce import reduce_propositions as reduce_propositions

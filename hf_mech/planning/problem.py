@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from hf_mech.models.strips.strips_domain import StripsDomain
+from hf_mech.models.strips.strips_domain import StripsAction, StripsDomain
 
 
 class PlanningError(ValueError):
@@ -104,6 +105,67 @@ def state_after(
             )
         state = domain.apply(state, action)
     return domain.unmask(state)
+
+
+def common_start(
+    domain: StripsDomain,
+    traces: Iterable[Sequence[Any]],
+    labels: Iterable[Sequence[int]] | None = None,
+    *,
+    noise: float = 0.0,
+) -> frozenset[str]:
+    """The propositions that are true where the traces start, if all of them start in the same state.
+
+    A trace that needs a proposition before it changes it tells that it was true at the start. Nothing else tells it, as
+    an action may add what is true already; so all other propositions count as false.
+
+    Args:
+        traces: actions by name or index, or `GroundAction`s. Those that the domain does not have are passed over.
+        labels: 1 where an action failed and changed nothing.
+        noise: the share of traces that may be wrong: of those that need or add a proposition before they change it
+            otherwise, more must need it.
+    """
+    needed, first = Counter[int](), Counter[int]()
+    indices: dict[Any, int] = {name: index for index, name in enumerate(domain.action_names)}
+    for trace, failed in zip(traces, labels, strict=True) if labels is not None else ((t, None) for t in traces):
+        seen = 0
+        for position, action in enumerate(trace):
+            index = action if isinstance(action, int) else indices.get(str(action))
+            if index is None or (failed is not None and failed[position]):
+                continue
+            pre, add = domain.pre_masks[index], domain.add_masks[index]
+            needed[pre & ~seen] += 1
+            first[(pre | add) & ~seen] += 1
+            seen |= pre | add | domain.delete_masks[index]
+
+    def votes(masks: Counter[int]) -> Counter[str]:
+        count = Counter[str]()
+        for mask, number in masks.items():
+            count.update(dict.fromkeys(domain.unmask(mask), number))
+        return count
+
+    those, all_ = votes(needed), votes(first)
+    return frozenset(proposition for proposition, count in those.items() if count > noise * all_[proposition])
+
+
+def begin_from(domain: StripsDomain, initial: Iterable[str], name: str = "begin") -> StripsDomain:
+    """The domain with one more action, `begin`, that stands before all others and tells where they start.
+
+    Definition 1 knows no initial state. In a trace that starts with `begin` it does: that action deletes whatever is
+    not true initially, and itself is possible only once. Verdicts, models, plans (`after=["begin"]`) and the processor
+    of a language model's calls then start from that state.
+
+    Args:
+        domain: a domain without such an action.
+        initial: the propositions that are true in the initial state.
+        name: of the new action; it needs a proposition of the same name.
+
+    Raises:
+        StripsError: an unknown proposition, or a name that the domain uses.
+    """
+    false = domain.unmask(~domain.mask(initial))
+    begin = StripsAction(name, frozenset({name}), frozenset(), false | {name})
+    return StripsDomain((*domain.propositions, name), (*domain.actions, begin), domain.name)
 
 
 def refuse_text(name: str, value: Any) -> Any:

@@ -4,12 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hf_mech.data.random_numbers import Die
 from hf_mech.models.strips.strips_domain import StripsError
 from hf_mech.planning import planner
 from hf_mech.planning.pddl import load_bundled
 from hf_mech.planning.planner import plan
-from hf_mech.planning.problem import PlanningError, StripsProblem, reachable_states
-from hf_mech.planning.traces import PAPER_MAX_TRAIN_LENGTH
+from hf_mech.planning.problem import PlanningError, StripsProblem, begin_from, common_start, reachable_states
+from hf_mech.planning.traces import PAPER_MAX_TRAIN_LENGTH, Walks
 from tests.models.strips.strategies import domains
 
 
@@ -62,3 +63,34 @@ def test_what_is_missing_is_named():
         plan(domain, [], ["q"], planner="no-such-planner")
     with pytest.raises(StripsError, match="zork"):
         plan(domain, ["zork"], ["q"])
+
+
+def test_the_common_start_of_traces():
+    problem = load_bundled("ferry-1c")
+    domain = problem.domain
+    walks = Walks(domain)
+    start = domain.mask(problem.initial)
+    traces = [walks.walk(start, 20, True, Die(0, (number,))).actions for number in range(20)]
+    assert common_start(domain, traces) == problem.initial
+    names = [["nothing", *domain.decode(trace)] for trace in traces]
+    failed = [[0] * len(trace) for trace in names]
+    names[0].insert(
+        1, next(name for name in domain.action_names if domain.encode([name])[0] not in domain.applicable(start))
+    )
+    failed[0].insert(1, 1)
+    assert common_start(domain, names, failed) == problem.initial
+    assert common_start(domain, []) == frozenset()
+    names[1].insert(1, names[0][1])  # was not possible there
+    assert common_start(domain, names, [[0] * len(trace) for trace in names]) > problem.initial
+    assert common_start(domain, names, [[0] * len(trace) for trace in names], noise=0.2) == problem.initial
+
+
+def test_a_domain_that_begins_from_a_state():
+    problem = load_bundled("ferry-1c")
+    domain = begin_from(problem.domain, problem.initial)
+    for action in problem.domain.action_names:
+        assert domain.is_positive(["begin", action]) == problem.domain.is_applicable([action], problem.initial)
+    assert not domain.is_positive(["begin", "begin"])
+    assert plan(domain, goal=problem.goal, after=["begin"]) == plan(problem.domain, problem.initial, problem.goal)
+    with pytest.raises(StripsError, match="unique"):
+        begin_from(domain, problem.initial)
