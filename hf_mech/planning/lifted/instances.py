@@ -268,7 +268,7 @@ def transport(draft: Draft) -> None:
     places, numbers = draft.add("location", 3, 7, "l"), draft.add("capacity-number", 4, 8, "n", first=0)
     draft.roads("road", places)
     draft.order("capacity-predecessor", numbers)
-    vehicles = draft.add("vehicle", 2, 4)
+    vehicles = draft.add("vehicle", 3, 6)
     draft.each([*vehicles, *draft.add("package", 3, 8)], "at {} {}", places)
     draft.each(vehicles, "capacity {} {}", numbers[2:])
 

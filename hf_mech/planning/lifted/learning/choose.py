@@ -17,6 +17,9 @@ from hf_mech.planning.lifted.learning.rules import Evidence, Rule, Search, candi
 STRONG = 87.0
 """The bits that a rule needs to stand by itself, though the chosen ones imply it in this log."""
 
+RELATED = 6.0
+"""The bits that a rule needs if it shares its adds and both patterns with chosen ones."""
+
 HABIT_PRICE = 20.0
 """The bits of a habit besides the names of its patterns."""
 
@@ -173,8 +176,8 @@ class Choice:
                 gain, broken = code.gain(self.cells(rule))
                 name = name_bits(self.kinds[rule.kind])
                 strong = (
-                    common == 2
-                    or (common == 1 and evidence.bits > name + 6)
+                    (common == 2 and evidence.bits > RELATED)
+                    or (common == 1 and evidence.bits > name + RELATED)
                     or (common == -1 and len(self.kinds[rule.kind].types) < 3 and evidence.bits > STRONG)
                 )
                 if gain > self.price(rule, heads) or (broken == 0 and strong):

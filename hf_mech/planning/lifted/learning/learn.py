@@ -37,6 +37,8 @@ class LiftedCode:
         most_arity: the arguments of a predicate at most.
         epsilons: the chances of an error in a step that are tried; the shortest code decides between them. 0: the log
             is right.
+        margin: by what share of its length the code with errors must be shorter than that without; if the first one is
+            not, the others are not tried.
         search: how candidates are found, and the price of a rule.
         most_steps: steps that the code is counted on, the first ones of the log; evidence comes from all.
 
@@ -45,7 +47,8 @@ class LiftedCode:
     """
 
     most_arity: int = 3
-    epsilons: tuple[float, ...] = (0.0, 0.01, 0.03, 0.08)
+    epsilons: tuple[float, ...] = (0.0, 0.03, 0.01, 0.08)
+    margin: float = 0.005
     search: Search = field(default_factory=Search)
     most_steps: int = 4_000
 
@@ -230,12 +233,7 @@ def learn_lifted_domain(
             bar.update()
         touches = [touches_of(sample, kind) for kind in kinds]
         choice = Choice(sample, kinds, touches, gaps, universe_of(sample, kinds, touches), code.search)
-        best = Chosen(0.0)
-        for epsilon in code.epsilons:
-            chosen = choice.choose(epsilon)
-            best = chosen if chosen.bits < best.bits else best
-            bar.update()
-            bar.set_postfix_str(f"{best.bits:,.0f} bits")
+        best = _best(choice, code, bar)
     relations, different = static_relations(steps)
     domain, facts, behind = build_domain(steps, kinds, best.rules, relations, different, name)
     forbidden = np.zeros(len(steps.action), bool)
@@ -259,3 +257,20 @@ def learn_lifted_domain(
         best.rules,
         behind,
     )
+
+
+def _best(choice: Choice, code: LiftedCode, bar: Any) -> Chosen:
+    """The domain with the shortest code. A log counts as right unless errors make the code clearly shorter."""
+    best: Chosen | None = None
+    for epsilon in code.epsilons:
+        chosen = choice.choose(epsilon)
+        bar.update()
+        errors = int((~chosen.right & ~choice.steps.failed).sum())
+        if best is None or (errors and chosen.bits < best.bits * (1 - code.margin * (best.epsilon == 0))):
+            best = chosen
+        elif best.epsilon == 0:
+            break
+        bar.set_postfix_str(f"{best.bits:,.0f} bits")
+    bar.update(bar.total - bar.n)
+    assert best is not None
+    return best
