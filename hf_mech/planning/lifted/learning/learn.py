@@ -48,7 +48,7 @@ class LiftedCode:
 
     most_arity: int = 3
     epsilons: tuple[float, ...] = (0.0, 0.03, 0.01, 0.08)
-    margin: float = 0.005
+    margin: float = 0.015
     search: Search = field(default_factory=Search)
     most_steps: int = 4_000
 
