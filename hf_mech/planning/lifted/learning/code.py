@@ -184,6 +184,9 @@ class Code:
         steps: the log.
         universe: its cells.
         epsilon: the chance of an exception.
+        walks: what the choice of an allowed action is worth: 1 if it is drawn among the allowed ones, as in a walk,
+            less if the log is of plans, which leave out much that is possible. Failures and exceptions keep their
+            worth.
 
     Attributes:
         bits: of the steps, their exceptions included.
@@ -191,9 +194,9 @@ class Code:
         weights: of each schema.
     """
 
-    def __init__(self, steps: Steps, universe: Universe, epsilon: float) -> None:
+    def __init__(self, steps: Steps, universe: Universe, epsilon: float, walks: float = 1.0) -> None:
         self.universe, self.failed = universe, steps.failed
-        self.epsilon, self.unexplained = max(epsilon, 1e-6), 0.5
+        self.epsilon, self.unexplained, self.walks = max(epsilon, 1e-6), 0.5, walks
         self.schemas = len(steps.names)
         self.count = np.zeros(len(universe.step), np.int16)
         self.share = np.ones(len(universe.step), np.float32)
@@ -220,6 +223,9 @@ class Code:
         self.bits = self._total(self.free, self.right)
 
     def _total(self, free: NDArray[np.float64], right: NDArray[np.bool_]) -> float:
+        return float(self._bits(free, right).sum())
+
+    def _bits(self, free: NDArray[np.float64], right: NDArray[np.bool_]) -> NDArray[np.float64]:
         choices = np.where(self.failed, self.all - free, free)
         choices = np.where(right, np.maximum(choices, 1e-12), self.all)
         price = np.where(
@@ -228,7 +234,9 @@ class Code:
             np.where(right, -math.log2(1 - self.epsilon), -math.log2(self.epsilon)),
         )
         own = self.weights[self.universe.schema[self.universe.taken]] * self.share[self.universe.taken]
-        return float((np.log2(choices / own) + price).sum())
+        worth = np.where(self.failed | ~right, 1.0, self.walks)
+        found: NDArray[np.float64] = np.log2(choices / own) * worth + price
+        return found
 
     def gain(self, cells: NDArray[np.int64]) -> tuple[float, int]:
         """The bits that a rule with these cells would save, and the exceptions that it would add."""
@@ -252,7 +260,8 @@ class Code:
         share = (broken + 0.5) / (float(fraction.sum()) + 0.5)
         if share >= 1:
             return 0.0, 1.0
-        return float(-np.log2(1 - (1 - share) * fraction).sum() + broken * math.log2(share)), share
+        saved = float(-np.log2(1 - (1 - share) * fraction).sum() + broken * math.log2(share))
+        return self.walks * saved, share
 
     def add(self, cells: NDArray[np.int64], sign: int = 1) -> None:
         """Takes a rule into the domain; -1: out of it. Fits the weights."""
