@@ -119,9 +119,10 @@ class Choice:
                 price = self.price(rule, heads)
                 if left[rule] - price <= (best[0] if best else 0.0):
                     break
-                left[rule], broken = code.gain(self.cells(rule))
+                left[rule], _ = code.gain(self.cells(rule))
                 worth, share = left[rule] - price, 0.0
-                if broken and chosen.epsilon == 0:
+                if found[rule].broken and chosen.epsilon == 0:  # no rule, but perhaps a habit
+                    worth = 0.0
                     habit, share_then = code.habit(self.cells(rule))
                     habit -= HABIT_PRICE + price
                     if habit > worth:
@@ -174,6 +175,8 @@ class Choice:
             for rule in sorted(left, key=lambda rule: (-shared(rule), -support[rule].bits)):
                 evidence, common = support[rule], shared(rule)
                 gain, broken = code.gain(self.cells(rule))
+                if chosen.epsilon == 0 and evidence.broken:
+                    continue
                 name = name_bits(self.kinds[rule.kind])
                 strong = (
                     (common == 2 and evidence.bits > RELATED)

@@ -129,7 +129,7 @@ def _collect(
             if done[event]:
                 for d in range(patterns):
                     if (done[event] >> np.uint64(d)) & np.uint64(1):
-                        since[d] = np.uint64(0)
+                        since[d] = done[event] & ~(np.uint64(1) << np.uint64(d))  # an add in the same step wins
                     elif since[d] != never:
                         since[d] |= done[event]
             last = now

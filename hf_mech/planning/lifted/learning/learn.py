@@ -23,6 +23,7 @@ from hf_mech.planning.lifted.learning.choose import Choice, Chosen
 from hf_mech.planning.lifted.learning.code import broken_steps, universe_of
 from hf_mech.planning.lifted.learning.events import Kind, Steps, kinds_of, read_steps, touches_of
 from hf_mech.planning.lifted.learning.gaps import gaps_of
+from hf_mech.planning.lifted.learning.prune import independent
 from hf_mech.planning.lifted.learning.rules import Evidence, Rule, Search
 from hf_mech.planning.lifted.learning.statics import static_relations
 from hf_mech.planning.lifted.pddl import DIFFERENT, to_pddl
@@ -234,11 +235,12 @@ def learn_lifted_domain(
         touches = [touches_of(sample, kind) for kind in kinds]
         choice = Choice(sample, kinds, touches, gaps, universe_of(sample, kinds, touches), code.search)
         best = _best(choice, code, bar)
+    rules = {rule: best.rules[rule] for rule in independent(best.rules)}
     relations, different = static_relations(steps)
-    domain, facts, behind = build_domain(steps, kinds, best.rules, relations, different, name)
+    domain, facts, behind = build_domain(steps, kinds, rules, relations, different, name)
     forbidden = np.zeros(len(steps.action), bool)
     for number, kind in enumerate(kinds):
-        if own := [rule for rule in best.rules if rule.kind == number]:
+        if own := [rule for rule in rules if rule.kind == number]:
             every = touches_of(steps, kind)
             for rule in own:
                 forbidden[broken_steps(every, steps, rule.adds, 1 << rule.delete, rule.need)[1]] = True
@@ -254,7 +256,7 @@ def learn_lifted_domain(
         tuple(place),
         steps,
         tuple(kinds),
-        best.rules,
+        rules,
         behind,
     )
 

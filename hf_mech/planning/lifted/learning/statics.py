@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hf_mech.planning.lifted.learning.events import Steps
 
@@ -63,7 +64,7 @@ def static_relations(steps: Steps) -> tuple[list[StaticRelation], list[tuple[int
         apart: set[tuple[int, ...]] = set()
         for size in (1, 2, 3):
             for places in itertools.combinations(range(len(types)), size):
-                own = frozenset(map(tuple, np.unique(rows[:, places], axis=0).tolist()))
+                own = _tuples(rows[:, places], len(steps.objects))
                 possible = _possible(worlds, tuple(types[place] for place in places), places, known, apart)
                 if possible is None or len(possible) <= len(own):
                     continue
@@ -85,6 +86,14 @@ def static_relations(steps: Steps) -> tuple[list[StaticRelation], list[tuple[int
         for one in joined
     ]
     return relations, different
+
+
+def _tuples(rows: NDArray[np.int64], count: int) -> Tuples:
+    """The different rows; of numbers below `count`."""
+    keys = np.zeros(len(rows), np.int64)
+    for column in rows.T:
+        keys = keys * count + column
+    return frozenset(map(tuple, rows[np.unique(keys, return_index=True)[1]].tolist()))
 
 
 def _worlds(steps: Steps) -> list[dict[int, set[int]]]:
