@@ -5,7 +5,8 @@
 S(t) are the ground actions seen in the log whose objects all occur in the trace, and that no rule forbids at t. Each
 schema has a weight w: how often its actions are taken when they are possible; the weights are fitted with the rules. At
 a failed step S(t) are the actions that some rule forbids. An exception is a step whose action is not in S(t): it is
-told among all actions, and costs -log2(epsilon) more.
+told among all actions, and costs -log2(epsilon) more; every other step costs -log2(1 - epsilon) more. At failed steps
+another chance, `unexplained`, stands for epsilon.
 
 A *habit* is a rule that a log breaks too often for one: it forbids nothing, but there the actions have a share of their
 weight only. It explains what would otherwise speak for a false rule.
@@ -13,16 +14,17 @@ weight only. It explains what would otherwise speak for a false rule.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from hf_mech.planning.lifted.learning.events import Kind, Steps, Touches, key_of
+from hf_mech.planning.lifted.learning.events import Kind, Steps, Touches, bits_of, key_of
 from hf_mech.planning.lifted.learning.rules import Rule
 
 
@@ -210,7 +212,8 @@ class Code:
         taken = np.bincount(own.schema[own.taken[told]], minlength=self.schemas) + 0.5
         for _ in range(rounds):
             mass = np.maximum(free[told] @ self.weights, 1e-12)
-            self.weights = taken / np.maximum((free[told] / mass[:, None]).sum(0), 1e-9)
+            chances = (free[told] / mass[:, None]).sum(0)  # none: the log says nothing of the weight
+            self.weights = np.where(chances > 0, taken / np.maximum(chances, 1e-9), self.weights)
             self.weights /= self.weights.sum()
         self.cell_weight = self.share * self.weights[own.schema].astype(np.float32)
         self.all, self.free = every @ self.weights, free @ self.weights
@@ -260,6 +263,55 @@ class Code:
         """Takes a habit into the code. Fits the weights."""
         self.share[cells] *= np.float32(share)
         self.fit()
+
+
+def code_length_reference(
+    steps: Steps,
+    kinds: Sequence[Kind],
+    rules: Iterable[Rule],
+    weights: Sequence[float],
+    epsilon: float,
+    unexplained: float = 0.5,
+    habits: Mapping[Rule, float] | None = None,
+) -> float:
+    """E of the steps, without the description of the rules: the formula above, step by step.
+
+    Args:
+        steps, kinds: the log.
+        rules: of the domain.
+        weights: w, of each schema.
+        epsilon, unexplained: the chances of an exception at a step that was done, and at one that failed.
+        habits: rules, and the share of their weight that actions keep where they are in force.
+    """
+    habits, rules = habits or {}, set(rules)
+    rows = list(zip(steps.action.tolist(), map(tuple, steps.arguments.tolist()), strict=True))  # (schema, objects)
+
+    def touched(rule: Rule, patterns: Iterable[int], row: tuple[int, tuple[int, ...]]) -> set[tuple[int, ...]]:
+        """The tuples that some patterns of an action touch."""
+        own = [kinds[rule.kind].patterns[pattern] for pattern in patterns]
+        return {tuple(row[1][place] for place in pattern.places) for pattern in own if pattern.action == row[0]}
+
+    total = 0.0
+    for begin, end in itertools.pairwise(steps.starts.tolist()):
+        objects = {each for _, own in rows[begin:end] for each in own}
+        possible = {row for row in rows if set(row[1]) - {-1} <= objects}
+        force: dict[Rule, set[tuple[int, ...]]] = {rule: set() for rule in rules | set(habits)}
+        for row, failed in zip(rows[begin:end], steps.failed[begin:end].tolist(), strict=True):
+            behind = {
+                each: [rule for rule in force if touched(rule, [rule.need], each) & force[rule]] for each in possible
+            }
+            forbidden = {each for each in possible if rules & set(behind[each])}
+            share = {each: math.prod(habits.get(rule, 1.0) for rule in behind[each]) for each in possible}
+            weight = {each: weights[each[0]] * share[each] for each in possible}
+            allowed = forbidden if failed else possible - forbidden  # S(t)
+            chance = unexplained if failed else epsilon
+            right = row in allowed
+            total += math.log2(sum(weight[each] for each in (allowed if right else possible)) / weight[row])
+            total -= math.log2(1 - chance if right else chance)
+            for rule in () if failed else force:
+                force[rule] |= touched(rule, [rule.delete], row)
+                force[rule] -= touched(rule, bits_of(rule.adds), row)
+    return total
 
 
 def broken_steps(

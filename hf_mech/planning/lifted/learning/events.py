@@ -117,6 +117,10 @@ def read_steps(traces: Iterable[Iterable[Any]], labels: Iterable[Sequence[int]] 
     arguments: list[tuple[int, ...]] = []
     failed: list[int] = []
     starts = [0]
+    if not isinstance(traces, Iterable):
+        raise PlanningError(f"Traces are lists of actions, [['stack b1 b2'], ...]; got {traces!r}.")
+    if labels is not None and not isinstance(labels, Iterable):
+        raise PlanningError(f"Labels are lists, one for each trace, [[0], ...]; got {labels!r}.")
     told = None if labels is None else list(labels)
     known: dict[Any, tuple[int, tuple[int, ...]]] = {}
     for number, trace in enumerate(traces):
@@ -124,6 +128,8 @@ def read_steps(traces: Iterable[Iterable[Any]], labels: Iterable[Sequence[int]] 
             raise PlanningError(
                 f"Trace {number} must be a list of actions, got the string {trace!r}; write [{trace!r}]."
             )
+        if not isinstance(trace, Iterable):
+            raise PlanningError(f"Trace {number} must be a list of actions, got {trace!r}.")
         for position, given in enumerate(trace):
             key = given if isinstance(given, str | GroundAction) else tuple(given) if isinstance(given, list) else given
             try:
@@ -136,8 +142,9 @@ def read_steps(traces: Iterable[Iterable[Any]], labels: Iterable[Sequence[int]] 
             arguments.append(found[1])
         length = len(action) - starts[-1]
         if told is not None:
-            own = list(told[number]) if number < len(told) else []
-            if len(own) != length or not all(label in (0, 1) for label in own):
+            own: Any = told[number] if number < len(told) else []
+            own = list(own) if isinstance(own, Iterable) and not isinstance(own, str) else own
+            if not isinstance(own, list) or len(own) != length or not all(label in (0, 1) for label in own):
                 raise PlanningError(
                     f"Trace {number} needs a label for each of its {length} actions, 0 (done) or 1 (failed); got {own}."
                 )

@@ -1,6 +1,7 @@
 """What happens to a tuple between an action and the next ones: the statistics from which rules are read.
 
-For a tuple of objects and a pattern d that has touched it, the *gap* is the set of patterns that have touched it since.
+For a tuple of objects and a pattern d that has touched it, the *gap* is the set of patterns that have touched it since,
+and of those by which the same step did (an object stands twice in it): what a step adds and deletes is added.
 For each d and each gap there are two counts: the time spent there, in steps, and how often each pattern came next. They
 are all that the search for rules needs, of any number of traces; one pass over the events collects them.
 """

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
 from typing import Any
@@ -28,6 +28,11 @@ from hf_mech.planning.lifted.learning.rules import Evidence, Rule, Search
 from hf_mech.planning.lifted.learning.statics import static_relations
 from hf_mech.planning.lifted.pddl import DIFFERENT, to_pddl
 from hf_mech.planning.problem import PlanningError
+
+
+def _below(most: float) -> Callable[[Any], bool]:
+    """Whether a value is a number of 0 or more, below `most`."""
+    return lambda value: isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < most
 
 
 @dataclass(frozen=True)
@@ -54,12 +59,16 @@ class LiftedCode:
     most_steps: int = 4_000
 
     def __post_init__(self) -> None:
-        if not 0 <= self.most_arity <= 3:
-            raise PlanningError(f"most_arity must be 0 to 3, got {self.most_arity!r}.")
-        if not self.epsilons or not all(0 <= epsilon < 0.5 for epsilon in self.epsilons):
-            raise PlanningError(f"epsilons are one or more chances below 0.5, got {self.epsilons!r}.")
-        if self.most_steps < 1:
-            raise PlanningError(f"most_steps must be 1 or more, got {self.most_steps!r}.")
+        for name, least, most in (("most_arity", 0, 3), ("most_steps", 1, None)):
+            count: Any = getattr(self, name)
+            wrong = isinstance(count, bool) or not isinstance(count, int) or count < least
+            if wrong or (most is not None and count > most):
+                limits = f"{least} to {most}" if most is not None else f"{least} or more"
+                raise PlanningError(f"{name} must be a whole number, {limits}, got {count!r}.")
+        if not isinstance(self.epsilons, Sequence) or not self.epsilons or not all(map(_below(0.5), self.epsilons)):
+            raise PlanningError(f"epsilons are one or more chances, 0 or more and below 0.5, got {self.epsilons!r}.")
+        if not _below(1)(self.margin):
+            raise PlanningError(f"margin must be a number of 0 or more, below 1, got {self.margin!r}.")
 
 
 @dataclass(frozen=True)
@@ -220,13 +229,16 @@ def learn_lifted_domain(
         progress: whether to show a progress bar.
 
     Raises:
-        PlanningError: no traces, an action that cannot be read, a schema with different numbers of objects, or labels
-            that do not fit.
+        PlanningError: no traces, an action that cannot be read, a schema with different numbers of objects, labels
+            that do not fit, or a `code` that is none.
     """
     code = LiftedCode() if code is None else code
+    if not isinstance(code, LiftedCode):
+        raise PlanningError(f"code must be a LiftedCode, got {code!r}.")
     steps = read_steps(traces, labels)
     kinds = kinds_of(steps, code.most_arity)
-    sample = steps.first(max(1, int(np.searchsorted(steps.starts, code.most_steps, side="right")) - 1))
+    some = int(np.searchsorted(steps.starts, 0, side="right"))  # traces, of which the last is not empty
+    sample = steps.first(max(some, int(np.searchsorted(steps.starts, code.most_steps, side="right")) - 1))
     with tqdm(total=len(kinds) + len(code.epsilons), desc="lifted domain", disable=not progress) as bar:
         gaps = []
         for kind in kinds:
