@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import sys
@@ -10,6 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 from click.testing import Result
+from rich.console import Console
 from transformers import AutoModel
 from typer.testing import CliRunner
 
@@ -20,6 +22,7 @@ from hf_mech.models.strips.strips_lifted import LiftedAction, LiftedAtom, Lifted
 from hf_mech.planning import BriefDomain
 from hf_mech.planning.lifted.learning.learn import Support
 from hf_mech.planning.lifted.pddl import read_lifted_pddl
+from hf_mech.planning.lifted_figures import lifted_table
 from hf_mech.planning.logs import Log, Place
 
 ROOT = Path(__file__).parents[2]
@@ -174,3 +177,11 @@ def test_the_domain_is_printed_with_few_predicates(monkeypatch: pytest.MonkeyPat
     assert "predicates: they refuse 100.00% of what all refuse" in short.stdout
     assert "they refuse" not in full.stdout
     assert len(short.stdout) < len(full.stdout)
+
+
+def test_long_names_are_folded_and_not_cut() -> None:
+    atom = LiftedAtom("after-start-or-reject-of-a-branch", ())
+    printed = io.StringIO()
+    console = Console(width=40, file=printed)
+    console.print(lifted_table(LiftedDomain({atom.predicate: ()}, (LiftedAction("pick", (), frozenset({atom})),))))
+    assert "…" not in printed.getvalue()
