@@ -1,4 +1,4 @@
-"""`learn_lifted_domain`: the hidden domain's verdicts come back, whatever the objects are called and however many fail."""
+"""`learn_lifted_domain`: the hidden verdicts come back, whatever the objects are called and however many fail."""
 
 from __future__ import annotations
 
@@ -266,7 +266,7 @@ def test_an_empty_trace_before_a_long_one():
 
 def test_an_action_that_the_log_does_not_have():
     learned = learn_lifted_domain(LAMP, progress=False)
-    with pytest.raises(StripsError, match="Unknown action 'dim' at position 1.* on, off"):
+    with pytest.raises(StripsError, match=r"Unknown action 'dim' at position 1.* on, off"):
         learned.verdicts(["on l1", "dim l1"])
     with pytest.raises(StripsError, match=r"takes 1 objects .*got 2"):
         learned.verdicts(["on l1 l2"])
