@@ -161,10 +161,15 @@ class LearnedLiftedDomain:
             facts: the true static atoms; None: those of the log, which say nothing of other objects.
 
         Raises:
-            PlanningError: static relations of objects that the log does not have, and no facts.
+            PlanningError: a type that the log does not have; static relations of objects that it does not have, and no
+                facts.
             StripsError: no action has objects of its types.
         """
         given = {type_: tuple(own) for type_, own in (self.objects if objects is None else objects).items()}
+        if unknown := sorted(set(given) - set(self.objects)):
+            raise PlanningError(
+                f"The log has no types {unknown}, only {list(self.objects)}; name the objects' types so."
+            )
         seen = {each for own in self.objects.values() for each in own}
         every = [each for own in given.values() for each in own]
         asked = sorted(self.domain.static - {DIFFERENT})

@@ -200,6 +200,8 @@ def test_facts_of_new_objects_are_asked_for_by_name():
 def test_new_objects_need_no_facts_where_nothing_is_static():
     learned, _ = learned_from("ferry")
     assert len(learned.ground({"c": ["x"], "l": ["y", "z", "w"]}).action_names) == 3 * 2 + 2 * 3
+    with pytest.raises(PlanningError, match=r"no types \['car'\], only \['"):
+        learned.ground({"car": ["x"], "l": ["y", "z"]})
 
 
 def as_learned(learned: LearnedLiftedDomain, problem: LiftedProblem) -> dict[str, list[str]]:
