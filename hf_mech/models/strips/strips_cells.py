@@ -26,7 +26,7 @@ class Cell(NamedTuple):
 class Cells:
     """Every pattern whose types fit its predicate's, in the order of theta: by predicate, action, places.
 
-    A parameter fits an argument if one's type is the other's or stands above it.
+    A parameter fits an argument if one's type is the other's or stands above it, as `object` does above all.
 
     Args:
         parameters: the types of each action's parameters, in the order of the actions' ids.
@@ -64,7 +64,7 @@ class Cells:
             [
                 place
                 for place, type_ in enumerate(self.parameters[action])
-                if argument in self._above[type_] or type_ in self._above[argument]
+                if argument in self._above[type_] or type_ in self._above[argument] or "object" in (argument, type_)
             ]
             for argument in self.predicates[predicate]
         ]

@@ -4,6 +4,7 @@ from collections import Counter
 
 import pytest
 
+from hf_mech.models.strips import StripsTransformer
 from hf_mech.models.strips.strips_domain import StripsError
 from hf_mech.models.strips.strips_lifted import LiftedAction, LiftedAtom, LiftedDomain
 from hf_mech.planning.lifted.domains import DEVELOPMENT, DOMAINS, SIZES, instance, lifted_domain
@@ -24,6 +25,13 @@ def test_pddl_round_trip(name: str) -> None:
     domain = lifted_domain(name)
     assert domain.name == name
     assert read_lifted_pddl(to_pddl(domain)) == domain
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+def test_a_transformer_holds_every_domain(name: str) -> None:
+    """Its atoms of `different` too, whose arguments may be of any type."""
+    domain = lifted_domain(name)
+    assert StripsTransformer.from_domain(domain).to_domain(name=name) == domain
 
 
 @pytest.mark.parametrize("name", DOMAINS)

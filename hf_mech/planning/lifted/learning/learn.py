@@ -68,8 +68,9 @@ class LiftedCode:
             if wrong or (most is not None and count > most):
                 limits = f"{least} to {most}" if most is not None else f"{least} or more"
                 raise PlanningError(f"{name} must be a whole number, {limits}, got {count!r}.")
-        if not self.epsilons or not all(map(_below(0.5), self.epsilons)):
-            raise PlanningError(f"epsilons are one or more chances, 0 or more and below 0.5, got {self.epsilons!r}.")
+        given: Any = self.epsilons
+        if not isinstance(given, Sequence) or not given or not all(map(_below(0.5), given)):
+            raise PlanningError(f"epsilons are one or more chances, 0 or more and below 0.5, got {given!r}.")
         if not _below(1)(self.margin):
             raise PlanningError(f"margin must be a number of 0 or more, below 1, got {self.margin!r}.")
         if not 0 < self.walks <= 1:
@@ -165,10 +166,15 @@ class LearnedLiftedDomain:
             facts: the true static atoms; None: those of the log, which say nothing of other objects.
 
         Raises:
-            PlanningError: static relations of objects that the log does not have, and no facts.
+            PlanningError: a type that the log does not have; static relations of objects that it does not have, and no
+                facts.
             StripsError: no action has objects of its types.
         """
         given = {type_: tuple(own) for type_, own in (self.objects if objects is None else objects).items()}
+        if unknown := sorted(set(given) - set(self.objects)):
+            raise PlanningError(
+                f"The log has no types {unknown}, only {list(self.objects)}; name the objects' types so."
+            )
         seen = {each for own in self.objects.values() for each in own}
         every = [each for own in given.values() for each in own]
         asked = sorted(self.domain.static - {DIFFERENT})
@@ -252,7 +258,8 @@ def learn_lifted_domain(
         touches = [touches_of(sample, kind) for kind in kinds]
         choice = Choice(sample, kinds, touches, gaps, universe_of(sample, kinds, touches), code.search)
         best = _best(choice, code, bar)
-    rules = {rule: best.rules[rule] for rule in independent(best.rules)}
+    together = {number: set(own.done.tolist()) for number, own in enumerate(touches)}
+    rules = {rule: best.rules[rule] for rule in independent(best.rules, together)}
     relations, different = static_relations(steps)
     domain, facts, behind = build_domain(steps, kinds, rules, relations, different, name)
     forbidden = np.zeros(len(steps.action), bool)

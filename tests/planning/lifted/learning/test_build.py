@@ -83,7 +83,7 @@ def test_the_pddl_is_the_domain(case: Case, data: st.DataObject):
         (["go b1 c1", "go b2 c2"], ["b", "c"]),
         (["go Truck-1 x", "go Truck-2 y"], ["truck", "type1"]),
         (["go 1 2", "go 3 4"], ["type0", "type1"]),
-        (["go object1 object2"], ["object1", "object2"]),
+        (["go object1 object2"], ["type0", "type1"]),  # PDDL has a type object
         (["go object1 n1", "go object2 n2"], ["type0", "n"]),
         (["go a1 aa", "go a2 ab"], ["a", "type1"]),
         (["go only x"], ["only", "type1"]),
@@ -92,10 +92,7 @@ def test_the_pddl_is_the_domain(case: Case, data: st.DataObject):
 def test_types_are_named_after_their_objects(actions: list[str], names: list[str]):
     found = type_names(read_steps([actions]))
     assert len(set(found)) == len(found)
-    if names == ["object1", "object2"]:  # single objects of names that both begin with a word that PDDL has
-        assert found == ["type0", "type1"]
-    else:
-        assert found == names
+    assert found == names
 
 
 def test_names_are_unique_and_can_be_pddl():
@@ -200,6 +197,8 @@ def test_facts_of_new_objects_are_asked_for_by_name():
 def test_new_objects_need_no_facts_where_nothing_is_static():
     learned, _ = learned_from("ferry")
     assert len(learned.ground({"c": ["x"], "l": ["y", "z", "w"]}).action_names) == 3 * 2 + 2 * 3
+    with pytest.raises(PlanningError, match=r"no types \['car'\], only \['"):
+        learned.ground({"car": ["x"], "l": ["y", "z"]})
 
 
 def as_learned(learned: LearnedLiftedDomain, problem: LiftedProblem) -> dict[str, list[str]]:

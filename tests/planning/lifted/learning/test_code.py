@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from hf_mech.models.strips.strips_lifted import GroundAction
 from hf_mech.planning.lifted.domains import instance
+from hf_mech.planning.lifted.learning.choose import Choice
 from hf_mech.planning.lifted.learning.code import Code, broken_steps, code_length_reference, forbidden_cells
 from hf_mech.planning.lifted.learning.events import bits_of, kinds_of, read_steps, touches_of
-from hf_mech.planning.lifted.learning.rules import Rule
+from hf_mech.planning.lifted.learning.rules import Rule, Search
 from hf_mech.planning.lifted.walks import LiftedWalks, LogSettings
 from tests.planning.lifted.learning import naive
 from tests.planning.lifted.learning.naive import Case, case_of, cases, rules_of
@@ -185,3 +186,25 @@ def test_the_true_rules_shorten_the_log_of_a_walk_and_false_ones_do_not(failures
     gain, broken = code.gain(cells_of(case, rule("sail 0", "sail 1", "sail 0")))
     assert broken > 100
     assert gain < 0
+
+
+@pytest.mark.parametrize("noise", [{}, {"wrong_action": 0.03, "failure_rate": 0.1}])
+def test_the_bits_of_a_chosen_domain_are_the_formula(noise: dict):
+    """The search's own count, on a log of a real domain; its exceptions are those of a simulation."""
+    logs = LiftedWalks(instance("ferry")).traces(400, 50, 6, LogSettings(**noise))
+    case = case_of([list(zip(*log, strict=True)) for log in logs])
+    choice = Choice(case.steps, case.kinds, case.touches, case.gaps, case.universe, Search())
+    chosen = choice.choose(0.03 if noise else 0.0)
+    assert chosen.rules
+    assert not chosen.habits
+    wrong = [verdict for trace in case.log for verdict in naive.verdicts(case, list(chosen.rules), trace)]
+    assert (chosen.right == (np.array(wrong, bool) == case.steps.failed)).all()
+    assert chosen.right[~case.steps.failed].all() == (not noise)
+    exceptions, failed = int((~chosen.right & ~case.steps.failed).sum()), int(case.steps.failed.sum())
+    code = Code(case.steps, case.universe, (exceptions + 0.5) / (len(chosen.right) + 1))
+    if failed:
+        code.unexplained = (int((~chosen.right & case.steps.failed).sum()) + 0.5) / (failed + 1)
+    for rule in chosen.rules:
+        code.add(cells_of(case, rule))
+    described = chosen.bits - length(case, list(chosen.rules), code)
+    assert 0 < described < sum(choice.price(rule, {}) for rule in chosen.rules)  # what is shared is told once
