@@ -71,11 +71,14 @@ def learn_log(
     skip_bad_rows: Annotated[
         bool, typer.Option("--skip-bad-rows", help="Leave out rows that cannot be read, and name them.")
     ] = False,
+    full: Annotated[
+        bool, typer.Option("--full", help="Print and draw every predicate, also those that say the same.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Learn a planning domain from a log of actions with objects, some of which may have failed."""
     _check_targets(out, figure, save)
-    from hf_mech.planning import learn_lifted_domain, read_log
+    from hf_mech.planning import BriefDomain, brief_domain, learn_lifted_domain, read_log
 
     how: dict[str, Any] = {"case": case, "time": time, "action": action, "ok": ok, "separator": separator}
     given = tuple(arguments or ["arguments"])
@@ -91,11 +94,12 @@ def learn_log(
         progress=True,
     )
     learned = learn_lifted_domain(log.traces, log.labels, progress=True)
-    written = _write(learned, out, figure, save)
+    shown = BriefDomain(learned.domain, 1.0) if full else brief_domain(learned)
+    written = _write(learned, shown, out, figure, save)
     if as_json:
         typer.echo(json.dumps(_record(log, learned, written), indent=1, ensure_ascii=False))
     else:
-        _print(log, learned, written)
+        _print(log, learned, shown, written)
 
 
 def _check_targets(out: Path, figure: Path | None, save: Path | None) -> None:
@@ -117,7 +121,7 @@ def _check_targets(out: Path, figure: Path | None, save: Path | None) -> None:
         check_writable(save)
 
 
-def _write(learned: Any, out: Path, figure: Path | None, save: Path | None) -> dict[str, Path]:
+def _write(learned: Any, shown: Any, out: Path, figure: Path | None, save: Path | None) -> dict[str, Path]:
     """Writes the domain, its picture and its model, each whole or not at all; returns what was written."""
     from hf_mech.hub.files import replacing, write_text_atomically
 
@@ -126,7 +130,7 @@ def _write(learned: Any, out: Path, figure: Path | None, save: Path | None) -> d
         from hf_mech.planning.lifted_figures import lifted_figure
 
         with replacing(figure) as aside:
-            lifted_figure(learned.domain).savefig(aside, dpi=110, format=figure.suffix[1:].lower())
+            lifted_figure(shown.domain).savefig(aside, dpi=110, format=figure.suffix[1:].lower())
         written["figure"] = figure
     if save is not None:
         from hf_mech.hub.checkpoint import save_checkpoint
@@ -171,7 +175,7 @@ def _record(log: Log, learned: Any, written: dict[str, Path]) -> dict[str, Any]:
     }
 
 
-def _print(log: Log, learned: Any, written: dict[str, Path]) -> None:
+def _print(log: Log, learned: Any, shown: Any, written: dict[str, Path]) -> None:
     from rich.text import Text
 
     from hf_mech.planning.lifted_figures import lifted_table
@@ -181,13 +185,18 @@ def _print(log: Log, learned: Any, written: dict[str, Path]) -> None:
     for row in log.skipped[:_SHOWN]:
         console.print(Text(f"  skipped {row}"), soft_wrap=True)
     console.print()
-    console.print(lifted_table(learned.domain))
-    shown = [
+    console.print(lifted_table(shown.domain))
+    few, all_ = len(shown.domain.predicates), len(learned.domain.predicates)
+    if few < all_:
+        share = f"{shown.refused:.2%}"
+        said = f"{few} of {all_} predicates: they refuse {share} of what all refuse in the states of the log."
+        console.print(Text(f"\n{said} All: --full, and in {written['domain']}"))
+    objects = [
         f"{type_}: {', '.join(own[:8])}{', ...' if len(own) > 8 else ''}" for type_, own in learned.objects.items()
     ]
-    console.print(Text("\n".join(["", "Objects seen", *(f"  {line}" for line in shown)])))
+    console.print(Text("\n".join(["", "Objects seen", *(f"  {line}" for line in objects)])))
     console.print()
-    console.print(_support_table(log, learned))
+    console.print(_support_table(log, learned, shown.domain))
     console.print()
     unexplained = _unexplained(log, learned)
     console.print(Text(f"{len(unexplained):,} of {log.events:,} events are not explained; {learned.bits:,.0f} bits"))
@@ -198,8 +207,8 @@ def _print(log: Log, learned: Any, written: dict[str, Path]) -> None:
         console.print(Text(f"Wrote the {name}: {path}"), soft_wrap=True)
 
 
-def _support_table(log: Log, learned: Any) -> Any:
-    """For each precondition, how often the action was done while it held, while it did not, and where."""
+def _support_table(log: Log, learned: Any, shown: Any) -> Any:
+    """How often an action was done while a precondition held, while it did not, and where: those shown or broken."""
     from rich.table import Table
     from rich.text import Text
 
@@ -217,6 +226,7 @@ def _support_table(log: Log, learned: Any) -> Any:
     table.add_column("where not")
     names = {action.name: parameter_names(action) for action in learned.domain.actions}
     last, supports, left_out = None, list(learned.explain()), 0
+    supports = [own for own in supports if own.broken or own.atom in shown.by_name[own.action].pre]
     supports.sort(key=lambda own: (list(names).index(own.action), -own.broken, -own.expected))
     strongest = {id(own) for name in names for own in [each for each in supports if each.action == name][:_STRONGEST]}
     for own in supports:

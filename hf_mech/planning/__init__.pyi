@@ -2,6 +2,8 @@ from .equivalence import Equivalence as Equivalence
 from .equivalence import PropositionMatch as PropositionMatch
 from .equivalence import find_distinguishing_trace as find_distinguishing_trace
 from .equivalence import match_propositions as match_propositions
+from .lifted.brief import BriefDomain as BriefDomain
+from .lifted.brief import brief_domain as brief_domain
 from .lifted.learning import LearnedLiftedDomain as LearnedLiftedDomain
 from .lifted.learning import LiftedCode as LiftedCode
 from .lifted.learning import learn_lifted_domain as learn_lifted_domain

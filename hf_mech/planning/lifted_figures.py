@@ -114,7 +114,9 @@ def _bands(columns: list[_Column]) -> list[list[_Column]]:
 
 def lifted_table(domain: LiftedDomain) -> Table:
     """The domain for a terminal: each action, what it needs, what it begins, and what it ends."""
-    table = Table("action", "needs", "begins", "ends", title="Learned", title_justify="left", box=None, padding=(0, 2))
+    table = Table(title="Learned", title_justify="left", box=None, padding=(0, 2))
+    for heading in ("action", "needs", "begins", "ends"):
+        table.add_column(heading, overflow="fold")
     for action in domain.actions:
         names = parameter_names(action)
         texts = [

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from hf_mech.models.strips.strips_domain import StripsDomain
+from hf_mech.models.strips.strips_lifted import LiftedDomain
 from hf_mech.planning.problem import PlanningError, StripsProblem, refuse_text, state_after
 
 _COMPLETE = ("pyperplan", "pyperplan-opt")
@@ -39,15 +41,21 @@ def plan(
         The plan, empty if the goal holds already; None if a complete search found none.
 
     Raises:
-        PlanningError: a problem instead of a domain; an action of `after` that is not possible; a single string for a
-            list; neither a goal nor actions to make possible; a planner that is not installed, or stopped without an
-            answer.
+        PlanningError: a problem or a lifted domain instead of a domain; an action of `after` that is not possible; a
+            single string for a list; neither a goal nor actions to make possible; a planner that is not installed, or
+            stopped without an answer.
         StripsError: an action or a proposition that the domain does not have.
     """
     if isinstance(domain, StripsProblem):
         raise PlanningError(
             f"plan() takes a domain, got the problem {domain.domain.name!r}; write "
             "plan(problem.domain, problem.initial, problem.goal)."
+        )
+    given: Any = domain
+    if isinstance(given, LiftedDomain):
+        raise PlanningError(
+            f"plan() takes a domain over given objects, got the lifted domain {given.name!r}; write "
+            "plan(learned.ground(), ...), or domain.ground({type: objects}) first."
         )
     if goal is None and not len(until):
         raise PlanningError(

@@ -120,7 +120,8 @@ def common_start(
     an action may add what is true already; so all other propositions count as false.
 
     Args:
-        traces: actions by name or index, or `GroundAction`s. Those that the domain does not have are passed over.
+        traces: actions by name, `stack(a,b)` or `stack a b`, or by index, or `GroundAction`s. Those that the domain
+            does not have are passed over.
         labels: 1 where an action failed and changed nothing.
         noise: the share of traces that may be wrong: of those that need or add a proposition before they change it
             otherwise, more must need it.
@@ -130,7 +131,7 @@ def common_start(
     for trace, failed in zip(traces, labels, strict=True) if labels is not None else ((t, None) for t in traces):
         seen = 0
         for position, action in enumerate(trace):
-            index = action if isinstance(action, int) else indices.get(str(action))
+            index = action if isinstance(action, int) else indices.get(_ground_name(action))
             if index is None or (failed is not None and failed[position]):
                 continue
             pre, add = domain.pre_masks[index], domain.add_masks[index]
@@ -146,6 +147,11 @@ def common_start(
 
     those, all_ = votes(needed), votes(first)
     return frozenset(proposition for proposition, count in those.items() if count > noise * all_[proposition])
+
+
+def _ground_name(action: Any) -> str:
+    name, *objects = str(action).split()
+    return f"{name}({','.join(objects)})" if objects else name
 
 
 def begin_from(domain: StripsDomain, initial: Iterable[str], name: str = "begin") -> StripsDomain:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import sys
@@ -10,6 +11,7 @@ from types import SimpleNamespace
 
 import pytest
 from click.testing import Result
+from rich.console import Console
 from transformers import AutoModel
 from typer.testing import CliRunner
 
@@ -17,8 +19,10 @@ import hf_mech.planning
 from hf_mech.cli import app
 from hf_mech.cli.learn import _support_table
 from hf_mech.models.strips.strips_lifted import LiftedAction, LiftedAtom, LiftedDomain, parse_action
+from hf_mech.planning import BriefDomain
 from hf_mech.planning.lifted.learning.learn import Support
 from hf_mech.planning.lifted.pddl import read_lifted_pddl
+from hf_mech.planning.lifted_figures import lifted_table
 from hf_mech.planning.logs import Log, Place
 
 ROOT = Path(__file__).parents[2]
@@ -58,6 +62,7 @@ def given(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list:
         )
 
     monkeypatch.setattr(hf_mech.planning, "learn_lifted_domain", learner, raising=False)
+    monkeypatch.setattr(hf_mech.planning, "brief_domain", lambda own: BriefDomain(own.domain, 1.0), raising=False)
     monkeypatch.chdir(tmp_path)
     Path("log.csv").write_text(LOG)
     return calls
@@ -94,11 +99,11 @@ def test_bad_rows_are_named_and_can_be_skipped(given: list) -> None:
     Path("log.csv").write_text(LOG + "x,drop,b1,maybe\n")
     answer = learn("log.csv --action verb")
     assert (answer.exit_code, answer.stdout) == (1, "")
-    assert "log.csv, line 6: expected ok to be true, false" in answer.stderr
+    assert "log.csv, line 6: expected 'ok' to be true, 1" in answer.stderr
     assert "--skip-bad-rows" in answer.stderr
     assert not Path("domain.pddl").exists()
     answer = learn("log.csv --action verb --skip-bad-rows")
-    assert "skipped log.csv, line 6: expected ok to be" in answer.stdout
+    assert "skipped log.csv, line 6: expected 'ok' to be" in answer.stdout
     assert Path("domain.pddl").exists()
 
 
@@ -157,6 +162,26 @@ def test_of_many_preconditions_the_strongest_and_the_doubtful_are_printed(monkey
         Support("pick", atom, float(n), int(n == 5), 9, (), ((0, 0),) * (n == 5)) for n, atom in enumerate(atoms)
     ]
     log = Log([[parse_action("pick b1")]], [[0]], ["x"], [[Place("log.csv", 2)]])
-    table = _support_table(log, SimpleNamespace(domain=domain, explain=lambda: supports))
+    table = _support_table(log, SimpleNamespace(domain=domain, explain=lambda: supports), domain)
     assert [text.plain for text in table.columns[1].cells] == ["p5(block)", "p79(block)", "p78(block)"]
     assert str(table.caption).endswith("77 more without exceptions: --json")
+
+
+def test_the_domain_is_printed_with_few_predicates(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [f"{case},{verb},b{block}" for case in range(40) for block in (1, 2, 1) for verb in ("pick", "drop")]
+    Path("log.csv").write_text("\n".join(["case,verb,arguments", *rows]))
+    short = learn("log.csv --action verb")
+    assert short.exit_code == 0, short.output
+    full = learn("log.csv --action verb --full")
+    assert "predicates: they refuse 100.00% of what all refuse" in short.stdout
+    assert "they refuse" not in full.stdout
+    assert len(short.stdout) < len(full.stdout)
+
+
+def test_long_names_are_folded_and_not_cut() -> None:
+    atom = LiftedAtom("after-start-or-reject-of-a-branch", ())
+    printed = io.StringIO()
+    console = Console(width=40, file=printed)
+    console.print(lifted_table(LiftedDomain({atom.predicate: ()}, (LiftedAction("pick", (), frozenset({atom})),))))
+    assert "…" not in printed.getvalue()

@@ -1,11 +1,14 @@
 """Plans reach their goals."""
 
+import re
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hf_mech.data.random_numbers import Die
 from hf_mech.models.strips.strips_domain import StripsError
+from hf_mech.models.strips.strips_lifted import LiftedAction, LiftedDomain
 from hf_mech.planning import planner
 from hf_mech.planning.pddl import load_bundled
 from hf_mech.planning.planner import plan
@@ -72,6 +75,8 @@ def test_the_common_start_of_traces():
     start = domain.mask(problem.initial)
     traces = [walks.walk(start, 20, True, Die(0, (number,))).actions for number in range(20)]
     assert common_start(domain, traces) == problem.initial
+    texts = [[re.sub(r"[(),]+", " ", name) for name in domain.decode(trace)] for trace in traces]
+    assert common_start(domain, texts) == problem.initial
     names = [["nothing", *domain.decode(trace)] for trace in traces]
     failed = [[0] * len(trace) for trace in names]
     names[0].insert(
@@ -94,3 +99,9 @@ def test_a_domain_that_begins_from_a_state():
     assert plan(domain, goal=problem.goal, after=["begin"]) == plan(problem.domain, problem.initial, problem.goal)
     with pytest.raises(StripsError, match="unique"):
         begin_from(domain, problem.initial)
+
+
+def test_a_lifted_domain_is_grounded_first():
+    lifted = LiftedDomain({"dark": ("lamp",)}, (LiftedAction("on", ("lamp",), delete=frozenset({("dark", (0,))})),))
+    with pytest.raises(PlanningError, match=r"plan\(learned.ground\(\), ...\)"):
+        plan(lifted, until=["on(l1)"])

@@ -56,7 +56,9 @@ def encode_with_names(config: StripsTransformerConfig, trace: Sequence[Any]) -> 
         action = parse_action(given, position)
         types = parameters.get(action.name)
         if types is None or len(types) != len(action.objects):
-            wanted = f"the model knows {', '.join(parameters)}" if types is None else f"it takes {len(types)} objects"
+            wanted = f"the model knows {', '.join(parameters)}"
+            if types is not None:
+                wanted = f"it takes {len(types)} objects, {action.name}({','.join(types)})"
             raise StripsError(f"Action {str(action)!r} at position {position}: {wanted}.")
         ids.append(indices[action.name])
         own = [numbers.setdefault(name, len(numbers)) for name in action.objects]

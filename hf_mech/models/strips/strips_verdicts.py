@@ -38,8 +38,8 @@ class ActionVerdictsPipeline(Pipeline):
 
     A trace is a text with white space between its actions, or a list of their names or indices. Takes a trace, a list
     of them, a data set or a generator. The actions of a lifted model have their objects in parentheses, `stack(b1,b2)`,
-    and any objects will do. The initial state is unknown, as in Definition 1: a proposition counts as true until an
-    action deletes it.
+    in a list also `stack b1 b2`, and any objects will do. The initial state is unknown, as in Definition 1: a
+    proposition counts as true until an action deletes it.
 
     Args:
         member: of an ensemble, the one that judges; 0 by default.
@@ -93,9 +93,15 @@ class ActionVerdictsPipeline(Pipeline):
         if isinstance(inputs, list | tuple):
             if len(inputs) == 0:
                 raise StripsError("A trace is empty; give one action at least, such as judge(['a']).")
-            if all(isinstance(one, Integral) or (isinstance(one, str) and len(one.split()) == 1) for one in inputs):
+            if all(isinstance(one, Integral) or (isinstance(one, str) and self._is_action(one)) for one in inputs):
                 inputs = tuple(inputs)  # one trace; transformers takes a list for a batch
         return super().__call__(inputs, **kwargs)
+
+    def _is_action(self, text: str) -> bool:
+        """Whether a text is one action, not a trace: a word, or of a lifted model also `stack b1 b2`."""
+        words = text.split()
+        places = (self.model.config.parameters or {}).get(words[0], ()) if words else ()
+        return len(words) == 1 or (bool(places) and len(words) == 1 + len(places))
 
     def _sanitize_parameters(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
         if unknown := kwargs.keys() - {"member"}:

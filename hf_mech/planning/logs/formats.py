@@ -77,7 +77,8 @@ def read_json_lines(path: Path, options: Options) -> Iterator[Row]:
             try:
                 columns = json.loads(text)
             except ValueError as error:
-                yield Row(line, None, f"this is no JSON ({error}); expected one object a line, {{...}}")
+                why = f"{error.msg} at character {error.pos + 1}" if isinstance(error, json.JSONDecodeError) else error
+                yield Row(line, None, f"this is no JSON ({why}); expected one object a line, {{...}}")
                 continue
             if isinstance(columns, dict):
                 yield Row(line, columns)
@@ -99,6 +100,11 @@ def read_csv(path: Path, options: Options) -> Iterator[Row]:
         delimiters = [options.delimiter] if options.delimiter else [",", ";", "\t", "|"]
         headers = [[name.strip() for name in next(csv.reader([first], delimiter=d), [])] for d in delimiters]
         found = [i for i, header in enumerate(headers) if options.action in header]
+        if "\0" in first or not first.strip():
+            wrong = (
+                "expected UTF-8; save the file as UTF-8" if first.strip() else "expected a header; the file is empty"
+            )
+            raise LogError(f"{path}, line 1: {wrong}.", str(path), 1)
         if not found:
             shown = max(headers, key=len)
             raise LogError(

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from tqdm.auto import tqdm
 
 from hf_mech.models.strips.strips_lifted import GroundAction
-from hf_mech.planning.logs.formats import FORMATS, SUFFIXES, LogError, Options, Row, format_of, objects_of_problem
+from hf_mech.planning.logs.formats import (
+    FORMATS,
+    SUFFIXES,
+    LogError,
+    Options,
+    Row,
+    format_of,
+    objects_of_problem,
+    open_text,
+)
 from hf_mech.planning.logs.record import Columns, Refused, seconds_of
 
 if TYPE_CHECKING:
@@ -55,6 +64,7 @@ class Log:
             changed, so what follows it begins anew.
         places: where each action comes from.
         skipped: the rows that were skipped, with `on_error="skip"`.
+        unread: the columns of the log that were not read.
     """
 
     traces: list[list[GroundAction]]
@@ -62,6 +72,7 @@ class Log:
     cases: list[str]
     places: list[list[Place]] = field(repr=False)
     skipped: list[BadRow] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
 
     @property
     def events(self) -> int:
@@ -77,7 +88,11 @@ class Log:
         actions = {action.name for trace in self.traces for action in trace}
         said = f"cases: {len(set(self.cases)):,}, events: {self.events:,}, failed: {self.failures:,}"
         said += f", actions: {len(actions):,}"
-        return said + (f", rows skipped: {len(self.skipped):,}" if self.skipped else "")
+        said += f", rows skipped: {len(self.skipped):,}" if self.skipped else ""
+        said += f"\ncolumns not read: {', '.join(self.unread)}" if self.unread else ""
+        if not any(action.objects for trace in self.traces for action in trace):
+            said += "\nno action has an argument: name their columns, arguments=[...] (on the command line --arguments)"
+        return said
 
     def to_dataset(self) -> datasets.Dataset:
         """The traces as a data set with the columns `case`, `actions` (lists of {name, arguments}) and `labels`."""
@@ -183,8 +198,11 @@ def read_log(
         except Refused as error:
             bad.append(BadRow(place, str(error)))
             entry.events = None
-    if missing:
-        raise LogError(f"No row has the columns {sorted(missing)}; the rows have {list(known)}. Correct the names.")
+    if missing and known:
+        several = " Give several columns one by one, --arguments A --arguments B." if "," in "".join(missing) else ""
+        raise LogError(
+            f"No row has the columns {sorted(missing)}; the rows have {list(known)}. Correct the names.{several}"
+        )
     bad += _uneven(entries, case, time) + _wrong_numbers(entries)
     if bad:
         order = {entry.place: number for number, entry in enumerate(entries)}
@@ -192,6 +210,7 @@ def read_log(
     if bad and on_error == "raise":
         raise _refusal(bad, len(entries))
     log = _assemble(entries, bad)
+    log.unread.extend(name for name in known if name not in columns.read())
     if own_objects:
         log = _apart(log)
     if not log.events:
@@ -222,6 +241,8 @@ def _rows(
         if isinstance(each, str | Path):
             for path in _files(Path(each), format):
                 kind = format or format_of(path)
+                if not path.exists():
+                    open_text(path)  # refuses it
                 if kind not in FORMATS:
                     raise LogError(
                         f"{path}: the format is not known; expected a name that ends with {', '.join(SUFFIXES)} (or "

@@ -14,10 +14,11 @@ from hf_mech.models.strips.strips_domain import StripsError
 from hf_mech.models.strips.strips_lifted import GroundAction, parse_action
 
 _OK = {
-    **dict.fromkeys(("", "true", "1", "yes", "ok", "success"), True),
-    **dict.fromkeys(("false", "0", "no", "failed", "failure", "error"), False),
+    **dict.fromkeys(("", "true", "1", "yes", "ok", "success", "succeeded", "done", "complete", "completed"), True),
+    **dict.fromkeys(("false", "0", "no", "fail", "failed", "failure", "error"), False),
 }
 _OURS = {"case", "time", "action", "arguments", "ok"}
+_XES = ("concept:name", "time:timestamp", "lifecycle:transition")
 _NAME = re.compile(r"[^\s(),\ud800-\udfff]+")
 
 
@@ -41,6 +42,11 @@ class Columns:
         """The columns that have other names than ours, so they must be there."""
         arguments = {self.arguments} if isinstance(self.arguments, str) else set(self.arguments)
         return ({self.case, self.time, self.action, self.ok} | arguments) - _OURS
+
+    def read(self) -> set[str]:
+        """The columns that are read."""
+        arguments = {self.arguments} if isinstance(self.arguments, str) else set(self.arguments)
+        return {self.case, self.time, self.action, self.ok, "actions", "labels", *_XES} | arguments
 
     def events(self, record: Mapping[str, Any]) -> Iterator[tuple[GroundAction, bool]]:
         """The actions of a record, an event or a whole trace, and whether each failed. Raises Refused."""
@@ -74,7 +80,8 @@ class Columns:
     def _event(self, record: Mapping[str, Any]) -> tuple[GroundAction, bool]:
         name, columns = record.get(self.action), self.arguments
         if not isinstance(name, str) or not name.strip():
-            raise Refused(f"expected the name of an action in {self.action!r}, got {name!r}")
+            others = "" if self.action in record else f"; the row has {list(record)}"
+            raise Refused(f"expected the name of an action in {self.action!r}, got {name!r}{others}")
         several = not isinstance(columns, str)
         given: Any = [record.get(column) for column in columns] if several else record.get(str(columns))
         objects = self._objects(name, given)
@@ -84,11 +91,8 @@ class Columns:
             raise Refused(str(error)) from None
         for word in action.name, *action.objects:
             if not _NAME.fullmatch(word):
-                raise Refused(
-                    f"expected names of one word in UTF-8 without parentheses and commas, got {word!r}; rename it, or "
-                    "give the separator of the arguments"
-                )
-        return action, not _is_ok(record.get(self.ok))
+                raise Refused(_not_a_name(word))
+        return action, not _is_ok(record.get(self.ok), self.ok)
 
     def _objects(self, name: str, given: Any) -> tuple[str, ...]:
         if isinstance(given, str):
@@ -117,13 +121,20 @@ class Columns:
         return tuple(objects)
 
 
+def _not_a_name(word: str) -> str:
+    if re.search("[\ud800-\udfff]", word):
+        return f"expected names in UTF-8, got {word.encode('utf-8', 'surrogateescape')!r}; save the file as UTF-8"
+    wanted = "expected names of one word without parentheses and commas"
+    return f"{wanted}, got {word!r}; rename it, or give the separator of the arguments"
+
+
 def _label(value: Any) -> bool:
     if value not in (0, 1):
         raise Refused(f"expected the label 0, or 1 if the action failed, got {value!r}")
     return bool(value)
 
 
-def _is_ok(value: Any) -> bool:
+def _is_ok(value: Any, column: str) -> bool:
     """Whether a column `ok` says that the action was done; an empty one does."""
     said = "" if value is None else str(value).strip().lower()
     if said.endswith(".0"):  # a table with gaps makes 1 a 1.0
@@ -131,7 +142,10 @@ def _is_ok(value: Any) -> bool:
     if said == "nan":
         said = ""
     if said not in _OK:
-        raise Refused(f"expected ok to be true, false, 1, 0, yes, no, ok, failed or empty, got {value!r}")
+        raise Refused(
+            f"expected {column!r} to be true, 1, yes, ok, success, done or empty, or, if the action failed, false, 0, "
+            f"no, failed or error, got {value!r}"
+        )
     return _OK[said]
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 from torch.testing import assert_close
-from transformers import AutoModel, AutoModelForTokenClassification, Trainer, TrainingArguments, set_seed
+from transformers import AutoModel, AutoModelForTokenClassification, Trainer, TrainingArguments, pipeline, set_seed
 
 from hf_mech.models.strips import (
     LiftedAction,
@@ -435,3 +435,15 @@ def test_a_learned_domain_is_exact_at_once():
         [{**encode_trace(model.config, trace), "labels": labels} for trace, labels in test]
     )
     assert model(**batch).loss.item() < 1e-6
+
+
+def test_a_list_of_actions_without_parentheses_is_one_trace():
+    lamps = LiftedDomain(
+        {"dark": ("lamp",)},
+        (LiftedAction("on", ("lamp",), pre=frozenset({("dark", (0,))}), delete=frozenset({("dark", (0,))})),),
+    )
+    judge = pipeline("action-verdicts", model=StripsTransformer.from_domain(lamps))
+    verdicts = [verdict["label"] for verdict in judge(["on l1", "on l2", "on l1"])]
+    assert verdicts == ["applicable", "applicable", "inapplicable"]
+    with pytest.raises(StripsError, match=r"it takes 1 objects, on\(lamp\)"):
+        judge("on")

@@ -238,7 +238,7 @@ def test_several_files_are_one_log(tmp_path: Path) -> None:
 BAD = [
     ("one,soon,noop,,", "expected a time, a number or a date"),
     ("one,nan,noop,,", "expected a time, got 'nan'"),
-    ("one,5,noop,,perhaps", "expected ok to be true, false, 1, 0, yes, no, ok, failed or empty, got 'perhaps'"),
+    ("one,5,noop,,perhaps", "no, failed or error, got 'perhaps'"),
     ("one,5,,,", "expected the name of an action in 'action', got ''"),
     ("one,5,noop,", "expected the header's 5 values, got 4"),
     ("one,5,stack,b1,b2,", "got 6; put quotes around a value with a delimiter"),
@@ -269,7 +269,7 @@ def test_bad_rows_of_csv(row: str, said: str, tmp_path: Path) -> None:
 def test_a_name_that_is_not_utf_8(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     path.write_bytes("action,note\nnoop,caf\xe9\ncaf\xe9,\n".encode("latin1"))
-    with pytest.raises(LogError, match=r"1 of 2 rows .*\n.*line 3: expected names of one word in UTF-8"):
+    with pytest.raises(LogError, match=r"1 of 2 rows .*\n.*line 3: expected names in UTF-8"):
         read_log(path)
 
 
@@ -286,7 +286,7 @@ def test_a_name_that_is_not_utf_8(tmp_path: Path) -> None:
         ('{"actions": [1]}', "action 0: expected the name of an action in 'action', got 1"),
         ('{"actions": ["noop"], "labels": [0, 1]}', "expected one of labels for each of 1 actions, got 2"),
         ('{"actions": ["noop", "noop"], "labels": [0, 2]}', "action 1: expected the label 0, or 1"),
-        ('{"actions": [{"name": "noop", "ok": "hm"}]}', "action 0: expected ok to be"),
+        ('{"actions": [{"name": "noop", "ok": "hm"}]}', "action 0: expected 'ok' to be"),
     ],
 )
 def test_bad_rows_of_json(row: str, said: str, tmp_path: Path) -> None:
@@ -331,7 +331,7 @@ def test_logs_that_are_refused_as_a_whole(tmp_path: Path) -> None:
         (path, {"format": "xlsx"}, "the format is not known"),
         (tmp_path / "none.csv", {}, "none.csv cannot be read: No such file"),
         (write(tmp_path / "log.doc", ""), {}, "the format is not known; expected a name that ends with .jsonl"),
-        (write(tmp_path / "empty.csv", ""), {}, "has no column 'action'"),
+        (write(tmp_path / "empty.csv", ""), {}, "the file is empty"),
         (write(tmp_path / "blank.jsonl", "\n"), {}, "has no event"),
         (datasets.DatasetDict(), {}, "choose a split"),
         (None, {}, "got a NoneType"),
@@ -401,3 +401,44 @@ def test_every_format_says_the_same(cases: list, dice: random.Random, tmp_path: 
         write(tmp_path / f"{number}.plan", steps)
     plans = read_log([tmp_path / f"{number}.plan" for number in range(len(cases))])
     assert plans.traces == traces
+
+
+def test_what_a_log_did_not_read(tmp_path: Path) -> None:
+    file = tmp_path / "runs.csv"
+    file.write_text("run,operation,arm,outcome\n1,pick,left,fail\n1,pick,right,done\n")
+    log = read_log(file, action="operation")
+    assert log.unread == ["run", "arm", "outcome"]
+    assert "columns not read: run, arm, outcome" in str(log)
+    assert "no action has an argument" in str(log)
+    log = read_log(file, case="run", action="operation", arguments="arm", ok="outcome")
+    assert (log.unread, log.labels) == ([], [[1, 0]])
+    assert str(log) == "cases: 1, events: 2, failed: 1, actions: 1"
+
+
+@pytest.mark.parametrize(
+    ("content", "options", "said"),
+    [
+        (b"action,arguments\npick,\xe9s\n", {}, r"expected names in UTF-8, got b'\xe9s'; save the file as UTF-8"),
+        ("action\npick\n".encode("utf-16"), {}, "expected UTF-8; save the file as UTF-8"),
+        (b"", {}, "the file is empty"),
+        (b"action,arguments\n", {"ok": "done"}, "has no event"),
+        (b"action,state\npick,gone\n", {"ok": "state"}, "expected 'state' to be true, 1, yes"),
+        (b"action,a,b\npick,x,y\n", {"arguments": "a,b"}, "--arguments A --arguments B"),
+    ],
+)
+def test_how_to_mend_a_file(tmp_path: Path, content: bytes, options: dict[str, str], said: str) -> None:
+    file = tmp_path / "runs.csv"
+    file.write_bytes(content)
+    with pytest.raises(LogError) as caught:
+        read_log(file, **options)
+    assert said in str(caught.value)
+
+
+def test_a_record_without_the_action_shows_its_columns() -> None:
+    with pytest.raises(LogError, match=r"'action', got None; the row has \['name', 'input'\]"):
+        read_log([{"name": "pick", "input": {}}])
+
+
+def test_a_file_that_is_not_there_is_named_before_its_format(tmp_path: Path) -> None:
+    with pytest.raises(LogError, match="No such file"):
+        read_log(tmp_path / "sample")

@@ -31,7 +31,7 @@ class Chosen:
     """A domain as rules.
 
     Attributes:
-        epsilon: the chance of an exception under which they were chosen.
+        epsilon, walks: the chance of an exception, and the worth of choices, under which they were chosen.
         rules: with their evidence, in the order of choice.
         bits: of the steps that the choice was made on, and of the rules.
         right: the steps that are no exceptions, [N].
@@ -39,6 +39,7 @@ class Chosen:
     """
 
     epsilon: float
+    walks: float = 1.0
     rules: dict[Rule, Evidence] = field(default_factory=dict)
     bits: float = math.inf
     right: NDArray[np.bool_] = field(default_factory=lambda: np.zeros(0, bool))
@@ -84,16 +85,22 @@ class Choice:
             return self.search.price + name * (rule.adds.bit_count() + 2)
         return 1 + name * ((rule.delete not in head[0]) + (rule.need not in head[1]))
 
-    def choose(self, epsilon: float) -> Chosen:
-        """The rules for one chance of exceptions: by greed, then what they support."""
+    def choose(self, epsilon: float, walks: float = 1.0) -> Chosen:
+        """The rules by greed, then what they support.
+
+        Args:
+            epsilon: the chance of an exception.
+            walks: what the choice of an allowed action is worth, see `Code`.
+        """
         found: dict[Rule, Evidence] = {}
         for number, (kind, gaps) in enumerate(zip(self.kinds, self.gaps, strict=True)):
             found |= candidates(number, kind, gaps, epsilon, self.search)
             if epsilon == 0:  # habits
                 found = candidates(number, kind, gaps, _LOOSE, self.search) | found
-        code, chosen = Code(self.steps, self.universe, epsilon), Chosen(epsilon)
+        code, chosen = Code(self.steps, self.universe, epsilon, walks), Chosen(epsilon, walks)
         heads: dict[tuple[int, int], tuple[set[int], set[int]]] = {}
         description = self._greedy(code, chosen, found, heads)
+        description -= self._reconsider(code, chosen, heads)
         self._complete(code, chosen, found, heads)
         exceptions = int((~code.right & ~self.steps.failed).sum())
         code.epsilon = (exceptions + 0.5) / (len(code.right) + 1)
@@ -147,6 +154,27 @@ class Choice:
             needs.add(rule.need)
         return description
 
+    def _reconsider(self, code: Code, chosen: Chosen, heads: dict[tuple[int, int], tuple[set[int], set[int]]]) -> float:
+        """Leaves out rules that the later ones have made needless; returns the bits of their description."""
+        saved = 0.0
+        for rule in list(chosen.rules):
+            others = [other for other in chosen.rules if other != rule]
+            without: dict[tuple[int, int], tuple[set[int], set[int]]] = {}
+            for other in others:
+                deletes, needs = without.setdefault((other.kind, other.adds), (set(), set()))
+                deletes.add(other.delete)
+                needs.add(other.need)
+            code.add(self.cells(rule), -1)
+            price = self.price(rule, without)
+            if code.gain(self.cells(rule))[0] >= price:
+                code.add(self.cells(rule))
+                continue
+            saved += price
+            del chosen.rules[rule]
+            heads.clear()
+            heads.update(without)
+        return saved
+
     def _complete(
         self,
         code: Code,
@@ -174,14 +202,15 @@ class Choice:
 
             for rule in sorted(left, key=lambda rule: (-shared(rule), -support[rule].bits)):
                 evidence, common = support[rule], shared(rule)
+                told = chosen.walks * evidence.expected / math.log(2)  # failures have other reasons already
                 gain, broken = code.gain(self.cells(rule))
                 if chosen.epsilon == 0 and evidence.broken:
                     continue
                 name = name_bits(self.kinds[rule.kind])
                 strong = (
-                    (common == 2 and evidence.bits > RELATED)
-                    or (common == 1 and evidence.bits > name + RELATED)
-                    or (common == -1 and len(self.kinds[rule.kind].types) < 3 and evidence.bits > STRONG)
+                    (common == 2 and told > RELATED)
+                    or (common == 1 and told > name + RELATED)
+                    or (common == -1 and len(self.kinds[rule.kind].types) < 3 and told > STRONG)
                 )
                 if gain > self.price(rule, heads) or (broken == 0 and strong):
                     left.remove(rule)

@@ -6,7 +6,8 @@ S(t) are the ground actions seen in the log whose objects all occur in the trace
 schema has a weight w: how often its actions are taken when they are possible; the weights are fitted with the rules. At
 a failed step S(t) are the actions that some rule forbids. An exception is a step whose action is not in S(t): it is
 told among all actions, and costs -log2(epsilon) more; every other step costs -log2(1 - epsilon) more. At failed steps
-another chance, `unexplained`, stands for epsilon.
+another chance, `unexplained`, stands for epsilon. In logs of plans the choice of an allowed action is worth less than in
+walks: its bits count `walks` times.
 
 A *habit* is a rule that a log breaks too often for one: it forbids nothing, but there the actions have a share of their
 weight only. It explains what would otherwise speak for a false rule.
@@ -184,6 +185,9 @@ class Code:
         steps: the log.
         universe: its cells.
         epsilon: the chance of an exception.
+        walks: what the choice of an allowed action is worth: 1 if it is drawn among the allowed ones, as in a walk,
+            less if the log is of plans, which leave out much that is possible. Failures and exceptions keep their
+            worth.
 
     Attributes:
         bits: of the steps, their exceptions included.
@@ -191,9 +195,9 @@ class Code:
         weights: of each schema.
     """
 
-    def __init__(self, steps: Steps, universe: Universe, epsilon: float) -> None:
+    def __init__(self, steps: Steps, universe: Universe, epsilon: float, walks: float = 1.0) -> None:
         self.universe, self.failed = universe, steps.failed
-        self.epsilon, self.unexplained = max(epsilon, 1e-6), 0.5
+        self.epsilon, self.unexplained, self.walks = max(epsilon, 1e-6), 0.5, walks
         self.schemas = len(steps.names)
         self.count = np.zeros(len(universe.step), np.int16)
         self.share = np.ones(len(universe.step), np.float32)
@@ -220,6 +224,9 @@ class Code:
         self.bits = self._total(self.free, self.right)
 
     def _total(self, free: NDArray[np.float64], right: NDArray[np.bool_]) -> float:
+        return float(self._bits(free, right).sum())
+
+    def _bits(self, free: NDArray[np.float64], right: NDArray[np.bool_]) -> NDArray[np.float64]:
         choices = np.where(self.failed, self.all - free, free)
         choices = np.where(right, np.maximum(choices, 1e-12), self.all)
         price = np.where(
@@ -228,7 +235,9 @@ class Code:
             np.where(right, -math.log2(1 - self.epsilon), -math.log2(self.epsilon)),
         )
         own = self.weights[self.universe.schema[self.universe.taken]] * self.share[self.universe.taken]
-        return float((np.log2(choices / own) + price).sum())
+        worth = np.where(self.failed | ~right, 1.0, self.walks)
+        found: NDArray[np.float64] = np.log2(choices / own) * worth + price
+        return found
 
     def gain(self, cells: NDArray[np.int64]) -> tuple[float, int]:
         """The bits that a rule with these cells would save, and the exceptions that it would add."""
@@ -252,7 +261,8 @@ class Code:
         share = (broken + 0.5) / (float(fraction.sum()) + 0.5)
         if share >= 1:
             return 0.0, 1.0
-        return float(-np.log2(1 - (1 - share) * fraction).sum() + broken * math.log2(share)), share
+        saved = float(-np.log2(1 - (1 - share) * fraction).sum() + broken * math.log2(share))
+        return self.walks * saved, share
 
     def add(self, cells: NDArray[np.int64], sign: int = 1) -> None:
         """Takes a rule into the domain; -1: out of it. Fits the weights."""
@@ -273,6 +283,7 @@ def code_length_reference(
     epsilon: float,
     unexplained: float = 0.5,
     habits: Mapping[Rule, float] | None = None,
+    walks: float = 1.0,
 ) -> float:
     """E of the steps, without the description of the rules: the formula above, step by step.
 
@@ -282,6 +293,7 @@ def code_length_reference(
         weights: w, of each schema.
         epsilon, unexplained: the chances of an exception at a step that was done, and at one that failed.
         habits: rules, and the share of their weight that actions keep where they are in force.
+        walks: what the choice of an allowed action is worth.
     """
     habits, rules = habits or {}, set(rules)
     rows = list(zip(steps.action.tolist(), map(tuple, steps.arguments.tolist()), strict=True))  # (schema, objects)
@@ -306,7 +318,8 @@ def code_length_reference(
             allowed = forbidden if failed else possible - forbidden  # S(t)
             chance = unexplained if failed else epsilon
             right = row in allowed
-            total += math.log2(sum(weight[each] for each in (allowed if right else possible)) / weight[row])
+            choice = math.log2(sum(weight[each] for each in (allowed if right else possible)) / weight[row])
+            total += choice * (walks if right and not failed else 1.0)
             total -= math.log2(1 - chance if right else chance)
             for rule in () if failed else force:
                 force[rule] |= touched(rule, [rule.delete], row)

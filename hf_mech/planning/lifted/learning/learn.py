@@ -45,6 +45,8 @@ class LiftedCode:
             is right.
         margin: by what share of its length the code with errors must be shorter than that without; if the first one is
             not, the others are not tried.
+        walks: what the choice of an action among the allowed ones is worth: 1 for walks and ordinary logs; less, such
+            as 0.01, for the plans of an expert with failures among them. An expert leaves out much that is possible.
         search: how candidates are found, and the price of a rule.
         most_steps: steps that the code is counted on, the first ones of the log; evidence comes from all.
 
@@ -55,6 +57,7 @@ class LiftedCode:
     most_arity: int = 3
     epsilons: tuple[float, ...] = (0.0, 0.03, 0.01, 0.08)
     margin: float = 0.015
+    walks: float = 1.0
     search: Search = field(default_factory=Search)
     most_steps: int = 4_000
 
@@ -70,6 +73,8 @@ class LiftedCode:
             raise PlanningError(f"epsilons are one or more chances, 0 or more and below 0.5, got {given!r}.")
         if not _below(1)(self.margin):
             raise PlanningError(f"margin must be a number of 0 or more, below 1, got {self.margin!r}.")
+        if not 0 < self.walks <= 1:
+            raise PlanningError(f"walks must be above 0 and at most 1, got {self.walks!r}.")
 
 
 @dataclass(frozen=True)
@@ -284,7 +289,7 @@ def _best(choice: Choice, code: LiftedCode, bar: Any) -> Chosen:
     """The domain with the shortest code. A log counts as right unless errors make the code clearly shorter."""
     best: Chosen | None = None
     for epsilon in code.epsilons:
-        chosen = choice.choose(epsilon)
+        chosen = choice.choose(epsilon, code.walks)
         bar.update()
         errors = int((~chosen.right & ~choice.steps.failed).sum())
         if best is None or (errors and chosen.bits < best.bits * (1 - code.margin * (best.epsilon == 0))):
