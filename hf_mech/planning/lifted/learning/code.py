@@ -6,8 +6,8 @@ S(t) are the ground actions seen in the log whose objects all occur in the trace
 schema has a weight w: how often its actions are taken when they are possible; the weights are fitted with the rules. At
 a failed step S(t) are the actions that some rule forbids. An exception is a step whose action is not in S(t): it is
 told among all actions, and costs -log2(epsilon) more; every other step costs -log2(1 - epsilon) more. At failed steps
-another chance, `unexplained`, stands for epsilon. In logs of plans the choice of an allowed action is worth less than in
-walks: its bits count `walks` times.
+another chance, `unexplained`, stands for epsilon. In logs of plans the choice of an allowed action is worth less than
+in walks: its bits count `walks` times.
 
 A *habit* is a rule that a log breaks too often for one: it forbids nothing, but there the actions have a share of their
 weight only. It explains what would otherwise speak for a false rule.
