@@ -6,7 +6,8 @@ S(t) are the ground actions seen in the log whose objects all occur in the trace
 schema has a weight w: how often its actions are taken when they are possible; the weights are fitted with the rules. At
 a failed step S(t) are the actions that some rule forbids. An exception is a step whose action is not in S(t): it is
 told among all actions, and costs -log2(epsilon) more; every other step costs -log2(1 - epsilon) more. At failed steps
-another chance, `unexplained`, stands for epsilon.
+another chance, `unexplained`, stands for epsilon. In logs of plans the choice of an allowed action is worth less than
+in walks: its bits count `walks` times.
 
 A *habit* is a rule that a log breaks too often for one: it forbids nothing, but there the actions have a share of their
 weight only. It explains what would otherwise speak for a false rule.
@@ -282,6 +283,7 @@ def code_length_reference(
     epsilon: float,
     unexplained: float = 0.5,
     habits: Mapping[Rule, float] | None = None,
+    walks: float = 1.0,
 ) -> float:
     """E of the steps, without the description of the rules: the formula above, step by step.
 
@@ -291,6 +293,7 @@ def code_length_reference(
         weights: w, of each schema.
         epsilon, unexplained: the chances of an exception at a step that was done, and at one that failed.
         habits: rules, and the share of their weight that actions keep where they are in force.
+        walks: what the choice of an allowed action is worth.
     """
     habits, rules = habits or {}, set(rules)
     rows = list(zip(steps.action.tolist(), map(tuple, steps.arguments.tolist()), strict=True))  # (schema, objects)
@@ -315,7 +318,8 @@ def code_length_reference(
             allowed = forbidden if failed else possible - forbidden  # S(t)
             chance = unexplained if failed else epsilon
             right = row in allowed
-            total += math.log2(sum(weight[each] for each in (allowed if right else possible)) / weight[row])
+            choice = math.log2(sum(weight[each] for each in (allowed if right else possible)) / weight[row])
+            total += choice * (walks if right and not failed else 1.0)
             total -= math.log2(1 - chance if right else chance)
             for rule in () if failed else force:
                 force[rule] |= touched(rule, [rule.delete], row)

@@ -87,19 +87,21 @@ def test_broken_steps_are_those_of_a_simulation(case: Case, data: st.DataObject)
 
 
 CHANCES = st.sampled_from([0.001, 0.03, 0.2])
+WORTH = st.sampled_from([1.0, 0.3])
 
 
 def length(case: Case, rules: list[Rule], code: Code, habits: dict[Rule, float] | None = None) -> float:
     weights = code.weights.tolist()
-    return code_length_reference(case.steps, case.kinds, rules, weights, code.epsilon, code.unexplained, habits)
+    chances = code.epsilon, code.unexplained
+    return code_length_reference(case.steps, case.kinds, rules, weights, *chances, habits, code.walks)
 
 
-@given(cases(), st.data(), CHANCES, CHANCES)
+@given(cases(), st.data(), CHANCES, CHANCES, WORTH)
 @settings(max_examples=60)
-def test_the_bits_are_the_formula(case: Case, data: st.DataObject, epsilon: float, unexplained: float):
+def test_the_bits_are_the_formula(case: Case, data: st.DataObject, epsilon: float, unexplained: float, walks: float):
     """With failures, exceptions, habits and rules taken back; and a gain is a difference of two lengths."""
     rules = data.draw(rules_of(case.kinds))
-    code = Code(case.steps, case.universe, epsilon)
+    code = Code(case.steps, case.universe, epsilon, walks)
     code.unexplained = unexplained
     code.fit()
     assert code.bits == pytest.approx(length(case, [], code), abs=1e-6)
@@ -122,12 +124,12 @@ def test_the_bits_are_the_formula(case: Case, data: st.DataObject, epsilon: floa
     assert code.bits == pytest.approx(length(case, [], code, {habit: 0.25}), abs=1e-4)
 
 
-@given(cases(failures=False), st.data())
+@given(cases(failures=False), st.data(), WORTH)
 @settings(max_examples=60)
-def test_the_gain_of_a_habit_is_the_difference_of_two_lengths(case: Case, data: st.DataObject):
+def test_the_gain_of_a_habit_is_the_difference_of_two_lengths(case: Case, data: st.DataObject, walks: float):
     """For the weights before it, of a log without failures and exceptions."""
     habit, other = (*data.draw(rules_of(case.kinds)), None)[:2]
-    code = Code(case.steps, case.universe, 0.01)
+    code = Code(case.steps, case.universe, 0.01, walks)
     rules = [other] if other and not code.gain(cells_of(case, other))[1] else []
     for rule in rules:
         code.add(cells_of(case, rule))
