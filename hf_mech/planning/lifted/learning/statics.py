@@ -1,24 +1,31 @@
 """Relations that no action changes: which objects an action was ever seen with.
 
-A relation of some places of an action is listed if that makes the log shorter: N actions over n possible tuples, K of
-them seen, save N log2(n / K) bits and cost log2 C(n, K) for the list. Relations of several actions that can be one are
-joined if one list is shorter.
+A relation of some places of an action is taken if it makes the log shorter. Without it, a tuple of objects is one of
+the n possible ones: log2 n bits. With it, a tuple is new or one of the k seen so far, and both have an adaptive price:
+of i tuples told, k were new, so the next one is new with the chance (k + 1/2) / (i + 1), and then one of the n - k
+others. That is shorter only if new tuples have become rare, so that those seen are all that there are. A tuple counts
+once in 50 steps of a trace: a walk repeats itself. Traces over other objects are told apart. Relations of several
+actions that can be one are joined if that is shorter.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hf_mech.planning.lifted.learning.events import Steps
 
-Tuples = frozenset[tuple[int, ...]]
+Tuple = tuple[int, ...]
 _PRICE = 8.0
 _MOST_TUPLES = 200_000
+_MOST_WORLDS = 1_000
+_STRETCH = 50
 
 
 @dataclass(frozen=True)
@@ -32,109 +39,163 @@ class StaticRelation:
     """
 
     types: tuple[int, ...]
-    tuples: Tuples
+    tuples: frozenset[Tuple]
     uses: tuple[tuple[int, tuple[int, ...]], ...]
 
 
-@dataclass
+@dataclass(frozen=True)
+class _Use:
+    """The places of an action: the tuples that stood there, once a stretch, and how many could, by world."""
+
+    schema: int
+    places: tuple[int, ...]
+    told: tuple[tuple[Tuple, ...], ...]
+    possible: tuple[int, ...]
+
+    def turned(self, order: Sequence[int]) -> _Use:
+        """The same with another order of the places."""
+        told = tuple(tuple(tuple(each[place] for place in order) for each in own) for own in self.told)
+        return _Use(self.schema, tuple(self.places[place] for place in order), told, self.possible)
+
+
+@dataclass(frozen=True)
 class _Found:
     types: tuple[int, ...]
-    tuples: Tuples
-    possible: int
-    uses: list[tuple[int, tuple[int, ...], int]]  # schema, places, actions
+    uses: tuple[_Use, ...]
+
+    @cached_property
+    def tuples(self) -> frozenset[Tuple]:
+        return frozenset(each for use in self.uses for own in use.told for each in own)
 
     @property
+    def possible(self) -> int:
+        """The tuples that the use with the fewest allows."""
+        return min(sum(use.possible) for use in self.uses)
+
+    @cached_property
     def cost(self) -> float:
-        """The bits of the actions and the list, less those of the actions without it."""
-        told = sum(count for *_, count in self.uses)
-        saved = told * math.log2(self.possible / len(self.tuples))
-        return _PRICE + _choose(self.possible, len(self.tuples)) - saved
+        """The bits of the tuples with the relation, less those without it."""
+        bits = _PRICE
+        for world in range(len(self.uses[0].told)):
+            told = [each for use in self.uses for each in use.told[world]]
+            bits += _adaptive(told, max(use.possible[world] for use in self.uses))
+            bits -= sum(len(use.told[world]) * math.log2(max(1, use.possible[world])) for use in self.uses)
+        return bits
+
+
+def _adaptive(told: Sequence[Tuple], possible: int) -> float:
+    """The bits of a sequence of tuples, each new or one of those seen so far."""
+    seen: set[Tuple] = set()
+    bits = 0.0
+    for number, each in enumerate(told):
+        new = (len(seen) + 0.5) / (number + 1)
+        if each in seen:
+            bits += math.log2(len(seen)) - math.log2(1 - new)
+        else:
+            bits += math.log2(max(1, possible - len(seen))) - math.log2(new)
+            seen.add(each)
+    return bits
 
 
 def static_relations(steps: Steps) -> tuple[list[StaticRelation], list[tuple[int, tuple[int, int]]]]:
     """The relations that shorten the log, and the pairs of places that never hold the same object."""
-    worlds = _worlds(steps)
+    worlds, world_of = _worlds(steps)
     found: list[_Found] = []
     different: list[tuple[int, tuple[int, int]]] = []
     for schema, types in enumerate(steps.types):
-        rows = steps.arguments[(steps.action == schema) & ~steps.failed][:, : len(types)]
-        if not len(rows):
-            continue
-        known: dict[tuple[int, ...], Tuples] = {}
+        where = np.flatnonzero((steps.action == schema) & ~steps.failed)
+        known: dict[tuple[int, ...], frozenset[Tuple]] = {}
         apart: set[tuple[int, ...]] = set()
-        for size in (1, 2, 3):
+        for size in (1, 2, 3) if len(where) else ():
             for places in itertools.combinations(range(len(types)), size):
-                own = _tuples(rows[:, places], len(steps.objects))
-                possible = _possible(worlds, tuple(types[place] for place in places), places, known, apart)
-                if possible is None or len(possible) <= len(own):
+                own = tuple(types[place] for place in places)
+                possible = _possible(worlds, own, places, known, apart)
+                if possible is None:
                     continue
-                if size == 2 and types[places[0]] == types[places[1]] and all(a != b for a, b in own):
-                    without = {pair for pair in possible if pair[0] != pair[1]}
-                    if len(rows) * math.log2(len(possible) / max(1, len(without))) > 2:
+                told = _told(steps, where, places, world_of, len(worlds))
+                if size == 2 and own[0] == own[1] and all(a != b for each in told for a, b in each):
+                    without = [{pair for pair in each if pair[0] != pair[1]} for each in possible]
+                    before, after = (max(1, sum(map(len, each))) for each in (possible, without))
+                    if sum(map(len, told)) * math.log2(before / after) > 2:
                         different.append((schema, (places[0], places[1])))
                         apart.add(places)
                         possible = without
-                        if len(possible) <= len(own):
-                            continue
-                one = _Found(tuple(types[place] for place in places), own, len(possible), [(schema, places, len(rows))])
-                if one.cost < 0:
-                    known[places] = own
+                one = _Found(own, (_Use(schema, places, told, tuple(map(len, possible))),))
+                if len(one.tuples) < one.possible and one.cost < 0:
+                    known[places] = one.tuples
                     found.append(one)
     joined = _join(found)
     relations = [
-        StaticRelation(one.types, one.tuples, tuple((schema, places) for schema, places, _ in one.uses))
-        for one in joined
+        StaticRelation(one.types, one.tuples, tuple((use.schema, use.places) for use in one.uses)) for one in joined
     ]
     return relations, different
 
 
-def _tuples(rows: NDArray[np.int64], count: int) -> Tuples:
-    """The different rows; of numbers below `count`."""
-    keys = np.zeros(len(rows), np.int64)
+def _told(
+    steps: Steps, where: NDArray[np.int64], places: tuple[int, ...], world_of: NDArray[np.int64], worlds: int
+) -> tuple[tuple[Tuple, ...], ...]:
+    """The tuples at these places by world, each once a stretch, in the order of the log."""
+    rows, count = steps.arguments[where][:, places], len(steps.objects)
+    position = where - steps.starts[steps.trace[where]]
+    keys = steps.trace[where] * (len(steps.action) // _STRETCH + 1) + position // _STRETCH
     for column in rows.T:
         keys = keys * count + column
-    return frozenset(map(tuple, rows[np.unique(keys, return_index=True)[1]].tolist()))
+    firsts = np.sort(np.unique(keys, return_index=True)[1])
+    told: list[list[Tuple]] = [[] for _ in range(worlds)]
+    for world, row in zip(world_of[steps.trace[where[firsts]]].tolist(), rows[firsts].tolist(), strict=True):
+        if world >= 0:
+            told[world].append(tuple(row))
+    return tuple(map(tuple, told))
 
 
-def _worlds(steps: Steps) -> list[dict[int, set[int]]]:
-    """The objects of each type in each set of traces that share all their objects."""
+def _worlds(steps: Steps) -> tuple[list[dict[int, set[int]]], NDArray[np.int64]]:
+    """The objects of each type in each set of traces that share their objects, and the set of each trace.
+
+    -1: of the traces beyond `_MOST_WORLDS`.
+    """
     kind = {each: type_ for type_, own in steps.objects_of.items() for each in own}
-    sets: dict[frozenset[int], None] = {}
-    for begin, end in zip(steps.starts, steps.starts[1:], strict=False):
-        sets[frozenset(np.unique(steps.arguments[begin:end]).tolist()) - {-1}] = None
+    of_trace = [
+        frozenset(np.unique(steps.arguments[begin:end]).tolist()) - {-1}
+        for begin, end in zip(steps.starts, steps.starts[1:], strict=False)
+    ]
     largest: list[frozenset[int]] = []
-    for own in sorted(sets, key=len, reverse=True)[:2000]:
+    for own in sorted(dict.fromkeys(of_trace), key=len, reverse=True)[:_MOST_WORLDS]:
         if not any(own <= other for other in largest):
             largest.append(own)
+    number: dict[frozenset[int], int] = {}
+    for own in dict.fromkeys(of_trace):
+        number[own] = next((world for world, other in enumerate(largest) if own <= other), -1)
     worlds = []
     for own in largest:
         world: dict[int, set[int]] = {}
         for each in own:
             world.setdefault(kind[each], set()).add(each)
         worlds.append(world)
-    return worlds
+    return worlds, np.array([number[own] for own in of_trace], np.int64)
 
 
 def _possible(
     worlds: list[dict[int, set[int]]],
     types: tuple[int, ...],
     places: tuple[int, ...],
-    known: dict[tuple[int, ...], Tuples],
+    known: dict[tuple[int, ...], frozenset[Tuple]],
     apart: set[tuple[int, ...]],
-) -> set[tuple[int, ...]] | None:
-    """The tuples that relations of fewer places leave; None: too many to list."""
+) -> list[set[Tuple]] | None:
+    """The tuples that relations of fewer places leave, by world; None: too many to list."""
     if sum(math.prod(len(world.get(type_, ())) for type_ in types) for world in worlds) > _MOST_TUPLES:
         return None
     parts = [part for size in range(1, len(places)) for part in itertools.combinations(range(len(places)), size)]
     checks = [(part, known[own]) for part in parts if (own := tuple(places[i] for i in part)) in known]
     unequal = [part for part in parts if tuple(places[i] for i in part) in apart]
-    return {
-        each
+    return [
+        {
+            each
+            for each in itertools.product(*(world.get(type_, ()) for type_ in types))
+            if all(tuple(each[i] for i in part) in own for part, own in checks)
+            and all(each[part[0]] != each[part[1]] for part in unequal)
+        }
         for world in worlds
-        for each in itertools.product(*(world.get(type_, ()) for type_ in types))
-        if all(tuple(each[i] for i in part) in own for part, own in checks)
-        and all(each[part[0]] != each[part[1]] for part in unequal)
-    }
+    ]
 
 
 def _join(found: list[_Found]) -> list[_Found]:
@@ -142,15 +203,11 @@ def _join(found: list[_Found]) -> list[_Found]:
     while True:
         best: tuple[float, int, int, _Found] | None = None
         for (i, one), (j, other) in itertools.combinations(enumerate(found), 2):
-            if sorted(one.types) != sorted(other.types):
-                continue
-            for order in itertools.permutations(range(len(one.types))):
+            for order in itertools.permutations(range(len(one.types))) if len(one.types) == len(other.types) else ():
                 if tuple(other.types[place] for place in order) != one.types:
                     continue
-                turned = frozenset(tuple(each[place] for place in order) for each in other.tuples)
-                uses = [(schema, tuple(places[k] for k in order), count) for schema, places, count in other.uses]
-                both = _Found(one.types, one.tuples | turned, max(one.possible, other.possible), one.uses + uses)
-                if both.possible <= len(both.tuples):
+                both = _Found(one.types, one.uses + tuple(use.turned(order) for use in other.uses))
+                if len(both.tuples) >= both.possible:
                     continue
                 saved = one.cost + other.cost - both.cost
                 if saved > (best[0] if best else 0.0):
@@ -159,8 +216,3 @@ def _join(found: list[_Found]) -> list[_Found]:
             return found
         _, i, j, both = best
         found = [one for number, one in enumerate(found) if number not in (i, j)] + [both]
-
-
-def _choose(n: int, k: int) -> float:
-    """log2 of the number of ways to choose k of n."""
-    return (math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)) / math.log(2)
