@@ -58,6 +58,29 @@ def locm_domain(walks: Iterable[Sequence[int]], actions: Sequence[str]) -> Strip
     Raises:
         SettingsError: macq is not installed, or its LOCM cannot read these traces.
     """
+    parts = [_parts(name) for name in actions]
+    schemas = {schema.name: schema for schema in locm_schemas([parts[action] for action in ids] for ids in walks)}
+    grounded = []
+    for whole, (name, objects) in zip(actions, parts, strict=True):
+        schema = schemas.get(name)  # None: seen in no walk, so that nothing is known of it
+        needs, adds, deletes = (
+            frozenset(_grounded(fluent, objects) for fluent in part)
+            for part in ((schema.precond, schema.add, schema.delete) if schema else ((), (), ()))
+        )
+        grounded.append(StripsAction(whole, needs, adds, deletes - adds))
+    atoms = sorted({atom for action in grounded for atom in action.pre | action.add | action.delete})
+    return StripsDomain(tuple(atoms), tuple(grounded), "locm")
+
+
+def locm_schemas(walks: Iterable[Iterable[tuple[str, Sequence[str]]]]) -> list[Any]:
+    """The action schemas that LOCM learns, as macq has them.
+
+    Args:
+        walks: positive traces, actions by name and objects.
+
+    Raises:
+        SettingsError: macq is not installed, or its LOCM cannot read these traces.
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # escapes in macq's sources
@@ -70,11 +93,9 @@ def locm_domain(walks: Iterable[Sequence[int]], actions: Sequence[str]) -> Strip
     class OneTrace(list[Any]):
         type = ActionObservation
 
-    parts = [_parts(name) for name in actions]
     observed: list[Any] = []
-    for walk, ids in enumerate(walks):
-        for action in ids:
-            name, objects = parts[action]
+    for walk, actions in enumerate(walks):
+        for name, objects in actions:
             own = [PlanningObject("object", f"{each}@{walk}") for each in objects]
             observed.append(ActionObservation(Step(State({}), Action(name, own), len(observed) + 1)))
     said = io.StringIO()
@@ -83,19 +104,11 @@ def locm_domain(walks: Iterable[Sequence[int]], actions: Sequence[str]) -> Strip
             learned = LOCM(OneTrace([observed]))
     except SystemExit:  # macq's way to say so
         raise SettingsError(f"LOCM cannot read these traces. {' '.join(said.getvalue().split())}") from None
+    except TimeoutError:  # the caller's own limit
+        raise
     except Exception as error:  # a bug of macq's: on some traces it raises what it never meant to
         raise SettingsError(f"macq's LOCM fails on these traces, with {error!r}; leave --learner locm out.") from error
-    schemas = {schema.name: schema for schema in learned.actions}
-    grounded = []
-    for whole, (name, objects) in zip(actions, parts, strict=True):
-        schema = schemas.get(name)  # None: seen in no walk, so that nothing is known of it
-        needs, adds, deletes = (
-            frozenset(_grounded(fluent, objects) for fluent in part)
-            for part in ((schema.precond, schema.add, schema.delete) if schema else ((), (), ()))
-        )
-        grounded.append(StripsAction(whole, needs, adds, deletes - adds))
-    atoms = sorted({atom for action in grounded for atom in action.pre | action.add | action.delete})
-    return StripsDomain(tuple(atoms), tuple(grounded), "locm")
+    return list(learned.actions)
 
 
 def _parts(name: str) -> tuple[str, list[str]]:
