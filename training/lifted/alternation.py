@@ -9,18 +9,18 @@ of a kind, so many seconds.
 
 from __future__ import annotations
 
+import heapq
+import math
 import time
 from collections.abc import Iterable, Iterator
-from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hf_mech.models.strips.strips_lifted import GroundAction, LiftedAction, LiftedAtom, LiftedDomain
 from hf_mech.planning.lifted.learning.events import Kind, Touches, bits_of, kinds_of, read_steps, touches_of
 
-MOST_ARITY, MOST_PATTERNS, MOST_SETS = 2, 6, 100_000
+MOST_ARITY, MOST_PATTERNS, MOST_SETS = 2, 8, 20_000
 
 Gap = tuple[int, int, int]
 """Two patterns, one before the other on a tuple, and those between them, as bits."""
@@ -46,9 +46,9 @@ def learn_by_alternation(traces: Iterable[Iterable[GroundAction]], limit: float)
     for kind in kinds_of(steps, MOST_ARITY):
         touches = touches_of(steps, kind)
         gaps = gaps_between(touches)
-        sets, whole = candidate_sets(len(kind.patterns))
+        sets, whole = alternating(len(kind.patterns), gaps, until)
         cut |= not whole
-        for feature in features(alternating(sets, gaps), gaps):
+        for feature in features(sets, gaps):
             if time.perf_counter() > until:
                 cut = True
                 break
@@ -86,24 +86,36 @@ def gaps_between(touches: Touches) -> set[Gap]:
     return found
 
 
-def candidate_sets(patterns: int) -> tuple[NDArray[np.uint64], bool]:
-    """Sets of patterns as bits, small ones first, and whether they are all that there are."""
-    found: list[int] = []
-    for size in range(2, min(patterns, MOST_PATTERNS) + 1):
-        for own in combinations(range(patterns), size):
-            if len(found) == MOST_SETS:
-                return np.array(found, np.uint64), False
-            found.append(sum(1 << pattern for pattern in own))
-    return np.array(found, np.uint64), patterns <= MOST_PATTERNS
+def alternating(patterns: int, gaps: Iterable[Gap], until: float = math.inf) -> tuple[list[int], bool]:
+    """The sets in which no pattern follows itself, small ones first, and whether the bounds left none out.
 
-
-def alternating(sets: NDArray[np.uint64], gaps: Iterable[Gap]) -> list[int]:
-    """The sets in which no pattern follows itself."""
+    A pattern that follows itself asks for one of those between; a set in which none does may grow by any. After the
+    time `until`, as of `time.perf_counter`, no set grows.
+    """
+    own: dict[int, list[int]] = {pattern: [] for pattern in range(patterns)}
     for delete, need, between in gaps:
         if delete == need:
-            own = np.uint64(1 << delete)
-            sets = sets[((sets & own) == 0) | ((sets & np.uint64(between)) != 0)]
-    return [int(own) for own in sets]
+            own[delete].append(between)
+    for masks in own.values():
+        masks.sort(key=int.bit_count)
+    found: list[int] = []
+    queue = [(1, 1 << pattern) for pattern in range(patterns)]
+    seen, whole = {each for _, each in queue}, True
+    while queue:
+        size, each = heapq.heappop(queue)
+        open_gaps = (next((mask for mask in own[one] if not mask & each), None) for one in bits_of(each))
+        narrowest = min((mask for mask in open_gaps if mask is not None), key=int.bit_count, default=None)
+        if narrowest is None:
+            found.append(each)
+            narrowest = (1 << patterns) - 1
+        if size == MOST_PATTERNS or len(seen) > MOST_SETS or time.perf_counter() > until:
+            whole = False
+            continue
+        for one in bits_of(narrowest & ~each):
+            if (larger := each | 1 << one) not in seen:
+                seen.add(larger)
+                heapq.heappush(queue, (size + 1, larger))
+    return found, whole
 
 
 def features(sets: Iterable[int], gaps: set[Gap]) -> Iterator[Feature]:
@@ -127,7 +139,7 @@ def features(sets: Iterable[int], gaps: set[Gap]) -> Iterator[Feature]:
                     sign[other] = -sign[pattern]
                     frontier.append(other)
                 fits &= sign[other] != sign[pattern]
-        if fits and len(sign) == len(neighbours):
+        if fits and len(sign) == len(neighbours) > 1:
             yield Feature(*(sum(1 << p for p, value in sign.items() if value == wanted) for wanted in (1, -1)))
 
 

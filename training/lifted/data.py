@@ -33,7 +33,7 @@ class Log(NamedTuple):
         return [[one for one, label in zip(trace, own, strict=True) if not label] for trace, own in pairs]
 
 
-class Test(NamedTuple):
+class Judges(NamedTuple):
     """Walks that a right domain allows, and traces whose last action alone contradicts those before."""
 
     walks: list[Trace]
@@ -83,9 +83,9 @@ def big_instance(domain: str, seed: int, number: int) -> LiftedWalks:
 
 
 @lru_cache(maxsize=2)
-def test_of(domain: str, seed: int, walks: int) -> Test:
+def judges_of(domain: str, seed: int, walks: int) -> Judges:
     """Uniform walks in big instances, and each walk again with a last action that contradicts it by Definition 1."""
-    found = Test([], [])
+    found = Judges([], [])
     for number in range(TEST_INSTANCES):
         big, die = big_instance(domain, seed, number), Die(seed, (2, number))
         goal = walks * (number + 1) // TEST_INSTANCES

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from hf_mech.models.strips.strips_lifted import GroundAction, LiftedAction, LiftedAtom, LiftedDomain
+from hf_mech.models.strips.strips_lifted import LiftedDomain
 from hf_mech.planning.lifted.learning import learn_lifted_domain
+from hf_mech.planning.locm import learn_with_locm
+from hf_mech.planning.problem import PlanningError
 
-from ..engine import SettingsError
-from ..strips.locm import locm_schemas
 from .alternation import learn_by_alternation
 from .data import Log
 from .settings import Cell
@@ -44,8 +44,8 @@ def learn(cell: Cell, log: Log) -> Learned:
         return Learned(domain, note="some sets of patterns were not tried" if cut else None)
     try:
         with time_limit(cell.limit):
-            return Learned(locm_domain(log.done))
-    except SettingsError as error:
+            return Learned(learn_with_locm(log.done))
+    except PlanningError as error:
         return Learned(None, note=str(error))
     except TimeoutError:
         return Learned(None, note=f"no domain after {cell.limit} s")
@@ -65,29 +65,3 @@ def time_limit(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
-
-
-def locm_domain(traces: Sequence[Sequence[GroundAction]]) -> LiftedDomain:
-    """What LOCM learns, with its sorts left out.
-
-    Raises:
-        SettingsError: macq is not installed, or its LOCM cannot read these traces.
-    """
-    schemas = locm_schemas([[(one.name, one.objects) for one in trace] for trace in traces])
-    arity = {one.name: len(one.objects) for trace in traces for one in trace}
-    predicates: dict[str, tuple[str, ...]] = {}
-
-    def atoms(fluents: Any) -> frozenset[LiftedAtom]:
-        found = set()
-        for fluent in fluents:
-            places = tuple(place for place in fluent.param_act_inds if place >= 0)  # -1 is LOCM's zero object
-            name = f"{fluent.name}-{len(places)}"
-            predicates[name] = ("object",) * len(places)
-            found.add(LiftedAtom(name, places))
-        return frozenset(found)
-
-    actions = tuple(
-        LiftedAction(one.name, ("object",) * arity[one.name], atoms(one.precond), atoms(one.add), atoms(one.delete))
-        for one in schemas
-    )
-    return LiftedDomain(predicates, actions, "locm")

@@ -198,7 +198,7 @@ def peers_table(rows: Rows) -> Table:
 
 
 def summary_table(rows: Rows) -> Table:
-    """A row a learner and kind of log: the domains at each bar, and behind a stroke those that are not `DEVELOPMENT`."""
+    """A row a learner and kind of log: the domains at each bar; behind a stroke those that are not `DEVELOPMENT`."""
     shown = Table(["learner", "log", ">domains", ">100 %", ">at least 98 %", ">at least 95 %", ">seconds a log"])
     for learner in LEARNERS:
         for name in _titles(rows, learner, CONDITIONS):

@@ -11,7 +11,7 @@ from hf_mech.models.strips import StripsError
 from hf_mech.models.strips.strips_lifted import GroundAction, LiftedDomain
 
 from ..engine import Job, Outcome
-from .data import log_of, test_of
+from .data import judges_of, log_of
 from .learners import learn
 from .models import model_figures
 from .settings import Cell
@@ -49,11 +49,11 @@ def run_cell(cell: Cell, job: Job) -> CellOutcome:
     began = time.perf_counter()
     learned = learn(cell, log)
     seconds = time.perf_counter() - began
-    domain, test = learned.domain, test_of(cell.domain, cell.seed, cell.walks)
+    domain, judges = learned.domain, judges_of(cell.domain, cell.seed, cell.walks)
     walks = contradictions = 0.0
     if domain is not None:
-        walks = share_right(domain, test.walks, last=0)
-        contradictions = share_right(domain, test.contradictions, last=1)
+        walks = share_right(domain, judges.walks, last=0)
+        contradictions = share_right(domain, judges.contradictions, last=1)
     job.tracker.log({"test/walks_right": walks, "test/contradictions_right": contradictions}, 0)
     return CellOutcome(
         settings=cell,

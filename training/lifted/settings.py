@@ -46,4 +46,4 @@ class Cell(Settings):
     limit: int = option("seconds that the alternation test and LOCM may take", default=120, least=1)
     models: bool = option("also measure the learned model as AMLGym does: applicability, plans, syntax", default=False)
     problems: int = option("problems to plan for, with --models", default=5, least=1)
-    plan_seconds: int = option("for each of them", default=30, least=1)
+    plan_seconds: int = option("for each of them", default=10, least=1)
