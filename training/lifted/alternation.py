@@ -4,7 +4,7 @@ A feature is a set of patterns of one kind (an action and places of its argument
 be divided into those that add and those that delete an atom, so that the effects on every tuple of objects alternate:
 the test of SIFT (Gösgens, Jansen and Geffner 2024). Consistent features are predicates; what is true of one before an
 action in all traces is a precondition. Bounds keep the enumeration short: so many patterns of a feature, so many sets
-of a kind, so many seconds.
+and features of a kind, small ones first, and so many seconds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 from hf_mech.models.strips.strips_lifted import GroundAction, LiftedAction, LiftedAtom, LiftedDomain
 from hf_mech.planning.lifted.learning.events import Kind, Touches, bits_of, kinds_of, read_steps, touches_of
 
-MOST_ARITY, MOST_PATTERNS, MOST_SETS = 2, 8, 20_000
+MOST_ARITY, MOST_PATTERNS, MOST_SETS, MOST_FEATURES = 2, 8, 20_000, 100
 
 Gap = tuple[int, int, int]
 """Two patterns, one before the other on a tuple, and those between them, as bits."""
@@ -48,12 +48,11 @@ def learn_by_alternation(traces: Iterable[Iterable[GroundAction]], limit: float)
         gaps = gaps_between(touches)
         sets, whole = alternating(len(kind.patterns), gaps, until)
         cut |= not whole
-        for feature in features(sets, gaps):
-            if time.perf_counter() > until:
+        kept = (feature for feature in features(sets, gaps) if _canonical(kind, feature))
+        for number, feature in enumerate(kept):
+            if time.perf_counter() > until or number == MOST_FEATURES:
                 cut = True
                 break
-            if not _canonical(kind, feature):
-                continue
             for adds, deletes, needs in _predicates(feature, touches):
                 if not needs:
                     continue

@@ -41,7 +41,7 @@ def learn(cell: Cell, log: Log) -> Learned:
         return Learned(learned.domain, len(learned.exceptions))
     if cell.learner == "alternation":
         domain, cut = learn_by_alternation(log.done, cell.limit)
-        return Learned(domain, note="some sets of patterns were not tried" if cut else None)
+        return Learned(domain, note="some sets of patterns were left out" if cut else None)
     try:
         with time_limit(cell.limit):
             return Learned(learn_with_locm(log.done))
