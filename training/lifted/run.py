@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hf_mech.models.strips import StripsError
 from hf_mech.models.strips.strips_lifted import GroundAction, LiftedDomain
 
 from ..engine import Job, Outcome
@@ -73,12 +72,17 @@ def run_cell(cell: Cell, job: Job) -> CellOutcome:
 
 def share_right(domain: LiftedDomain, traces: Sequence[Sequence[GroundAction]], last: int) -> float:
     """The share of traces with the verdicts 0, ..., 0, last. A trace with an action that the domain lacks is wrong."""
-    return sum(verdicts(domain, trace) == [*[0] * (len(trace) - 1), last] for trace in traces) / len(traces)
+    return sum(is_right(domain, trace, last) for trace in traces) / len(traces)
 
 
-def verdicts(domain: LiftedDomain, trace: Iterable[GroundAction]) -> list[int] | None:
-    """None: the domain lacks an action of the trace."""
-    try:
-        return domain.labels(trace)
-    except StripsError:
-        return None
+def is_right(domain: LiftedDomain, trace: Sequence[GroundAction], last: int) -> bool:
+    """Whether `LiftedDomain.labels` are 0, ..., 0, last; ends at the first wrong one."""
+    falsified: set[tuple[str, tuple[str, ...]]] = set()
+    for position, action in enumerate(trace, start=1):
+        if (schema := domain.by_name.get(action.name)) is None:
+            return False
+        contradicts = any(atom.ground(action.objects) in falsified for atom in schema.pre)
+        if contradicts != (position == len(trace) and last == 1):
+            return False
+        domain.advance(falsified, action)
+    return True

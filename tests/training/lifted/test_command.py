@@ -17,7 +17,7 @@ from training.lifted.experiment import EXPERIMENT
 from training.lifted.learners import learn, time_limit
 from training.lifted.models import arguments_found, names_of_figures, syntax
 from training.lifted.report import models_table, peers_table, rows_of, summary_table, verdicts_table
-from training.lifted.run import share_right
+from training.lifted.run import is_right, share_right
 from training.lifted.settings import LEARNERS, Cell
 
 SMALL = {"actions": 400, "walks": 30, "problems": 1}
@@ -111,6 +111,8 @@ def test_the_hidden_domain_is_right_everywhere():
     assert len(judges.walks) == len(judges.contradictions) == 30
     assert share_right(hidden, judges.walks, 0) == share_right(hidden, judges.contradictions, 1) == 1
     assert share_right(hidden, judges.contradictions, 0) == 0
+    for trace in judges.walks + judges.contradictions:
+        assert is_right(hidden, trace, last=sum(hidden.labels(trace)))
     assert set(syntax(hidden, hidden).values()) == {1.0}
     assert set(arguments_found(hidden, hidden).values()) == {1.0}
 
