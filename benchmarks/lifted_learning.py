@@ -3,7 +3,7 @@
     python benchmarks/lifted_learning.py
 
 Traces of 50 uniform steps, as lists of `GroundAction`; one thread. Sides: `code`, `learn_lifted_domain` as it is;
-`locm`, macq's LOCM on the same traces, as long as it has finished a tenth of them in 60 s. Seconds are of the processor.
+`locm`, macq's LOCM on the same traces, as long as a tenth of them took it at most 60 s. Seconds are of the processor.
 Memory is what the call adds at its peak, the log included. A pattern is an action and some of its places, of all kinds
 together. The compiled parts are compiled, and the instance is drawn, before the clock starts.
 """
