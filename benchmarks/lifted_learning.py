@@ -66,7 +66,7 @@ def grown(name: str, domain: str, size: str, actions: int, *, warm_up: bool) -> 
 
 
 def measured_on(domain: str, size: str, actions: int, runs: int, sides: dict[str, Any]) -> list[Measurement]:
-    """Seconds and megabytes of each side; a side that fails, or takes longer than its limit, is removed from `sides`."""
+    """Seconds and megabytes of each side; one that fails, or takes longer than its limit, is removed from `sides`."""
     traces = traces_of(domain, size, actions)
     steps = read_steps(traces)
     setting = {
