@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest
 JOBS   ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow test-gpu test-browser lint format bench docs checkpoints table1 stack-table stack-lm templatic-table rules-table nested-table dat-table msat-table machines-table clean
+.PHONY: help install demo test test-slow test-gpu test-browser lint format bench docs checkpoints table1 stack-table stack-lm templatic-table rules-table nested-table dat-table msat-table machines-table lifted-table clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -118,6 +118,13 @@ dat-table: $(STAMP) ## compiled programs on every prompt of templatic generation
 
 machines-table: $(STAMP) ## every program and Turing machine on random prompts, in three machines
 	$(BIN)/python -m training.run_machines --jobs 1 --cards_dir docs/results
+	$(BIN)/python -m training.render_readme
+
+lifted-table: $(STAMP) ## lifted domains from logs, beside LOCM and the alternation test (an hour of one core)
+	$(BIN)/python -m training.train_lifted --domain all --condition clean habits wrong_action_2 wrong_action_5 \
+	  --learner code alternation locm --seeds 101 --jobs 1 --cards_dir docs/results
+	$(BIN)/python -m training.train_lifted --domain all --condition goals --models true --problems 3 --plan_seconds 5 \
+	  --seeds 101 --jobs 1 --cards_dir docs/results
 	$(BIN)/python -m training.render_readme
 
 msat-table: $(STAMP) ## M-SAT in ViZDoom (preset cpu), and Tables 2 and 3 of its paper, reduced (preset compare)

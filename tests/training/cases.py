@@ -21,6 +21,7 @@ from training.engine.arguments import parser_of, read
 from training.engine.settings import Settings
 from training.formal_languages.experiment import EXPERIMENT as FORMAL_LANGUAGES
 from training.language_models.experiment import EXPERIMENT as LANGUAGE_MODELS
+from training.lifted.experiment import EXPERIMENT as LIFTED
 from training.machines.experiment import EXPERIMENT as MACHINES
 from training.msat.experiment import EXPERIMENT as MSAT
 from training.nested_functions.experiment import EXPERIMENT as NESTED_FUNCTIONS
@@ -181,6 +182,7 @@ CASES = {
         8,
     ),
     "pargen": Case(PARGEN, ("--split", "test", "--num_prompts", "20"), 0, 0),
+    "lifted": Case(LIFTED, ("--domain", "ferry", "--actions", "200", "--walks", "6"), 0, 0),
     "machines": Case(MACHINES, ("--task", "reverse", "--num_prompts", "3"), 0, 0),
     "discover": Case(DISCOVER, ("--subject", "pargen", "--prompts", "8"), 0, 0),
 }
@@ -192,7 +194,7 @@ def few_rows(name: str, patch: pytest.MonkeyPatch) -> None:
         patch.setattr(datasets, "load_dataset", partial(datasets.load_dataset, num_eval=1))
 
 
-TRAINED = [name for name in CASES if name not in ("pargen", "machines", "discover")]
+TRAINED = [name for name in CASES if name not in ("pargen", "lifted", "machines", "discover")]
 """The experiments whose runs can be interrupted; others have no steps."""
 
 

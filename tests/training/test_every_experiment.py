@@ -26,7 +26,7 @@ from training.engine.settings import OPTION, Settings, SettingsError, names_of
 from training.render_readme import experiments
 
 ROOT = Path(__file__).parents[2]
-WITH_OWN_COMMAND = ("strips", "formal_languages", "language_models", "templatic", "pargen", "machines")
+WITH_OWN_COMMAND = ("strips", "formal_languages", "language_models", "templatic", "pargen", "lifted", "machines")
 """Quick tests of their own go from the command to the card; here they are slow."""
 TOY_AND_SLOW = ["toy", *(pytest.param(name, marks=pytest.mark.slow) for name in TRAINED if name != "toy")]
 

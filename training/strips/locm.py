@@ -1,25 +1,21 @@
 """A cell by LOCM, as macq has it: a peer that learns lifted actions from positive traces and the names of objects.
 
-LOCM (Cresswell, McCluskey and West 2013) sees more than the other learners, that `pick(b1,a,left)` and
-`pick(b2,a,left)` are one action on different objects, and less: it takes no labels. It gets every positive trace, and
-every negative one without its last action. macq reads a single trace, so they stand one behind another, with objects of
-their own.
+LOCM sees more than the other learners, that `pick(b1,a,left)` and `pick(b2,a,left)` are one action on different
+objects, and less: it takes no labels. It gets every positive trace, and every negative one without its last action.
 """
 
 from __future__ import annotations
 
-import contextlib
-import io
-import re
 import time
-import warnings
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from accelerate import Accelerator
 from torch import Tensor
 
 from hf_mech.models.strips import StripsAction, StripsDomain, StripsTransformer
+from hf_mech.models.strips.strips_lifted import ground_name, parse_action
+from hf_mech.planning.locm import learn_with_locm
+from hf_mech.planning.problem import PlanningError
 
 from ..engine import Job, SettingsError
 from ..engine.settings import parse_seeds
@@ -49,7 +45,7 @@ def fit(
 
 
 def locm_domain(walks: Iterable[Sequence[int]], actions: Sequence[str]) -> StripsDomain:
-    """What LOCM learns, grounded.
+    """What LOCM learns, grounded; an action seen in no walk is always possible and changes nothing.
 
     Args:
         walks: positive traces, actions by index.
@@ -58,52 +54,18 @@ def locm_domain(walks: Iterable[Sequence[int]], actions: Sequence[str]) -> Strip
     Raises:
         SettingsError: macq is not installed, or its LOCM cannot read these traces.
     """
+    ground = [parse_action(name) for name in actions]
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # escapes in macq's sources
-            from macq.extract.locm import LOCM
-            from macq.observation import ActionObservation
-            from macq.trace import Action, PlanningObject, State, Step
-    except ImportError:
-        raise SettingsError("--learner locm needs macq: pip install macq.") from None
-
-    class OneTrace(list[Any]):
-        type = ActionObservation
-
-    parts = [_parts(name) for name in actions]
-    observed: list[Any] = []
-    for walk, ids in enumerate(walks):
-        for action in ids:
-            name, objects = parts[action]
-            own = [PlanningObject("object", f"{each}@{walk}") for each in objects]
-            observed.append(ActionObservation(Step(State({}), Action(name, own), len(observed) + 1)))
-    said = io.StringIO()
-    try:
-        with contextlib.redirect_stdout(said):
-            learned = LOCM(OneTrace([observed]))
-    except SystemExit:  # macq's way to say so
-        raise SettingsError(f"LOCM cannot read these traces. {' '.join(said.getvalue().split())}") from None
-    except Exception as error:  # a bug of macq's: on some traces it raises what it never meant to
-        raise SettingsError(f"macq's LOCM fails on these traces, with {error!r}; leave --learner locm out.") from error
-    schemas = {schema.name: schema for schema in learned.actions}
+        lifted = learn_with_locm([ground[action] for action in walk] for walk in walks)
+    except PlanningError as error:
+        raise SettingsError(f"--learner locm: {error}") from error
     grounded = []
-    for whole, (name, objects) in zip(actions, parts, strict=True):
-        schema = schemas.get(name)  # None: seen in no walk, so that nothing is known of it
+    for whole, (name, objects) in zip(actions, ground, strict=True):
+        schema = lifted.by_name.get(name)
         needs, adds, deletes = (
-            frozenset(_grounded(fluent, objects) for fluent in part)
-            for part in ((schema.precond, schema.add, schema.delete) if schema else ((), (), ()))
+            frozenset(ground_name(*atom.ground(objects)) for atom in part)
+            for part in ((schema.pre, schema.add, schema.delete) if schema else ((), (), ()))
         )
         grounded.append(StripsAction(whole, needs, adds, deletes - adds))
     atoms = sorted({atom for action in grounded for atom in action.pre | action.add | action.delete})
     return StripsDomain(tuple(atoms), tuple(grounded), "locm")
-
-
-def _parts(name: str) -> tuple[str, list[str]]:
-    """`pick(b1,a,left)` as `pick` and `[b1, a, left]`."""
-    head, _, rest = name.partition("(")
-    return head, re.findall(r"[^,()]+", rest)
-
-
-def _grounded(fluent: Any, objects: Sequence[str]) -> str:
-    """A fluent of macq's with objects for the places of its action; place -1 is LOCM's zero object."""
-    return f"{fluent.name}({','.join(objects[place] for place in fluent.param_act_inds if place >= 0)})"

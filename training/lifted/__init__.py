@@ -1,0 +1,1 @@
+"""Lifted domains learned from logs, judged in bigger instances."""
