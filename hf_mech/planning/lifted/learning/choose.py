@@ -20,6 +20,9 @@ STRONG = 87.0
 RELATED = 6.0
 """The bits that a rule needs if it shares its adds and both patterns with chosen ones."""
 
+LEAST_SHARE = 0.15
+"""What actions keep of their weight in a habit, at least; what is rarer is a rule with errors in the log."""
+
 HABIT_PRICE = 20.0
 """The bits of a habit besides the names of its patterns."""
 
@@ -132,7 +135,7 @@ class Choice:
                     worth = 0.0
                     habit, share_then = code.habit(self.cells(rule))
                     habit -= HABIT_PRICE + price
-                    if habit > worth:
+                    if habit > worth and share_then >= LEAST_SHARE:
                         worth, share = habit, share_then
                         left[rule] = max(left[rule], habit + price)
                 if worth > (best[0] if best else 0.0):
