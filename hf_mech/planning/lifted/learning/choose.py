@@ -14,7 +14,7 @@ from hf_mech.planning.lifted.learning.events import Kind, Steps, Touches
 from hf_mech.planning.lifted.learning.gaps import Gaps
 from hf_mech.planning.lifted.learning.rules import Evidence, Rule, Search, candidates, name_bits, relatives
 
-STRONG = 87.0
+STRONG = 200.0
 """The bits that a rule needs to stand by itself, though the chosen ones imply it in this log."""
 
 RELATED = 6.0
