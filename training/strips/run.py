@@ -20,11 +20,16 @@ from hf_mech.planning.reduce import reduce_propositions
 
 from ..engine import Job, Outcome
 from ..engine.settings import parse_seeds
-from . import gradient, locm, two_part_code
+from . import gradient, lifted, locm, two_part_code
 from .fit import Fit, trace_accuracy
 from .settings import DATASET, Cell
 
-LEARNERS = {"gradient": gradient.fit, "two_part_code": two_part_code.fit, "locm": locm.fit}
+LEARNERS = {
+    "gradient": gradient.fit,
+    "two_part_code": two_part_code.fit,
+    "locm": locm.fit,
+    "lifted": lifted.fit,
+}
 _ORDER_SEED = 67_280_421_310_721
 """Of the order of the training traces: torch's own default, whatever this process has seeded."""
 
