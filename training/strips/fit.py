@@ -33,17 +33,17 @@ class Fit:
 
 
 @torch.no_grad()
-def trace_accuracy(theta: Tensor, input_ids: Tensor, labels: Tensor, batch_size: int = 1_000) -> Tensor:
+def trace_accuracy(
+    theta: Tensor, input_ids: Tensor, labels: Tensor, batch_size: int = 1_000, *, failures: bool = False
+) -> Tensor:
     """The metric `strips_trace_accuracy` of every member, by the binarized theta (Eq. 19), [members].
 
-    An action labelled 1 before the last one has failed, and changes nothing.
+    With `failures` an action labelled 1 has failed and changes nothing; else every action counts as done.
     """
     symbols = (theta.detach().cpu() >= 0.5).float()
     right = torch.zeros(len(symbols), dtype=torch.float64)
     for ids, target in zip(input_ids.split(batch_size), labels.split(batch_size), strict=True):
         ids = torch.where(target >= 0, ids, -1)
-        failed = target == 1
-        own = failing(symbols, ids, failed) if (failed[:, :-1] & (target[:, 1:] >= 0)).any() else (symbols, ids)
-        _, scores = strips_attention(*own)
+        _, scores = strips_attention(*(failing(symbols, ids, target == 1) if failures else (symbols, ids)))
         right += torch.as_tensor(traces_right(scores >= 0.5, target)).sum(0)
     return right / len(input_ids)

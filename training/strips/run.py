@@ -98,6 +98,7 @@ def pad(rows: Any, value: int) -> Tensor:
 def _outcome(
     cell: Cell, origin: dict[str, Any], fit: Fit, hidden: StripsDomain, traces: dict[str, tuple[Tensor, Tensor]]
 ) -> CellOutcome:
+    train_accuracy = trace_accuracy(fit.model.theta, *traces["train"], failures=cell.failure_rate > 0)
     learned = [
         fit.model.to_domain(place, name=f"{cell.domain} learned, seed {seed}")
         for place, seed in enumerate(parse_seeds([cell.seeds]))
@@ -111,7 +112,7 @@ def _outcome(
         origin=origin,
         steps=fit.steps,
         seconds=fit.seconds,
-        train_trace_accuracy=trace_accuracy(fit.model.theta, *traces["train"]).tolist(),
+        train_trace_accuracy=train_accuracy.tolist(),
         test_trace_accuracy=trace_accuracy(fit.model.theta, *traces["test"]).tolist(),
         settled_at=fit.settled_at,
         redraws=fit.redraws,
