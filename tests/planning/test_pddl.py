@@ -43,6 +43,7 @@ def read(text, **kwargs):
         ("gripper-8b", 36, 66, 11_776),
         ("logistics-2p", 20, 30, 392),
         ("logistics-4p", 34, 54, 19_208),
+        ("miconic-2p", 8, 16, 64),
         pytest.param("sokoban-4x4", 48, 80, 240, marks=pytest.mark.slow),
     ],
 )
@@ -54,7 +55,7 @@ def test_bundled_domains_have_their_size(name, propositions, actions, states):
 
 
 def test_bundled_names():
-    larger = {"gripper-3b", "gripper-8b", "logistics-2p", "logistics-4p", "sokoban-4x4"}
+    larger = {"gripper-3b", "gripper-8b", "logistics-2p", "logistics-4p", "miconic-2p", "sokoban-4x4"}
     assert {*BUNDLED} == {*PAPER_MAX_TRAIN_LENGTH} | larger
     with pytest.raises(PlanningError, match="blocksworld-2b"):
         load_bundled("blocksworld-9b")

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from hf_mech.metrics.strips_trace_accuracy import traces_right
 from hf_mech.models.strips import StripsTransformer, strips_attention
+from hf_mech.models.strips.strips_attention import failing
 
 
 @dataclass(kw_only=True)
@@ -32,11 +33,17 @@ class Fit:
 
 
 @torch.no_grad()
-def trace_accuracy(theta: Tensor, input_ids: Tensor, labels: Tensor, batch_size: int = 1_000) -> Tensor:
-    """The metric `strips_trace_accuracy` of every member, by the binarized theta (Eq. 19), [members]."""
+def trace_accuracy(
+    theta: Tensor, input_ids: Tensor, labels: Tensor, batch_size: int = 1_000, *, failures: bool = False
+) -> Tensor:
+    """The metric `strips_trace_accuracy` of every member, by the binarized theta (Eq. 19), [members].
+
+    With `failures` an action labelled 1 has failed and changes nothing; else every action counts as done.
+    """
     symbols = (theta.detach().cpu() >= 0.5).float()
     right = torch.zeros(len(symbols), dtype=torch.float64)
     for ids, target in zip(input_ids.split(batch_size), labels.split(batch_size), strict=True):
-        _, scores = strips_attention(symbols, torch.where(target >= 0, ids, -1))
+        ids = torch.where(target >= 0, ids, -1)
+        _, scores = strips_attention(*(failing(symbols, ids, target == 1) if failures else (symbols, ids)))
         right += torch.as_tensor(traces_right(scores >= 0.5, target)).sum(0)
     return right / len(input_ids)

@@ -59,7 +59,7 @@ def fit(
                 progress.step += 1
                 bar.update()
                 if progress.step % cell.eval_steps == 0:
-                    accuracy = trace_accuracy(model.theta, *train)
+                    accuracy = trace_accuracy(model.theta, *train, failures=cell.failure_rate > 0)
                     settled = progress.update(model.theta, accuracy, None if cell.redraw_after else cell.patience)
                     if cell.redraw_after:
                         progress.redraw(model.theta, optimizer, cell.redraw_after)

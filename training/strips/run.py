@@ -20,11 +20,16 @@ from hf_mech.planning.reduce import reduce_propositions
 
 from ..engine import Job, Outcome
 from ..engine.settings import parse_seeds
-from . import gradient, locm, two_part_code
+from . import gradient, lifted, locm, two_part_code
 from .fit import Fit, trace_accuracy
 from .settings import DATASET, Cell
 
-LEARNERS = {"gradient": gradient.fit, "two_part_code": two_part_code.fit, "locm": locm.fit}
+LEARNERS = {
+    "gradient": gradient.fit,
+    "two_part_code": two_part_code.fit,
+    "locm": locm.fit,
+    "lifted": lifted.fit,
+}
 _ORDER_SEED = 67_280_421_310_721
 """Of the order of the training traces: torch's own default, whatever this process has seeded."""
 
@@ -93,6 +98,7 @@ def pad(rows: Any, value: int) -> Tensor:
 def _outcome(
     cell: Cell, origin: dict[str, Any], fit: Fit, hidden: StripsDomain, traces: dict[str, tuple[Tensor, Tensor]]
 ) -> CellOutcome:
+    train_accuracy = trace_accuracy(fit.model.theta, *traces["train"], failures=cell.failure_rate > 0)
     learned = [
         fit.model.to_domain(place, name=f"{cell.domain} learned, seed {seed}")
         for place, seed in enumerate(parse_seeds([cell.seeds]))
@@ -106,7 +112,7 @@ def _outcome(
         origin=origin,
         steps=fit.steps,
         seconds=fit.seconds,
-        train_trace_accuracy=trace_accuracy(fit.model.theta, *traces["train"]).tolist(),
+        train_trace_accuracy=train_accuracy.tolist(),
         test_trace_accuracy=trace_accuracy(fit.model.theta, *traces["test"]).tolist(),
         settled_at=fit.settled_at,
         redraws=fit.redraws,

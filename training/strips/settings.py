@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from hf_mech.planning.pddl import BUNDLED
-from hf_mech.planning.walks import NEGATIVES
+from hf_mech.planning.walks import NEGATIVES, POLICIES
 
 from ..engine import Settings, axis, fixed, option
 from ..engine.paper import Paper
@@ -20,9 +20,13 @@ OPTIONS_OF = {
     "gradient": ("max_steps", "eval_steps", "patience", "redraw_after", "beta2", "learning_rate", "batch_size"),
     "two_part_code": ("sweeps", "restarts", "search_factor", "shortest_only"),
     "locm": (),
+    "lifted": (),
 }
 """Each learner's own options."""
-OTHER_DATA = ("negative_fraction", "negatives", "test_negatives", "walk_bias", "label_noise")
+OTHER_DATA = (
+    *("negative_fraction", "negatives", "test_negatives", "walk_bias", "label_noise"),
+    *("policy", "failure_rate"),
+)
 """Settings of the data set that are not the paper's if one of them differs from its default."""
 
 
@@ -35,6 +39,7 @@ class Cell(Settings):
         "redraw": {"redraw_after": 5_000, "beta2": 0.99},
         "two_part_code": {"learner": "two_part_code"},
         "locm": {"learner": "locm"},
+        "lifted": {"learner": "lifted"},
     }
 
     domain: str = axis("configurations of hf_mech/strips_traces", (*BUNDLED, "pddl"), all=PAPER.values("domain"))
@@ -46,7 +51,8 @@ class Cell(Settings):
     seeds: str = fixed("the seeds, trained at once", default=ALL_SEEDS)
     learner: str = option(
         "gradient: descent, as in the paper; two_part_code: the domain with the shortest code, by annealing; locm: a "
-        "peer, which sees the actions' objects and no labels",
+        "peer, which sees the actions' objects and no labels; lifted: learn_lifted_domain, which sees the actions' "
+        "objects and the labels, more than the paper's learners see",
         known=OPTIONS_OF,
         default="gradient",
     )
@@ -83,6 +89,13 @@ class Cell(Settings):
     test_negatives: str = option("how negative test traces end", known=NEGATIVES, default="contradiction")
     walk_bias: int = option("half of the actions are 1 + walk_bias times as likely in training", default=0, least=0)
     label_noise: float = option("the share of training traces with a wrong last label", default=0.0, least=0, most=0.4)
+    policy: str = option("how the actions of a training trace are drawn", known=POLICIES, default="walk")
+    failure_rate: float = option(
+        "how likely each action of a training trace is a failed attempt, which changes nothing",
+        default=0.0,
+        least=0,
+        most=0.9,
+    )
     domain_file: str | None = fixed("the PDDL domain of --domain pddl", default=None)
     problem_file: str | None = fixed("the PDDL problem of --domain pddl", default=None)
 

@@ -24,17 +24,20 @@ from hf_mech.planning.two_part_code.kernel import Positions
 #
 # - in a walk (label 0), those whose preconditions are true in the state before t. The traces begin in one of K states,
 #   unknown, as is which of them a trace begins in: both are fitted, and cost nothing.
-# - at the last action of a negative trace (label 1), those that contradict the actions before t (Eq. 6): known to be
-#   inapplicable whatever the initial state.
+# - at an action that fails (label 1), those that contradict the actions before t (Eq. 6): known to be inapplicable
+#   whatever the initial state.
+#
+# An action that fails changes nothing: the trace goes on from the state before it. Most often it is the last one of a
+# negative trace; logs have such actions anywhere.
 #
 # w is the number of positions whose action is not in S(t), so that the domain calls its label wrong; there the choice
 # is among the other actions, those that are not in S(t). Cells that no trace determines cost bits, so the shortest code
 # leaves them empty.
 #
-# This is an **assumption** about the traces: each action of a walk is uniform among the applicable ones, the last
-# action of a negative trace is uniform among the contradicting ones, and few initial states serve all traces. The
-# default traces of `hf_mech/strips_traces` are drawn so, from two initial states a split. The domain itself is judged
-# as in the paper: by Definition 1, which knows no initial state.
+# This is an **assumption** about the traces: each action of a walk is uniform among the applicable ones, an action that
+# fails is uniform among the contradicting ones, and few initial states serve all traces. The default traces of
+# `hf_mech/strips_traces` are drawn so, from two initial states a split. The domain itself is judged as in the paper: by
+# Definition 1, which knows no initial state.
 
 
 def check_whole(name: str, value: Any, least: int) -> None:
@@ -128,7 +131,7 @@ def code_length_reference(
     Args:
         domain: any domain.
         traces: actions by index.
-        labels: 1 where the action is inapplicable.
+        labels: 1 where the action is inapplicable, so that it changes nothing.
         initial: the false propositions of the state in which each trace begins, as masks.
         code: the prices.
     """
@@ -140,7 +143,8 @@ def code_length_reference(
             forbidden = [bool(pre & forbids) for pre in domain.pre_masks]
             bits += math.log2(forbidden.count(forbidden[action]))
             bits += code.wrong_label * (forbidden[action] != bool(label))
-            false_, falsified = domain.advance(false_, action), domain.advance(falsified, action)
+            if not label:
+                false_, falsified = domain.advance(false_, action), domain.advance(falsified, action)
     for known in domain.actions:
         for atom in domain.propositions:
             effect = 1 if atom in known.add else 2 if atom in known.delete else 0
@@ -202,7 +206,8 @@ def some_of(data: Positions, traces: NDArray[np.int64]) -> Positions:
 def _positions(
     positions: NDArray[np.int64], labels: NDArray[np.uint8], ends: NDArray[np.int64], actions: int
 ) -> Positions:
-    places = np.argsort(positions, kind="stable")
+    happened = np.flatnonzero(labels == 0)
+    places = happened[np.argsort(positions[happened], kind="stable")]
     return Positions(
         actions=positions,
         labels=labels,

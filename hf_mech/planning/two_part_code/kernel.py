@@ -3,6 +3,7 @@
 A *cell* is an atom and an action: whether the atom is a precondition, and which effect the action has on it. A move
 changes one cell or two. Its cost follows from the positions where something changes: for a precondition, those before
 which the atom is false; for an effect, those between an occurrence of the action and the next effect on the same atom.
+An action with label 1 fails, and has no effect.
 """
 
 from __future__ import annotations
@@ -25,10 +26,10 @@ class Positions(NamedTuple):
 
     Attributes:
         actions: the action at every position, [N].
-        labels: 1 where it is inapplicable, [N].
+        labels: 1 where it is inapplicable, [N]. Such an action fails: it changes nothing.
         starts: the first position of each trace, [traces].
         ends: the end of the position's trace, [N].
-        places, first: the positions of each action in order, [N]; those of action a begin at `first[a]`, [A + 1].
+        places, first: where each action does not fail, in order; the places of action a begin at `first[a]`, [A + 1].
         log2: the logarithms of 0 (never used) to A, [A + 1].
     """
 
@@ -216,7 +217,7 @@ def chain_of(guess: Any, data: Any) -> Any:
                     for action in range(total):
                         if pre[atom, action]:
                             _cover(chain, t, action, 1)
-                if effect[atom, data.actions[t]] != NOTHING:
+                if effect[atom, data.actions[t]] != NOTHING and data.labels[t] == 0:
                     value = DELETED if effect[atom, data.actions[t]] == DELETE else TRUE
     return chain
 
@@ -319,7 +320,7 @@ def _turn(
                                 left &= left - np.uint64(1)
                 if write:
                     unmet[t] = value
-            if actions[t] == ender or effect[actions[t]] != NOTHING:
+            if (actions[t] == ender or effect[actions[t]] != NOTHING) and labels[t] == 0:
                 reach = t
                 break
     return bits, wrong

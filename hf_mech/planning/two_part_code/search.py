@@ -24,7 +24,10 @@ from hf_mech.planning.two_part_code.kernel import ADD, DELETE, NOTHING, TRUE, Ch
 
 
 def inapplicable(guess: Guess, data: Positions) -> NDArray[np.bool_]:
-    """Whether each position's action is inapplicable by the guessed domain, whatever the initial state (Eq. 6), [N]."""
+    """Whether each position's action is inapplicable by the guessed domain, whatever the initial state (Eq. 6), [N].
+
+    Actions of label 1 before it have changed nothing.
+    """
     everything_true = np.zeros((1, len(guess.pre)), np.uint8), np.zeros(len(data.starts), np.int64)
     chain = chain_of(Guess(guess.pre.copy(), guess.effect.copy(), *everything_true), data)
     found: NDArray[np.bool_] = chain.cover[np.arange(len(data.actions)), data.actions] > 0
@@ -144,7 +147,7 @@ def _stretches(chain: Chain, data: Positions, atom: int) -> list[tuple[int, NDAr
         For each value, the number of stretches, and in how many of them each action is applicable as far as the other
         atoms go, [actions].
     """
-    touches = chain.effect[atom, data.actions] != NOTHING
+    touches = (chain.effect[atom, data.actions] != NOTHING) & (data.labels == 0)
     number = np.cumsum(touches) - touches  # grows behind every effect
     opens = np.cumsum(touches) - touches > np.repeat(number[data.starts], data.ends[data.starts] - data.starts)
     walked = opens & (data.labels == 0) & (chain.cover[np.arange(len(touches)), data.actions] == 0)
@@ -381,7 +384,8 @@ def learn_domain(
 
     Args:
         traces: actions by index or by name.
-        labels: of each position, 1: inapplicable, as in `hf_mech/strips_traces`.
+        labels: of each position, 1: inapplicable, as in `hf_mech/strips_traces`. A 1 may stand anywhere: the action has
+            failed, it changes nothing, and the trace goes on from the state before it.
         actions: the names of all actions.
         num_propositions: the largest number of propositions; those that explain too little stay empty. None: as many as
             there are actions.

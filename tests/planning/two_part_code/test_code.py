@@ -64,7 +64,7 @@ def test_the_compiled_length_is_the_formula(case):
     domain = domain_of(guess, ACTIONS, "any", keep_idle=True)
     expected = code_length_reference(domain, traces, labels, masks(guess), code)
     assert bits + paid + code.wrong_label * wrong == pytest.approx(expected, abs=1e-6)
-    flat = [label for trace in traces for label in domain.labels(trace)]
+    flat = [label for trace, told in zip(traces, labels, strict=True) for label in domain.labels(trace, told)]
     assert inapplicable(guess, data).tolist() == flat
 
 

@@ -56,6 +56,18 @@ def test_a_few_wrong_labels_are_found():
     assert verdict.equivalent, str(verdict)
 
 
+@pytest.mark.parametrize("name", ["simple", "blocksworld-2b"])
+def test_actions_that_fail_in_the_middle_change_nothing(name):
+    problem = load_bundled(name)
+    train = generate_traces(problem, TraceSettings(seed=24, num_train=300, num_test=2, failure_rate=0.2)).train
+    rows, labels = [trace.actions for trace in train], [trace.labels for trace in train]
+    assert sum(any(told[:-1]) for told in labels) > 100
+    learned = learn_domain(rows, labels, problem.domain.action_names, restarts=2, progress=False)
+    assert learned.wrong_labels == 0
+    verdict = find_distinguishing_trace(learned.domain, problem.domain, initial_states=reachable_states(problem))
+    assert verdict.equivalent, str(verdict)
+
+
 @pytest.mark.parametrize(
     "more", [{"restarts": 0}, {"jobs": 0}, {"num_propositions": 0}, {"restarts": 2.5}, {"seed": -1}, {"seed": 1.5}]
 )

@@ -1,0 +1,7 @@
+(define (problem miconic-2p)
+  (:domain miconic)
+  (:objects f1 f2 f3 f4 - floor p1 p2 - passenger)
+  (:init (lift-at f1)
+         (above f1 f2) (above f1 f3) (above f1 f4) (above f2 f3) (above f2 f4) (above f3 f4)
+         (origin p1 f4) (destin p1 f2) (origin p2 f1) (destin p2 f3))
+  (:goal (and (served p1) (served p2))))
