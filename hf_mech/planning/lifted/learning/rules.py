@@ -12,7 +12,8 @@ chance epsilon, the rule saves
     (expected (1 - epsilon) + broken ln epsilon) / ln 2  bits
 
 besides what failed attempts say, and costs those of its description. An effect that always changes its atom is the
-special case d = q of SIFT.
+special case d = q of SIFT. The rate r is the larger of two: that in all the time in which the rule is silent,
+and a cautious one of the time behind an add, where an atom that begins false does not count.
 """
 
 from __future__ import annotations
