@@ -5,9 +5,8 @@ is a set of such rules: an atom that A adds and D deletes forbids q exactly wher
 does. So a lifted domain is learned rule by rule.
 
 For d and q, A must hit the gap before every q, so the candidates are hitting sets; tolerant ones, as a log may be
-wrong. What counts is how surprising the silence is. Let q come at the rate r where the rule allows it, in times without
-number where it forbids it for `expected` / r steps, and there `broken` times in truth. If the log is wrong with the
-chance epsilon, the rule saves
+wrong. What counts is how surprising the silence is. Where the rule is silent, q comes at the rate r; the rule forbids
+q for `expected` / r steps, and there q came `broken` times. If the log is wrong with the chance epsilon, the rule saves
 
     (expected (1 - epsilon) + broken ln epsilon) / ln 2  bits
 
