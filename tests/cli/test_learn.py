@@ -20,8 +20,10 @@ from hf_mech.cli import app
 from hf_mech.cli.learn import _support_table
 from hf_mech.models.strips.strips_lifted import LiftedAction, LiftedAtom, LiftedDomain, parse_action
 from hf_mech.planning import BriefDomain
+from hf_mech.planning.lifted.domains import instance
 from hf_mech.planning.lifted.learning.learn import Support
 from hf_mech.planning.lifted.pddl import read_lifted_pddl
+from hf_mech.planning.lifted.walks import LiftedWalks
 from hf_mech.planning.lifted_figures import lifted_table
 from hf_mech.planning.logs import Log, Place
 
@@ -169,7 +171,8 @@ def test_of_many_preconditions_the_strongest_and_the_doubtful_are_printed(monkey
 
 def test_the_domain_is_printed_with_few_predicates(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
-    rows = [f"{case},{verb},b{block}" for case in range(40) for block in (1, 2, 1) for verb in ("pick", "drop")]
+    traces = LiftedWalks(instance("gripper")).traces(actions=1000, length=50)
+    rows = [f"{case},{a.name},{' '.join(a.objects)}" for case, trace in enumerate(traces) for a in trace.actions]
     Path("log.csv").write_text("\n".join(["case,verb,arguments", *rows]))
     short = learn("log.csv --action verb")
     assert short.exit_code == 0, short.output
