@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from hf_mech.data.random_numbers import Die
+from hf_mech.data.whole_numbers import check_whole
 from hf_mech.models.strips.strips_domain import StripsDomain
 from hf_mech.planning.problem import PlanningError, StripsProblem
 from hf_mech.planning.walks import NEGATIVES, POLICIES, Trace, Walks
@@ -82,9 +83,7 @@ class TraceSettings:
     def __post_init__(self) -> None:
         least = {"seed": 0, "num_train": 1, "num_test": 1, "max_train_length": 2, "max_test_length": 2, "walk_bias": 0}
         for name, low in least.items():
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < low:
-                raise PlanningError(f"{name} must be a whole number, {low} or more, got {value!r}.")
+            check_whole(name, getattr(self, name), low, PlanningError)
         for name in ("negative_fraction", "label_noise", "failure_rate"):
             fraction: Any = getattr(self, name)
             if isinstance(fraction, bool) or not isinstance(fraction, int | float) or not 0 <= fraction <= 1:

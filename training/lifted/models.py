@@ -34,7 +34,7 @@ Part = tuple[str, str, LiftedAtom]
 
 
 def model_figures(cell: Cell, learned: LiftedDomain) -> dict[str, float]:
-    """All figures, by name; shares."""
+    """All figures, by name; shares. Those of applicability are left out if no state allows an action."""
     hidden = lifted_domain(cell.domain)
     walks = big_instance(cell.domain, cell.seed, TEST_INSTANCES)
     return (
@@ -69,6 +69,8 @@ def _applicability(learned: LiftedDomain, hidden: LiftedDomain, walks: LiftedWal
     for name, of_action in counts.items():
         # An action that never was possible has no recall; AMLGym's 0 would be no fault of the model's.
         pairs = [_precision_recall(*own) for own in of_action.values() if own[0] + own[2]]
+        if not pairs:
+            return {}  # every walk ends where nothing is possible
         found[f"{name}applicability_precision"] = fmean(pair[0] for pair in pairs)
         found[f"{name}applicability_recall"] = fmean(pair[1] for pair in pairs)
     return found

@@ -70,7 +70,7 @@ def measurements(outcomes: Iterable[CellOutcome]) -> list[Measurement]:
             "exceptions": [float(one.exceptions) for one in learned if one.exceptions is not None],
         }
         for name in names_of_figures():
-            values[name] = [one.model[name] for one in learned if one.model is not None]
+            values[name] = [one.model[name] for one in learned if one.model is not None and name in one.model]
         measured += [measurement(TASK, cell.domain, setting, name, own) for name, own in values.items() if own]
     return measured
 

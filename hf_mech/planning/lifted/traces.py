@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from hf_mech.data.random_numbers import Die
+from hf_mech.data.whole_numbers import check_whole
 from hf_mech.planning.lifted.domains import DOMAINS, SIZES, instance
 from hf_mech.planning.lifted.pddl import LiftedProblem
 from hf_mech.planning.lifted.walks import ENDINGS, LiftedTrace, LiftedWalks, LogSettings
@@ -62,9 +63,7 @@ class LiftedTraceSettings:
     def __post_init__(self) -> None:
         least = {"seed": 0, "num_train": 1, "num_test": 1, "max_train_length": 2, "max_test_length": 2}
         for name, low in least.items():
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < low:
-                raise PlanningError(f"{name} must be a whole number, {low} or more, got {value!r}.")
+            check_whole(name, getattr(self, name), low, PlanningError)
         share: Any = self.negative_fraction
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
             raise PlanningError(f"negative_fraction must be a number in 0 to 1, got {share!r}.")

@@ -13,6 +13,7 @@ from itertools import accumulate, islice
 from typing import Any, NamedTuple
 
 from hf_mech.data.random_numbers import Die
+from hf_mech.data.whole_numbers import check_whole
 from hf_mech.models.strips.strips_lifted import GroundAction
 from hf_mech.planning.lifted.grounding import ground_actions
 from hf_mech.planning.lifted.pddl import GroundAtom, LiftedProblem
@@ -68,9 +69,7 @@ class LogSettings:
         if self.policy not in POLICIES:
             raise PlanningError(f"policy must be one of {', '.join(POLICIES)}, got {self.policy!r}.")
         for name in ("walk_bias", "burn_in"):
-            count: Any = getattr(self, name)
-            if isinstance(count, bool) or not isinstance(count, int) or count < 0:
-                raise PlanningError(f"{name} must be a whole number, 0 or more, got {count!r}.")
+            check_whole(name, getattr(self, name), 0, PlanningError)
         for name in ("random_share", "failure_rate", "wrong_action", "missing_step", "wrong_label"):
             rate: Any = getattr(self, name)
             if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate < 1:

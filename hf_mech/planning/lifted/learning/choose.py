@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -27,6 +27,23 @@ HABIT_PRICE = 20.0
 """The bits of a habit besides the names of its patterns."""
 
 _LOOSE = 0.03
+
+
+Heads = dict[tuple[int, int], tuple[set[int], set[int]]]
+"""The deletes and needs of the chosen rules, by their kind and adds."""
+
+
+def _put(rule: Rule, heads: Heads) -> None:
+    deletes, needs = heads.setdefault((rule.kind, rule.adds), (set(), set()))
+    deletes.add(rule.delete)
+    needs.add(rule.need)
+
+
+def _heads_of(rules: Iterable[Rule]) -> Heads:
+    heads: Heads = {}
+    for rule in rules:
+        _put(rule, heads)
+    return heads
 
 
 @dataclass
@@ -81,7 +98,7 @@ class Choice:
             self._cells[rule] = forbidden_cells(rule, patterns, touches, self.steps, self.universe)
         return self._cells[rule]
 
-    def price(self, rule: Rule, heads: Mapping[tuple[int, int], tuple[set[int], set[int]]]) -> float:
+    def price(self, rule: Rule, heads: Heads) -> float:
         """The bits of a rule's description, where patterns and adds that are known already cost little."""
         name, head = name_bits(self.kinds[rule.kind]), heads.get((rule.kind, rule.adds))
         if head is None:
@@ -101,10 +118,9 @@ class Choice:
             if epsilon == 0:  # habits
                 found = candidates(number, kind, gaps, _LOOSE, self.search) | found
         code, chosen = Code(self.steps, self.universe, epsilon, walks), Chosen(epsilon, walks)
-        heads: dict[tuple[int, int], tuple[set[int], set[int]]] = {}
-        description = self._greedy(code, chosen, found, heads)
-        description -= self._reconsider(code, chosen, heads)
-        self._complete(code, chosen, found, heads)
+        description = self._greedy(code, chosen, found)
+        description -= self._reconsider(code, chosen)
+        self._complete(code, chosen, found)
         exceptions = int((~code.right & ~self.steps.failed).sum())
         code.epsilon = (exceptions + 0.5) / (len(code.right) + 1)
         if failed := int(self.steps.failed.sum()):
@@ -113,14 +129,9 @@ class Choice:
         chosen.bits, chosen.right = code.bits + description, code.right
         return chosen
 
-    def _greedy(
-        self,
-        code: Code,
-        chosen: Chosen,
-        found: Mapping[Rule, Evidence],
-        heads: dict[tuple[int, int], tuple[set[int], set[int]]],
-    ) -> float:
+    def _greedy(self, code: Code, chosen: Chosen, found: Mapping[Rule, Evidence]) -> float:
         """Takes the rule that saves most, again and again; returns the bits of the description."""
+        heads: Heads = {}
         left = {rule: evidence.bits for rule, evidence in found.items()}  # an upper bound, nearly
         description = 0.0
         while left:
@@ -152,45 +163,29 @@ class Choice:
                 continue
             code.add(self.cells(rule))
             chosen.rules[rule] = found[rule]
-            deletes, needs = heads.setdefault((rule.kind, rule.adds), (set(), set()))
-            deletes.add(rule.delete)
-            needs.add(rule.need)
+            _put(rule, heads)
         return description
 
-    def _reconsider(self, code: Code, chosen: Chosen, heads: dict[tuple[int, int], tuple[set[int], set[int]]]) -> float:
+    def _reconsider(self, code: Code, chosen: Chosen) -> float:
         """Leaves out rules that the later ones have made needless; returns the bits of their description."""
         saved = 0.0
         for rule in list(chosen.rules):
-            others = [other for other in chosen.rules if other != rule]
-            without: dict[tuple[int, int], tuple[set[int], set[int]]] = {}
-            for other in others:
-                deletes, needs = without.setdefault((other.kind, other.adds), (set(), set()))
-                deletes.add(other.delete)
-                needs.add(other.need)
             code.add(self.cells(rule), -1)
-            price = self.price(rule, without)
+            price = self.price(rule, _heads_of(other for other in chosen.rules if other != rule))
             if code.gain(self.cells(rule))[0] >= price:
                 code.add(self.cells(rule))
                 continue
             saved += price
             del chosen.rules[rule]
-            heads.clear()
-            heads.update(without)
         return saved
 
-    def _complete(
-        self,
-        code: Code,
-        chosen: Chosen,
-        found: Mapping[Rule, Evidence],
-        heads: dict[tuple[int, int], tuple[set[int], set[int]]],
-    ) -> None:
+    def _complete(self, code: Code, chosen: Chosen, found: Mapping[Rule, Evidence]) -> None:
         """Adds rules that follow from the chosen ones in this log, but need not elsewhere.
 
         Such a rule saves nothing, and is right if its evidence by itself is strong; a rule that shares its adds and one
         of its patterns with a chosen one needs less of it.
         """
-        support = dict(found)
+        support, heads = dict(found), _heads_of(chosen.rules)
         for number, (kind, gaps) in enumerate(zip(self.kinds, self.gaps, strict=True)):
             own = [adds for kind_number, adds in heads if kind_number == number]
             if own:
@@ -219,8 +214,6 @@ class Choice:
                     left.remove(rule)
                     code.add(self.cells(rule))
                     chosen.rules[rule] = evidence
-                    deletes, needs = heads.setdefault((rule.kind, rule.adds), (set(), set()))
-                    deletes.add(rule.delete)
-                    needs.add(rule.need)
+                    _put(rule, heads)
             if len(left) == before:
                 return
