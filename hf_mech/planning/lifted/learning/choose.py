@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hf_mech.planning.lifted.learning.code import Code, Universe, forbidden_cells
 from hf_mech.planning.lifted.learning.events import Kind, Steps, Touches
+from hf_mech.planning.lifted.learning.exchange import drop_refuted, exchange, weaker
 from hf_mech.planning.lifted.learning.gaps import Gaps
 from hf_mech.planning.lifted.learning.rules import Evidence, Rule, Search, candidates, name_bits, relatives
 
@@ -26,6 +27,9 @@ LEAST_SHARE = 0.15
 HABIT_PRICE = 20.0
 """The bits of a habit besides the names of its patterns."""
 
+FOREVER_PRICE = 8.0
+"""The bits of a rule without adds, where failures are even: in plans much is done only once."""
+
 _LOOSE = 0.03
 
 
@@ -39,7 +43,7 @@ def _put(rule: Rule, heads: Heads) -> None:
     needs.add(rule.need)
 
 
-def _heads_of(rules: Iterable[Rule]) -> Heads:
+def heads_of(rules: Iterable[Rule]) -> Heads:
     heads: Heads = {}
     for rule in rules:
         _put(rule, heads)
@@ -76,6 +80,7 @@ class Choice:
         gaps: the statistics of all steps, these among them.
         universe: the cells of these steps.
         search: how to look for candidates.
+        uniform: whether failed actions are drawn evenly from the forbidden ones.
     """
 
     def __init__(
@@ -86,9 +91,10 @@ class Choice:
         gaps: Sequence[Gaps],
         universe: Universe,
         search: Search,
+        uniform: bool = False,
     ) -> None:
         self.steps, self.kinds, self.touches, self.gaps = steps, kinds, touches, gaps
-        self.universe, self.search = universe, search
+        self.universe, self.search, self.uniform = universe, search, uniform
         self._cells: dict[Rule, NDArray[np.int64]] = {}
 
     def cells(self, rule: Rule) -> NDArray[np.int64]:
@@ -102,8 +108,18 @@ class Choice:
         """The bits of a rule's description, where patterns and adds that are known already cost little."""
         name, head = name_bits(self.kinds[rule.kind]), heads.get((rule.kind, rule.adds))
         if head is None:
-            return self.search.price + name * (rule.adds.bit_count() + 2)
+            forever = FOREVER_PRICE * (self.uniform and not rule.adds)
+            return forever + self.search.price + name * (rule.adds.bit_count() + 2)
         return 1 + name * ((rule.delete not in head[0]) + (rule.need not in head[1]))
+
+    def description(self, chosen: Chosen) -> float:
+        """The bits of the rules and habits."""
+        heads: Heads = {}
+        total = 0.0
+        for rule in chosen.rules:
+            total += self.price(rule, heads)
+            _put(rule, heads)
+        return total + sum(self.price(habit, heads) + HABIT_PRICE for habit in chosen.habits)
 
     def choose(self, epsilon: float, walks: float = 1.0) -> Chosen:
         """The rules by greed, then what they support.
@@ -117,10 +133,16 @@ class Choice:
             found |= candidates(number, kind, gaps, epsilon, self.search)
             if epsilon == 0:  # habits
                 found = candidates(number, kind, gaps, _LOOSE, self.search) | found
-        code, chosen = Code(self.steps, self.universe, epsilon, walks), Chosen(epsilon, walks)
-        description = self._greedy(code, chosen, found)
-        description -= self._reconsider(code, chosen)
+        code = Code(self.steps, self.universe, epsilon, walks, self.uniform)
+        chosen = Chosen(epsilon, walks)
+        self.take(code, chosen, found)
+        self.reconsider(code, chosen)
+        if self.uniform:
+            exchange(self, code, chosen, found)
+        description = self.description(chosen)
         self._complete(code, chosen, found)
+        if self.uniform:
+            drop_refuted(self, code, chosen)
         exceptions = int((~code.right & ~self.steps.failed).sum())
         code.epsilon = (exceptions + 0.5) / (len(code.right) + 1)
         if failed := int(self.steps.failed.sum()):
@@ -129,11 +151,11 @@ class Choice:
         chosen.bits, chosen.right = code.bits + description, code.right
         return chosen
 
-    def _greedy(self, code: Code, chosen: Chosen, found: Mapping[Rule, Evidence]) -> float:
-        """Takes the rule that saves most, again and again; returns the bits of the description."""
-        heads: Heads = {}
-        left = {rule: evidence.bits for rule, evidence in found.items()}  # an upper bound, nearly
-        description = 0.0
+    def take(self, code: Code, chosen: Chosen, found: Mapping[Rule, Evidence]) -> None:
+        """Takes the rule that saves most besides the chosen ones, again and again."""
+        heads = heads_of(chosen.rules)
+        known = chosen.rules.keys() | chosen.habits.keys()
+        left = {rule: evidence.bits for rule, evidence in found.items() if rule not in known}  # an upper bound, nearly
         while left:
             best: tuple[float, Rule, float, float] | None = None
             for rule in sorted(left, key=lambda rule: left[rule] - self.price(rule, heads), reverse=True):
@@ -153,31 +175,28 @@ class Choice:
                     best = worth, rule, price, share
             if best is None:
                 break
-            _, rule, price, share = best
+            _, rule, _, share = best
             del left[rule]
-            description += price
             if share:
-                description += HABIT_PRICE
                 code.add_habit(self.cells(rule), share)
                 chosen.habits[rule] = found[rule]
                 continue
             code.add(self.cells(rule))
             chosen.rules[rule] = found[rule]
             _put(rule, heads)
-        return description
 
-    def _reconsider(self, code: Code, chosen: Chosen) -> float:
-        """Leaves out rules that the later ones have made needless; returns the bits of their description."""
-        saved = 0.0
-        for rule in list(chosen.rules):
+    def reconsider(self, code: Code, chosen: Chosen) -> None:
+        """Leaves out rules that the later ones have made needless; with even failures, or takes weaker ones instead."""
+        for rule, evidence in list(chosen.rules.items()):
             code.add(self.cells(rule), -1)
-            price = self.price(rule, _heads_of(other for other in chosen.rules if other != rule))
-            if code.gain(self.cells(rule))[0] >= price:
-                code.add(self.cells(rule))
-                continue
-            saved += price
             del chosen.rules[rule]
-        return saved
+            heads = heads_of(chosen.rules)
+            options = [rule, *(weaker(rule, self.kinds) if self.uniform else ())]
+            worth = {own: code.gain(self.cells(own))[0] - self.price(own, heads) for own in options}
+            best = max(worth, key=lambda own: worth[own])  # the rule itself, if others are as good
+            if worth[best] >= 0 and best not in chosen.rules:
+                code.add(self.cells(best))
+                chosen.rules[best] = evidence
 
     def _complete(self, code: Code, chosen: Chosen, found: Mapping[Rule, Evidence]) -> None:
         """Adds rules that follow from the chosen ones in this log, but need not elsewhere.
@@ -185,7 +204,7 @@ class Choice:
         Such a rule saves nothing, and is right if its evidence by itself is strong; a rule that shares its adds and one
         of its patterns with a chosen one needs less of it.
         """
-        support, heads = dict(found), _heads_of(chosen.rules)
+        support, heads = dict(found), heads_of(chosen.rules)
         for number, (kind, gaps) in enumerate(zip(self.kinds, self.gaps, strict=True)):
             own = [adds for kind_number, adds in heads if kind_number == number]
             if own:

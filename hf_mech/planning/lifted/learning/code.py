@@ -188,6 +188,8 @@ class Code:
         walks: what the choice of an allowed action is worth: 1 if it is drawn among the allowed ones, as in a walk,
             less if the log is of plans, which leave out much that is possible. Failures and exceptions keep their
             worth.
+        uniform: whether failed actions are drawn evenly from the forbidden ones; otherwise they have the weights of
+            their schemas and the shares of habits, as actions that were done.
 
     Attributes:
         bits: of the steps, their exceptions included.
@@ -195,9 +197,13 @@ class Code:
         weights: of each schema.
     """
 
-    def __init__(self, steps: Steps, universe: Universe, epsilon: float, walks: float = 1.0) -> None:
-        self.universe, self.failed = universe, steps.failed
+    def __init__(
+        self, steps: Steps, universe: Universe, epsilon: float, walks: float = 1.0, uniform: bool = False
+    ) -> None:
+        self.universe, self.failed, self.uniform = universe, steps.failed, uniform
         self.epsilon, self.unexplained, self.walks = max(epsilon, 1e-6), 0.5, walks
+        if uniform:
+            self.unexplained = 0.01  # a failure then has a reason among the rules
         self.schemas = len(steps.names)
         self.count = np.zeros(len(universe.step), np.int16)
         self.share = np.ones(len(universe.step), np.float32)
@@ -221,6 +227,11 @@ class Code:
             self.weights /= self.weights.sum()
         self.cell_weight = self.share * self.weights[own.schema].astype(np.float32)
         self.all, self.free = every @ self.weights, free @ self.weights
+        if self.uniform:
+            self.cell_weight[self.failed[own.step]] = 1
+            open_ = np.bincount(own.step, self.count == 0, steps)
+            self.all = np.where(self.failed, own.size, self.all)
+            self.free = np.where(self.failed, open_, self.free)
         self.bits = self._total(self.free, self.right)
 
     def _total(self, free: NDArray[np.float64], right: NDArray[np.bool_]) -> float:
@@ -235,6 +246,7 @@ class Code:
             np.where(right, -math.log2(1 - self.epsilon), -math.log2(self.epsilon)),
         )
         own = self.weights[self.universe.schema[self.universe.taken]] * self.share[self.universe.taken]
+        own = np.where(self.failed & self.uniform, 1.0, own)
         worth = np.where(self.failed | ~right, 1.0, self.walks)
         found: NDArray[np.float64] = np.log2(choices / own) * worth + price
         return found
@@ -284,6 +296,7 @@ def code_length_reference(
     unexplained: float = 0.5,
     habits: Mapping[Rule, float] | None = None,
     walks: float = 1.0,
+    uniform: bool = False,
 ) -> float:
     """E of the steps, without the description of the rules: the formula above, step by step.
 
@@ -294,6 +307,7 @@ def code_length_reference(
         epsilon, unexplained: the chances of an exception at a step that was done, and at one that failed.
         habits: rules, and the share of their weight that actions keep where they are in force.
         walks: what the choice of an allowed action is worth.
+        uniform: whether all forbidden actions are as likely at a failed step.
     """
     habits, rules = habits or {}, set(rules)
     rows = list(zip(steps.action.tolist(), map(tuple, steps.arguments.tolist()), strict=True))  # (schema, objects)
@@ -314,7 +328,7 @@ def code_length_reference(
             }
             forbidden = {each for each in possible if rules & set(behind[each])}
             share = {each: math.prod(habits.get(rule, 1.0) for rule in behind[each]) for each in possible}
-            weight = {each: weights[each[0]] * share[each] for each in possible}
+            weight = {each: 1.0 if failed and uniform else weights[each[0]] * share[each] for each in possible}
             allowed = forbidden if failed else possible - forbidden  # S(t)
             chance = unexplained if failed else epsilon
             right = row in allowed

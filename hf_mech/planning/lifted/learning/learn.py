@@ -49,6 +49,8 @@ class LiftedCode:
             as 0.01, for the plans of an expert with failures among them. An expert leaves out much that is possible.
         search: how candidates are found, and the price of a rule.
         most_steps: steps that the code is counted on, the first ones of the log; evidence comes from all.
+        failures: "any", or "uniform" if failed actions are drawn evenly from the forbidden ones, as in the STRIPS
+            paper's data. Then they tell a rule from what an expert merely never does; the search takes longer.
 
     Raises:
         PlanningError: a number out of its range.
@@ -60,6 +62,7 @@ class LiftedCode:
     walks: float = 1.0
     search: Search = field(default_factory=Search)
     most_steps: int = 4_000
+    failures: str = "any"
 
     def __post_init__(self) -> None:
         for name, least, most in (("most_arity", 0, 3), ("most_steps", 1, None)):
@@ -75,6 +78,8 @@ class LiftedCode:
             raise PlanningError(f"margin must be a number of 0 or more, below 1, got {self.margin!r}.")
         if not 0 < self.walks <= 1:
             raise PlanningError(f"walks must be above 0 and at most 1, got {self.walks!r}.")
+        if self.failures not in ("any", "uniform"):
+            raise PlanningError(f"failures must be 'any' or 'uniform', got {self.failures!r}.")
 
 
 @dataclass(frozen=True)
@@ -256,7 +261,9 @@ def learn_lifted_domain(
             gaps.append(gaps_of(steps, kind, touches_of(steps, kind)))
             bar.update()
         touches = [touches_of(sample, kind) for kind in kinds]
-        choice = Choice(sample, kinds, touches, gaps, universe_of(sample, kinds, touches), code.search)
+        choice = Choice(
+            sample, kinds, touches, gaps, universe_of(sample, kinds, touches), code.search, code.failures == "uniform"
+        )
         best = _best(choice, code, bar)
     together = {number: set(own.done.tolist()) for number, own in enumerate(touches)}
     rules = {rule: best.rules[rule] for rule in independent(best.rules, together)}

@@ -93,15 +93,17 @@ WORTH = st.sampled_from([1.0, 0.3])
 def length(case: Case, rules: list[Rule], code: Code, habits: dict[Rule, float] | None = None) -> float:
     weights = code.weights.tolist()
     chances = code.epsilon, code.unexplained
-    return code_length_reference(case.steps, case.kinds, rules, weights, *chances, habits, code.walks)
+    return code_length_reference(case.steps, case.kinds, rules, weights, *chances, habits, code.walks, code.uniform)
 
 
-@given(cases(), st.data(), CHANCES, CHANCES, WORTH)
+@given(cases(), st.data(), CHANCES, CHANCES, WORTH, st.booleans())
 @settings(max_examples=60)
-def test_the_bits_are_the_formula(case: Case, data: st.DataObject, epsilon: float, unexplained: float, walks: float):
+def test_the_bits_are_the_formula(
+    case: Case, data: st.DataObject, epsilon: float, unexplained: float, walks: float, uniform: bool
+):
     """With failures, exceptions, habits and rules taken back; and a gain is a difference of two lengths."""
     rules = data.draw(rules_of(case.kinds))
-    code = Code(case.steps, case.universe, epsilon, walks)
+    code = Code(case.steps, case.universe, epsilon, walks, uniform)
     code.unexplained = unexplained
     code.fit()
     assert code.bits == pytest.approx(length(case, [], code), abs=1e-6)

@@ -302,6 +302,7 @@ def test_the_name_and_the_arity_of_the_domain():
         ({"margin": 1.0}, "margin must be .*got 1.0"),
         ({"walks": 0}, "walks must be above 0 and at most 1, got 0"),
         ({"walks": 1.5}, "walks must be .*got 1.5"),
+        ({"failures": "even"}, "failures must be 'any' or 'uniform', got 'even'"),
         ({"most_steps": 0}, "most_steps must be a whole number, 1 or more, got 0"),
         ({"most_steps": 1.5}, "most_steps must be .*got 1.5"),
     ],

@@ -1,0 +1,86 @@
+"""Moves that exchange rules, for logs whose failed actions are drawn evenly from the forbidden ones.
+
+There a rule that is too strong can be told from the right one: actions that it alone forbids should be among the
+failures, in proportion. In plans the actions that were done cannot tell: an expert does little twice, and never goes
+back. Greed alone takes strong rules first and then has no need for the right ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from hf_mech.planning.lifted.learning.code import Code
+from hf_mech.planning.lifted.learning.events import Kind, bits_of
+from hf_mech.planning.lifted.learning.rules import Evidence, Rule
+
+if TYPE_CHECKING:
+    from hf_mech.planning.lifted.learning.choose import Choice, Chosen
+
+
+def weaker(rule: Rule, kinds: Sequence[Kind]) -> Iterator[Rule]:
+    """The same two actions with one pattern more that ends it: for the tuple of a rule, and for parts of the tuple."""
+    numbers = {
+        (pattern.action, pattern.places): (number, index)
+        for number, kind in enumerate(kinds)
+        for index, pattern in enumerate(kind.patterns)
+    }
+    kind = kinds[rule.kind]
+    for size in range(1, len(kind.types) + 1):
+        for part in combinations(range(len(kind.types)), size):
+
+            def of_part(index: int, part: tuple[int, ...] = part) -> tuple[int, int] | None:
+                pattern = kind.patterns[index]
+                return numbers.get((pattern.action, tuple(pattern.places[place] for place in part)))
+
+            delete, need = of_part(rule.delete), of_part(rule.need)
+            if delete is None or need is None or delete[0] != need[0]:
+                continue
+            number = delete[0]
+            adds = 0
+            for own in map(of_part, bits_of(rule.adds)):
+                if own is not None and own[0] == number:
+                    adds |= 1 << own[1]
+            for pattern in range(len(kinds[number].patterns)):
+                other = Rule(number, adds | 1 << pattern, delete[1], need[1])
+                if pattern not in (delete[1], need[1]) and other != rule:
+                    yield other
+
+
+def exchange(choice: Choice, code: Code, chosen: Chosen, found: Mapping[Rule, Evidence], least: float = 1.0) -> None:
+    """Leaves out one rule after another, looks for others instead, and keeps them if the code is shorter.
+
+    Args:
+        choice, code, chosen: of the search; code and chosen are changed.
+        found: the candidates.
+        least: the bits that an exchange must save.
+    """
+    tried: set[Rule] = set()
+    length = code.bits + choice.description(chosen)
+    while left := [rule for rule in chosen.rules if rule not in tried]:
+        rule, before = left[-1], dict(chosen.rules)
+        tried.add(rule)
+        code.add(choice.cells(rule), -1)
+        del chosen.rules[rule]
+        choice.take(code, chosen, {other: own for other, own in found.items() if other != rule})
+        choice.reconsider(code, chosen)
+        now = code.bits + choice.description(chosen)
+        if now < length - least:
+            length, tried = now, set()
+            continue
+        for other in chosen.rules.keys() - before.keys():
+            code.add(choice.cells(other), -1)
+        for other in before.keys() - chosen.rules.keys():
+            code.add(choice.cells(other))
+        chosen.rules = before
+
+
+def drop_refuted(choice: Choice, code: Code, chosen: Chosen, least: float = 1.0) -> None:
+    """Leaves out the rules without which the code is shorter by more than `least` bits, descriptions not counted."""
+    for rule in list(chosen.rules):
+        code.add(choice.cells(rule), -1)
+        if code.gain(choice.cells(rule))[0] < -least:
+            del chosen.rules[rule]
+        else:
+            code.add(choice.cells(rule))
