@@ -198,17 +198,22 @@ class Choice:
                 code.add(self.cells(best))
                 chosen.rules[best] = evidence
 
+    def support(self, chosen: Chosen, found: Mapping[Rule, Evidence]) -> dict[Rule, Evidence]:
+        """The candidates, and all rules that share their adds with a chosen one."""
+        support, heads = dict(found), heads_of(chosen.rules)
+        for number, (kind, gaps) in enumerate(zip(self.kinds, self.gaps, strict=True)):
+            own = [adds for kind_number, adds in heads if kind_number == number]
+            if own:
+                support |= relatives(number, kind, gaps, chosen.epsilon, own, undone=self.uniform)
+        return support
+
     def _complete(self, code: Code, chosen: Chosen, found: Mapping[Rule, Evidence]) -> None:
         """Adds rules that follow from the chosen ones in this log, but need not elsewhere.
 
         Such a rule saves nothing, and is right if its evidence by itself is strong; a rule that shares its adds and one
         of its patterns with a chosen one needs less of it.
         """
-        support, heads = dict(found), heads_of(chosen.rules)
-        for number, (kind, gaps) in enumerate(zip(self.kinds, self.gaps, strict=True)):
-            own = [adds for kind_number, adds in heads if kind_number == number]
-            if own:
-                support |= relatives(number, kind, gaps, chosen.epsilon, own)
+        support, heads = self.support(chosen, found), heads_of(chosen.rules)
         left = [rule for rule in support if rule not in chosen.rules and rule not in chosen.habits]
         while True:
             before = len(left)

@@ -51,11 +51,17 @@ def weaker(rule: Rule, kinds: Sequence[Kind]) -> Iterator[Rule]:
 def exchange(choice: Choice, code: Code, chosen: Chosen, found: Mapping[Rule, Evidence], least: float = 1.0) -> None:
     """Leaves out one rule after another, looks for others instead, and keeps them if the code is shorter.
 
+    The first look is for rules about other actions than the one that the rule forbids, as its like would come back.
+
     Args:
         choice, code, chosen: of the search; code and chosen are changed.
         found: the candidates.
         least: the bits that an exchange must save.
     """
+
+    def needs(rule: Rule) -> int:
+        return choice.kinds[rule.kind].patterns[rule.need].action
+
     tried: set[Rule] = set()
     length = code.bits + choice.description(chosen)
     while left := [rule for rule in chosen.rules if rule not in tried]:
@@ -63,8 +69,13 @@ def exchange(choice: Choice, code: Code, chosen: Chosen, found: Mapping[Rule, Ev
         tried.add(rule)
         code.add(choice.cells(rule), -1)
         del chosen.rules[rule]
-        choice.take(code, chosen, {other: own for other, own in found.items() if other != rule})
-        choice.reconsider(code, chosen)
+        support = choice.support(chosen, found)
+        for some in (
+            {other: own for other, own in support.items() if needs(other) != needs(rule)},
+            {other: own for other, own in support.items() if other != rule},
+        ):
+            choice.take(code, chosen, some)
+            choice.reconsider(code, chosen)
         now = code.bits + choice.description(chosen)
         if now < length - least:
             length, tried = now, set()

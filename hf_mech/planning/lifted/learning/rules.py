@@ -132,13 +132,13 @@ class Pair:
         return list(dict.fromkeys([pattern for pattern, _ in mended.most_common(5)] + list(bits_of(worst))))
 
 
-def pairs_of(gaps: Gaps, kind: Kind) -> Iterator[tuple[int, int, Pair]]:
-    """Every d and q of a kind that came at least once."""
+def pairs_of(gaps: Gaps, kind: Kind, undone: bool = False) -> Iterator[tuple[int, int, Pair]]:
+    """Every d and q of a kind that came at least once; if `undone`, also each q that came never but failed behind d."""
     for delete in np.unique(gaps.pattern).tolist():
         rows = np.flatnonzero(gaps.pattern == delete)
         for need in range(len(kind.patterns)):
             pair = Pair(gaps, rows, need)
-            if pair.count and len(pair.since):
+            if len(pair.since) and (pair.count or (undone and pair.failed.any())):
                 yield delete, need, pair
 
 
@@ -184,7 +184,13 @@ def candidates(number: int, kind: Kind, gaps: Gaps, epsilon: float, search: Sear
 
 
 def relatives(
-    number: int, kind: Kind, gaps: Gaps, epsilon: float, adds: Iterable[int], least: float = 1.0
+    number: int,
+    kind: Kind,
+    gaps: Gaps,
+    epsilon: float,
+    adds: Iterable[int],
+    least: float = 1.0,
+    undone: bool = False,
 ) -> dict[Rule, Evidence]:
     """The rules with these sets of adds, for every d and q of which the log says something.
 
@@ -192,10 +198,11 @@ def relatives(
         number, kind, gaps, epsilon: as for `candidates`.
         adds: the sets.
         least: how many q are expected at least.
+        undone: also q that the log has as failures alone.
     """
     floor, sets = max(epsilon, 1e-300), list(adds)
     found: dict[Rule, Evidence] = {}
-    for delete, need, pair in pairs_of(gaps, kind):
+    for delete, need, pair in pairs_of(gaps, kind, undone):
         for own, evidence in zip(sets, pair.evidence(sets, floor), strict=True):
             if not own >> delete & 1 and evidence.bits * math.log(2) > least:
                 found[Rule(number, own, delete, need)] = evidence
