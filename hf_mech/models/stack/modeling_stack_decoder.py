@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from transformers.cache_utils import Cache
 from transformers.masking_utils import create_masks_for_generate
 from transformers.modeling_utils import PreTrainedModel
+from transformers.models.auto import modeling_auto
 
 from .configuration_stack import StackError
 from .configuration_stack_decoder import HEADS, PREFIX, stacked_config
@@ -219,7 +220,11 @@ def stacked(stock: type[PreTrainedModel]) -> type[Any]:
         "_auto_class": head,  # a saved checkpoint carries this code and loads without the package
         **_methods(stock, head),
     }
-    return type(PREFIX + name, (StackedModel, stock), own)
+    made = type(PREFIX + name, (StackedModel, stock), own)
+    getattr(modeling_auto, head).register(config_class, made, exist_ok=True)
+    if head != "AutoModel":
+        stacked(getattr(transformers, HEADS["AutoModel"][kind.model_type]))  # some heads make their model by AutoModel
+    return made
 
 
 @functools.cache
@@ -248,10 +253,10 @@ def place_stacks(model: PreTrainedModel) -> list[StackSubLayer]:
     Raises:
         StackError: a model that cannot get a stack.
     """
+    if any(isinstance(module, StackedLayer) for module in model.modules()):
+        return []  # a head of any model, whose inner one is made by AutoModel
     config: Any = model.config
     holder, layers = find_layers(model)
-    if isinstance(layers[0], StackedLayer):
-        return []
     if holder is not model:
         holder.__class__ = _inner(type(holder))
     holder._holds_layers = True  # type: ignore[assignment]
