@@ -214,7 +214,7 @@ NO_LOSS = {"loss": "no head on top", "stream": NO_STREAM}
 OF_THE_FAMILY: dict[type, dict[str, Any]] = {
     StackGPT2Config: {"processing": stock_gpt2},
     StackRobertaConfig: {"processing": stock_roberta, "first_position": PAD + 1},
-    StackLlamaForCausalLM.config_class: {"processing": llama_with_tokenizer},
+    StackLlamaForCausalLM.config_class: {"processing": llama_with_tokenizer, "eager_dtype": torch.float32},
 }
 
 
