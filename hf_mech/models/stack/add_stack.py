@@ -60,12 +60,13 @@ def add_stack(
     """
     if not isinstance(model, PreTrainedModel):
         raise StackError(
-            f"add_stack takes a model of transformers, got a {type(model).__name__}. Add the stack first, then adapters "
-            "or torch.compile."
+            f"add_stack takes a model of transformers, got a {type(model).__name__}. Add the stack first, then "
+            "adapters or torch.compile."
         )
     if isinstance(model, StackPreTrained):
         raise StackError(f"{type(model).__name__} has stacks already; set their options in its configuration.")
-    model_class = stacked(type(model))
+    stock: Any = type(model)
+    model_class = stacked(stock)
     holder, found = find_layers(model)
     if wrapped := [type(part).__name__ for part in (model, holder, *found) if "forward" in vars(part)]:
         raise StackError(
@@ -92,6 +93,9 @@ def add_stack(
     for module in model.modules():
         if getattr(module, "config", None) is old:
             module.config = config
+    if holder is model:
+        with torch.device("meta"):
+            model_class(config)  # transformers notes of a class, when one is built, what its outputs can record
     model.__class__ = model_class
     for new in place_stacks(model):
         for module in new.modules():

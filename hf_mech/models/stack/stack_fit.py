@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from typing import Any
 
 from torch import nn
 from transformers.cache_utils import DynamicCache
@@ -11,14 +12,13 @@ from transformers.modeling_utils import PreTrainedModel
 
 from .configuration_stack import StackError
 from .stack_cache import holds_stack
+from .stack_layer import CACHES
 
-#: The names under which a layer takes the cache.
-CACHES = ("past_key_values", "layer_past")
 _INPUTS = ("input_ids", "attention_mask", "position_ids", "past_key_values", "inputs_embeds")
 
 
-def find_layers(model: PreTrainedModel) -> tuple[PreTrainedModel, nn.ModuleList]:
-    """The module that holds a decoder's layers, and the layers.
+def find_layers(model: PreTrainedModel) -> tuple[Any, Any]:
+    """The module that holds a decoder's layers, and the `ModuleList` of them.
 
     Raises:
         StackError: the model cannot get stacks; the text says why.
@@ -37,7 +37,7 @@ def find_layers(model: PreTrainedModel) -> tuple[PreTrainedModel, nn.ModuleList]
         and all(isinstance(layer, GradientCheckpointingLayer) for layer in layers)
     ]
     if len(found) != 1:
-        raise _refusal(model, f"it has {len(found)} lists of num_hidden_layers={config.num_hidden_layers} layers, not 1")
+        raise _refusal(model, f"it has {len(found)} lists of {config.num_hidden_layers} layers, expected one")
     holder, layers = found[0]
     taken = inspect.signature(type(holder).forward).parameters
     if lacking := [name for name in _INPUTS if name not in taken]:
@@ -73,6 +73,6 @@ def _check_cache(model: PreTrainedModel, layers: int) -> None:
 
 def _refusal(model: PreTrainedModel, reason: str) -> StackError:
     return StackError(
-        f"{type(model).__name__} cannot get a stack: {reason}. A stack is for decoders of transformers whose layers are "
+        f"{type(model).__name__} cannot get a stack: {reason}. A stack is for transformers' decoders whose layers are "
         "alike, see no future and keep keys and values, as those of Llama, Qwen, Mistral, Gemma, GPT-NeoX and OPT."
     )

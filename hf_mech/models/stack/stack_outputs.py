@@ -15,7 +15,6 @@ from transformers.utils import ModelOutput
 
 from .configuration_stack import StackError
 
-
 _made: dict[type[ModelOutput], type[ModelOutput]] = {}
 
 

@@ -295,9 +295,7 @@ CASES = (
     without_head(StackLlamaModel, llama),
     with_head(StackLlamaForCausalLM, llama, predicting_tokens, generates=True),
     with_head(StackLlamaForSequenceClassification, llama, tagging_rows, **OF_A_ROW),
-    with_head(
-        StackLlamaForTokenClassification, lambda: llama(classifier_dropout=0.0), tagging_tokens, generates=False
-    ),
+    with_head(StackLlamaForTokenClassification, lambda: llama(classifier_dropout=0.0), tagging_tokens, generates=False),
     with_head(StackLlamaForQuestionAnswering, llama, answering, **ANSWERS),
     with_head(
         StackGPT2ForCausalLM,
