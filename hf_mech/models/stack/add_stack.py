@@ -89,7 +89,7 @@ def add_stack(
     }
     for name, value in options.items():
         setattr(config, name, value)
-    config.validate()
+    config.validate_architecture()
     for module in model.modules():
         if getattr(module, "config", None) is old:
             module.config = config

@@ -21,6 +21,10 @@ from typing import Any
 import torch
 import transformers
 from torch import Tensor, nn
+from transformers.conversion_mapping import (
+    get_checkpoint_conversion_mapping,
+    register_checkpoint_conversion_mapping,
+)
 from transformers.masking_utils import create_masks_for_generate
 from transformers.modeling_utils import PreTrainedModel
 from transformers.models.auto.modeling_auto import AutoModel
@@ -30,7 +34,7 @@ from .configuration_stack_decoder import HEADS, PREFIX, StackDecoderConfig, stac
 from .stack_fit import find_layers
 from .stack_inputs import stack_inputs
 from .stack_layer import StackedLayer, StackSubLayer, stack_of_layer
-from .stack_outputs import counts_items, ignores_padding, returns_stacks
+from .stack_outputs import counts_items, returns_stacks
 from .stack_packing import same_sequence
 from .stack_pretrained import StackPreTrained, checkpointing_waits
 
@@ -123,9 +127,7 @@ def _methods(stock: type, head: str | None = None) -> dict[str, Any]:
     forward = stock.forward  # type: ignore[attr-defined]
     if head == "AutoModelForTokenClassification":
         forward = counts_items(forward)
-    if head == "AutoModelForQuestionAnswering":
-        forward = ignores_padding(forward)
-    of_rows = head in ("AutoModelForSequenceClassification", "AutoModelForQuestionAnswering")
+    of_rows = head == "AutoModelForSequenceClassification"
     own: dict[str, Any] = {"forward": returns_stacks(of_rows=of_rows)(with_stack_inputs(forward))}
     return {**own, "accepts_loss_kwargs": False} if of_rows else own
 
@@ -163,6 +165,8 @@ def stacked(stock: type[PreTrainedModel]) -> type[Any]:
             f"{name} is none of the models that transformers has for {', '.join(HEADS)}; a stack is for their decoders."
         )
     config_class = stacked_config(kind)
+    if conversions := get_checkpoint_conversion_mapping(kind.model_type):  # of weights in files, as of experts
+        register_checkpoint_conversion_mapping(config_class.model_type, conversions, overwrite=True)
     own = {
         "__module__": __name__,
         "__doc__": f"[`{name}`] with a stack in its layers.",
