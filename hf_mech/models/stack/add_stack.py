@@ -67,6 +67,11 @@ def add_stack(
         raise StackError(f"{type(model).__name__} has stacks already; set their options in its configuration.")
     stock: Any = type(model)
     model_class = stacked(stock)
+    if getattr(model, "is_quantized", False):
+        raise StackError(
+            f"This {stock.__name__} is quantised, and its checkpoint could not tell the stacks, which are not. Load it "
+            "unquantised, add the stack and save it; then load that with a quantization_config that skips 'stack'."
+        )
     holder, found = find_layers(model)
     if wrapped := [type(part).__name__ for part in (model, holder, *found) if "forward" in vars(part)]:
         raise StackError(

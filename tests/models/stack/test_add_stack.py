@@ -383,6 +383,14 @@ def test_a_class_of_ones_own_is_refused():
         add_stack(mine(stock("Qwen3ForCausalLM").config))
 
 
+def test_a_quantised_model_is_refused():
+    """What quantisers of transformers set; none is installed here."""
+    model = stock("Qwen3ForCausalLM")
+    model.is_quantized = True
+    with pytest.raises(StackError, match="then load that with a quantization_config that skips 'stack'"):
+        add_stack(model)
+
+
 def test_a_wrapped_model_is_refused():
     model = stock("Qwen3ForCausalLM")
     model.model.layers[1].forward = model.model.layers[1].forward
