@@ -80,6 +80,8 @@ def add_stack(
             "device_map=...)."
         )
     old, config = model.config, copy.deepcopy(model.config)
+    if type(config) is not stock.config_class:
+        raise StackError(f"The configuration is a {type(config).__name__}, expected a {stock.config_class.__name__}.")
     config.__class__ = model_class.config_class
     options = {
         "use_stack": True,
@@ -106,5 +108,5 @@ def add_stack(
         for module in new.modules():
             holder._init_weights(module)
         like = next(weight for weight in found[new.layer_idx].parameters() if weight.is_floating_point())
-        new.to(like.device, like.dtype)
+        new.to(like.device, like.dtype).train(model.training)
     return model

@@ -46,7 +46,8 @@ class StackedModel(StackPreTrained):
 
     def __init__(self, config: Any, *args: Any, **kwargs: Any) -> None:
         bare = HEADS["AutoModel"][self._config_classes()[1].model_type]
-        AutoModel.register(type(config), stacked(getattr(transformers, bare)), exist_ok=True)  # some heads make it so
+        # Stock heads for classification make their inner model by AutoModel.
+        AutoModel.register(type(config), stacked(getattr(transformers, bare)), exist_ok=True)
         with checkpointing_waits(config):
             super().__init__(config, *args, **kwargs)  # type: ignore[call-arg]  # of the stock model
         place_stacks(self)

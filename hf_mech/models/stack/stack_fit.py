@@ -42,7 +42,7 @@ def find_layers(model: PreTrainedModel) -> tuple[Any, Any]:
     taken = inspect.signature(type(holder).forward).parameters
     if lacking := [name for name in _INPUTS if name not in taken]:
         raise _refusal(model, f"{type(holder).__name__}, which holds its layers, does not take {', '.join(lacking)}")
-    for kind in {type(layer): layer for layer in layers}:
+    for kind in {type(layer) for layer in layers}:
         _check_layer(model, kind)
     causal = {module.is_causal for module in layers.modules() if hasattr(module, "is_causal")}
     if causal == {False}:
