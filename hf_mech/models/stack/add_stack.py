@@ -81,7 +81,10 @@ def add_stack(
         )
     old, config = model.config, copy.deepcopy(model.config)
     if type(config) is not stock.config_class:
-        raise StackError(f"The configuration is a {type(config).__name__}, expected a {stock.config_class.__name__}.")
+        raise StackError(
+            f"This {stock.__name__} has a {type(config).__name__}; with a stack it is loaded by a "
+            f"{stock.config_class.__name__}, so make the model with one."
+        )
     config.__class__ = model_class.config_class
     options = {
         "use_stack": True,

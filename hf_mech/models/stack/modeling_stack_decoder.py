@@ -158,7 +158,7 @@ def stacked(stock: type[PreTrainedModel]) -> type[Any]:
     Raises:
         StackError: a class that is not transformers' own, or that no Auto class for decoders gives.
     """
-    kind = getattr(stock, "config_class", None)
+    kind: Any = getattr(stock, "config_class", None)
     name = stock.__name__
     head = next((head for head, table in HEADS.items() if kind and table.get(kind.model_type) == name), None)
     if getattr(transformers, name, None) is not stock or head is None:

@@ -227,22 +227,25 @@ for folder in map(Path, sys.argv[1:]):
 """
 
 
-def test_all_load_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+ABROAD = ("GPT2LMHeadModel", "MixtralForCausalLM", "OPTForCausalLM")
+
+
+def test_they_load_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     from hf_mech.models.stack import stack_kernel_cpu
 
     monkeypatch.setattr(stack_kernel_cpu, "available", False)
-    for name in DECODERS:
+    for name in ABROAD:
         opened(name).save_pretrained(tmp_path / name)
         torch.save(inputs(3, 7, 0), tmp_path / name / "inputs.pt")
     done = subprocess.run(
-        [sys.executable, "-c", ELSEWHERE, *(str(tmp_path / name) for name in DECODERS)],
+        [sys.executable, "-c", ELSEWHERE, *(str(tmp_path / name) for name in ABROAD)],
         cwd=tmp_path,
         env={**os.environ, "HF_MODULES_CACHE": str(tmp_path / "modules")},
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    for name in DECODERS:
+    for name in ABROAD:
         with torch.no_grad():
             assert torch.equal(torch.load(tmp_path / name / "logits.pt"), opened(name)(**inputs(3, 7, 0)).logits), name
         configs = [json.loads((tmp_path / name / place / "config.json").read_text()) for place in (".", "again")]
@@ -381,6 +384,14 @@ def test_a_class_of_ones_own_is_refused():
     mine: Any = type("Mine", (transformers.Qwen3ForCausalLM,), {})
     with pytest.raises(StackError, match="Mine is none of the models"):
         add_stack(mine(stock("Qwen3ForCausalLM").config))
+
+
+def test_a_configuration_of_another_class_is_refused():
+    """transformers has InternLM3 as a Llama with a configuration of its own."""
+    known = {key: SIZES[key] for key in SIZES if key in vars(transformers.InternLM3Config())}
+    model = transformers.LlamaForCausalLM(transformers.InternLM3Config(**known))
+    with pytest.raises(StackError, match="has a InternLM3Config; with a stack it is loaded by a LlamaConfig"):
+        add_stack(model)
 
 
 def test_a_quantised_model_is_refused():
