@@ -28,16 +28,17 @@ def find_layers(model: PreTrainedModel) -> tuple[Any, Any]:
         raise _refusal(model, "it is an encoder-decoder")
     if config.get_text_config(decoder=True) is not config:
         raise _refusal(model, "it has several parts, of which a language model is one; give that one alone")
+    count = getattr(config, "num_hidden_layers", None)
     found = [
         (holder, layers)
         for holder in model.modules()
         for layers in holder.children()
         if isinstance(layers, nn.ModuleList)
-        and len(layers) == config.num_hidden_layers
+        and len(layers) == count
         and all(isinstance(layer, GradientCheckpointingLayer) for layer in layers)
     ]
     if len(found) != 1:
-        raise _refusal(model, f"it has {len(found)} lists of {config.num_hidden_layers} layers, expected one")
+        raise _refusal(model, f"it has {len(found)} lists of num_hidden_layers={count} layers, expected one")
     holder, layers = found[0]
     taken = inspect.signature(type(holder).forward).parameters
     if lacking := [name for name in _INPUTS if name not in taken]:
@@ -47,7 +48,7 @@ def find_layers(model: PreTrainedModel) -> tuple[Any, Any]:
     causal = {module.is_causal for module in layers.modules() if hasattr(module, "is_causal")}
     if causal == {False}:
         raise _refusal(model, "its tokens see the future")
-    _check_cache(model, len(layers))
+    _check_cache(model)
     return holder, layers
 
 
@@ -59,16 +60,10 @@ def _check_layer(model: PreTrainedModel, kind: type[nn.Module]) -> None:
         raise _refusal(model, f"{kind.__name__} takes no further keyword arguments, by which its stack gets its inputs")
 
 
-def _check_cache(model: PreTrainedModel, layers: int) -> None:
-    try:
-        kept = DynamicCache(config=model.config).layers
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise _refusal(model, f"no cache can be made for it ({error!r})") from error
-    others = sorted({type(layer).__name__ for layer in kept if not holds_stack(layer)})
-    if others:
+def _check_cache(model: PreTrainedModel) -> None:
+    kept = DynamicCache(config=model.config).layers
+    if others := sorted({type(layer).__name__ for layer in kept if not holds_stack(layer)}):
         raise _refusal(model, f"the cache of its layers is a {', '.join(others)}, which has no place for a stack")
-    if len(kept) < layers:
-        raise _refusal(model, f"its {layers} layers share {len(kept)} layers of a cache")
 
 
 def _refusal(model: PreTrainedModel, reason: str) -> StackError:

@@ -349,6 +349,7 @@ WRONG = {
     "MambaForCausalLM": ({"state_size": 4}, "does not take position_ids, past_key_values"),
     "Lfm2ForCausalLM": ({"layer_types": ["conv", "full_attention"]}, "the cache of its layers is a LinearAttention"),
     "FalconH1ForCausalLM": ({}, "LinearAttentionAndFullAttentionLayer, which has no place for a stack"),
+    "Gemma3ForCausalLM": ({"use_bidirectional_attention": True}, "its tokens see the future"),
     "LlamaForQuestionAnswering": ({}, "none of the models that transformers has for AutoModel, AutoModelForCausalLM"),
 }
 
@@ -361,6 +362,15 @@ def test_what_cannot_get_a_stack_is_refused(name: str):
     with pytest.raises(StackError, match=says):
         add_stack(model)
     assert type(model) is before
+
+
+def test_a_model_of_several_parts_is_refused():
+    text = {key: SIZES[key] for key in SIZES if key != "init_std"}
+    vision = {**dict.fromkeys(("hidden_size", "intermediate_size"), 16), "num_attention_heads": 2, "image_size": 8}
+    vision |= {"patch_size": 4, "num_hidden_layers": 1}
+    config = transformers.Gemma3Config(text_config=text, vision_config=vision, mm_tokens_per_image=4)
+    with pytest.raises(StackError, match="it has several parts, of which a language model is one; give that one alone"):
+        add_stack(transformers.Gemma3Model(config))
 
 
 def test_layers_of_another_form_are_refused_when_they_are_called():
