@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import Tensor, nn
 from transformers.cache_utils import Cache, EncoderDecoderCache
+from transformers.modeling_outputs import BaseModelOutputWithPastAndCrossAttentions
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from transformers.models.gpt2.modeling_gpt2 import (
     GPT2Attention,
@@ -22,13 +23,8 @@ from transformers.models.gpt2.modeling_gpt2 import (
 from .configuration_stack import StackError, StackGPT2Config
 from .position_encodings import ENCODINGS, encode, position_embedding
 from .stack_inputs import check_length, model_inputs, past_length
-from .stack_layer import StackContext, StackSubLayer
+from .stack_layer import StackedLayer, stack_of_layer
 from .stack_outputs import (
-    StackCausalLMOutput,
-    StackModelOutput,
-    StackQuestionAnsweringOutput,
-    StackSequenceClassifierOutput,
-    StackTokenClassifierOutput,
     counts_items,
     ignores_padding,
     returns_stacks,
@@ -65,28 +61,14 @@ class StackGPT2Attention(GPT2Attention):
         return self.resid_dropout(self.c_proj(attended.flatten(2).contiguous())), weights
 
 
-class StackGPT2Block(GPT2Block):
+class StackGPT2Block(StackedLayer, GPT2Block):
     """One layer: GPT-2's two sub-layers, then the stack's (Eq. 26)."""
 
     def __init__(self, config: StackGPT2Config, layer_idx: int) -> None:
         super().__init__(config, layer_idx)
         if config.position_embedding_type in ENCODINGS:
             self.attn = StackGPT2Attention(config, layer_idx)
-        self.stack = StackSubLayer(config, layer_idx) if config.use_stack else None
-
-    def forward(
-        self,
-        hidden_states: Tensor,
-        past_key_values: Cache | None = None,
-        *args: Any,
-        stack_context: StackContext | None = None,
-        **kwargs: Any,
-    ) -> Tensor:
-        layer_input = hidden_states
-        hidden_states = super().forward(hidden_states, past_key_values, *args, **kwargs)
-        if self.stack is None:
-            return hidden_states
-        return self.stack(hidden_states, layer_input, past_key_values, stack_context)
+        self.stack = stack_of_layer(config, layer_idx)
 
 
 class StackGPT2PreTrainedModel(StackPreTrained, GPT2PreTrainedModel):
@@ -124,7 +106,7 @@ class StackGPT2Model(StackGPT2PreTrainedModel, GPT2Model):
             self.wpe = position_embedding(config.position_embedding_type, config.hidden_size)
         self.post_init()
 
-    @returns_stacks(StackModelOutput)
+    @returns_stacks()
     def forward(
         self,
         input_ids: Tensor | None = None,  # [batch, new]
@@ -134,7 +116,7 @@ class StackGPT2Model(StackGPT2PreTrainedModel, GPT2Model):
         position_ids: Tensor | None = None,  # [batch, new]
         inputs_embeds: Tensor | None = None,  # [batch, new, hidden]
         **kwargs: Any,
-    ) -> StackModelOutput:
+    ) -> BaseModelOutputWithPastAndCrossAttentions:
         """GPT-2's forward pass, with additional arguments:
 
         Args:
@@ -203,7 +185,7 @@ class StackGPT2ForCausalLM(StackGPT2PreTrainedModel, GPT2LMHeadModel):
         self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
         self.post_init()
 
-    forward = returns_stacks(StackCausalLMOutput)(GPT2LMHeadModel.forward)
+    forward = returns_stacks()(GPT2LMHeadModel.forward)
 
 
 class StackGPT2ForSequenceClassification(StackGPT2PreTrainedModel, GPT2ForSequenceClassification):
@@ -219,7 +201,7 @@ class StackGPT2ForSequenceClassification(StackGPT2PreTrainedModel, GPT2ForSequen
         self.score = nn.Linear(config.hidden_size, self.num_labels, bias=False)
         self.post_init()
 
-    forward = returns_stacks(StackSequenceClassifierOutput)(GPT2ForSequenceClassification.forward)
+    forward = returns_stacks(of_rows=True)(GPT2ForSequenceClassification.forward)
 
 
 class StackGPT2ForTokenClassification(StackGPT2PreTrainedModel, GPT2ForTokenClassification):
@@ -236,7 +218,7 @@ class StackGPT2ForTokenClassification(StackGPT2PreTrainedModel, GPT2ForTokenClas
         self.classifier = nn.Linear(config.hidden_size, config.num_labels)
         self.post_init()
 
-    forward = returns_stacks(StackTokenClassifierOutput)(counts_items(GPT2ForTokenClassification.forward))
+    forward = returns_stacks()(counts_items(GPT2ForTokenClassification.forward))
 
 
 class StackGPT2ForQuestionAnswering(StackGPT2PreTrainedModel, GPT2ForQuestionAnswering):
@@ -255,4 +237,4 @@ class StackGPT2ForQuestionAnswering(StackGPT2PreTrainedModel, GPT2ForQuestionAns
         self.qa_outputs = nn.Linear(config.hidden_size, 2)
         self.post_init()
 
-    forward = returns_stacks(StackQuestionAnsweringOutput)(ignores_padding(GPT2ForQuestionAnswering.forward))
+    forward = returns_stacks(of_rows=True)(ignores_padding(GPT2ForQuestionAnswering.forward))

@@ -8,7 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from transformers.cache_utils import Cache, EncoderDecoderCache
-from transformers.modeling_outputs import MultipleChoiceModelOutput, SequenceClassifierOutput
+from transformers.modeling_outputs import (
+    BaseModelOutputWithPoolingAndCrossAttentions,
+    MultipleChoiceModelOutput,
+    SequenceClassifierOutput,
+)
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from transformers.models.roberta.modeling_roberta import (
     RobertaClassificationHead,
@@ -29,15 +33,8 @@ from transformers.models.roberta.modeling_roberta import (
 from .configuration_stack import StackError, StackRobertaConfig
 from .position_encodings import ENCODINGS, encode, position_embedding
 from .stack_inputs import check_length, model_inputs, past_length
-from .stack_layer import StackContext, StackSubLayer
+from .stack_layer import StackedLayer, stack_of_layer
 from .stack_outputs import (
-    StackCausalLMOutput,
-    StackMaskedLMOutput,
-    StackModelOutputWithPooling,
-    StackMultipleChoiceOutput,
-    StackQuestionAnsweringOutput,
-    StackSequenceClassifierOutput,
-    StackTokenClassifierOutput,
     counts_items,
     ignores_padding,
     returns_stacks,
@@ -84,28 +81,14 @@ class StackRobertaSelfAttention(RobertaSelfAttention):
         return attended.flatten(2).contiguous(), weights
 
 
-class StackRobertaLayer(RobertaLayer):
+class StackRobertaLayer(StackedLayer, RobertaLayer):
     """One layer: RoBERTa's two sub-layers, then the stack's (Eq. 26)."""
 
     def __init__(self, config: StackRobertaConfig, layer_idx: int) -> None:
         super().__init__(config, layer_idx)
         if config.position_embedding_type in ENCODINGS:
             self.attention.self = StackRobertaSelfAttention(config, layer_idx)
-        self.stack = StackSubLayer(config, layer_idx) if config.use_stack else None
-
-    def forward(
-        self,
-        hidden_states: Tensor,
-        *args: Any,
-        past_key_values: Cache | None = None,
-        stack_context: StackContext | None = None,
-        **kwargs: Any,
-    ) -> Tensor:
-        layer_input = hidden_states
-        hidden_states = super().forward(hidden_states, *args, past_key_values=past_key_values, **kwargs)
-        if self.stack is None:
-            return hidden_states
-        return self.stack(hidden_states, layer_input, past_key_values, stack_context)
+        self.stack = stack_of_layer(config, layer_idx)
 
 
 class StackRobertaPreTrainedModel(StackPreTrained, RobertaPreTrainedModel):
@@ -146,7 +129,7 @@ class StackRobertaModel(StackRobertaPreTrainedModel, RobertaModel):
             self.embeddings.position_embeddings = position_embedding(config.position_embedding_type, config.hidden_size)
         self.post_init()
 
-    @returns_stacks(StackModelOutputWithPooling)
+    @returns_stacks()
     def forward(
         self,
         input_ids: Tensor | None = None,  # [batch, new]
@@ -156,7 +139,7 @@ class StackRobertaModel(StackRobertaPreTrainedModel, RobertaModel):
         inputs_embeds: Tensor | None = None,  # [batch, new, hidden]
         past_key_values: Cache | None = None,
         **kwargs: Any,
-    ) -> StackModelOutputWithPooling:
+    ) -> BaseModelOutputWithPoolingAndCrossAttentions:
         """RoBERTa's forward pass, with additional arguments:
 
         Args:
@@ -240,7 +223,7 @@ class StackRobertaForMaskedLM(StackRobertaPreTrainedModel, RobertaForMaskedLM):
         self.lm_head = RobertaLMHead(config)
         self.post_init()
 
-    forward = returns_stacks(StackMaskedLMOutput)(counts_items(RobertaForMaskedLM.forward))
+    forward = returns_stacks()(counts_items(RobertaForMaskedLM.forward))
 
 
 class StackRobertaForCausalLM(StackRobertaPreTrainedModel, RobertaForCausalLM):
@@ -275,7 +258,7 @@ class StackRobertaForCausalLM(StackRobertaPreTrainedModel, RobertaForCausalLM):
         self.lm_head = RobertaLMHead(config)
         self.post_init()
 
-    forward = returns_stacks(StackCausalLMOutput)(RobertaForCausalLM.forward)
+    forward = returns_stacks()(RobertaForCausalLM.forward)
 
     def prepare_inputs_for_generation(
         self,
@@ -302,7 +285,7 @@ class StackRobertaForSequenceClassification(StackRobertaPreTrainedModel, Roberta
         self.classifier = RobertaClassificationHead(config)
         self.post_init()
 
-    @returns_stacks(StackSequenceClassifierOutput)
+    @returns_stacks(of_rows=True)
     def forward(
         self,
         input_ids: Tensor | None = None,  # [batch, length]
@@ -342,7 +325,7 @@ class StackRobertaForTokenClassification(StackRobertaPreTrainedModel, RobertaFor
         self.classifier = nn.Linear(config.hidden_size, config.num_labels)
         self.post_init()
 
-    forward = returns_stacks(StackTokenClassifierOutput)(counts_items(RobertaForTokenClassification.forward))
+    forward = returns_stacks()(counts_items(RobertaForTokenClassification.forward))
 
 
 class StackRobertaForQuestionAnswering(StackRobertaPreTrainedModel, RobertaForQuestionAnswering):
@@ -361,7 +344,7 @@ class StackRobertaForQuestionAnswering(StackRobertaPreTrainedModel, RobertaForQu
         self.qa_outputs = nn.Linear(config.hidden_size, config.num_labels)
         self.post_init()
 
-    forward = returns_stacks(StackQuestionAnsweringOutput)(ignores_padding(RobertaForQuestionAnswering.forward))
+    forward = returns_stacks(of_rows=True)(ignores_padding(RobertaForQuestionAnswering.forward))
 
 
 class StackRobertaForMultipleChoice(StackRobertaPreTrainedModel, RobertaForMultipleChoice):
@@ -381,7 +364,7 @@ class StackRobertaForMultipleChoice(StackRobertaPreTrainedModel, RobertaForMulti
         self.classifier = nn.Linear(config.hidden_size, 1)
         self.post_init()
 
-    @returns_stacks(StackMultipleChoiceOutput)
+    @returns_stacks(of_rows=True)
     @functools.wraps(RobertaForMultipleChoice.forward)
     def forward(self, *args: Any, stack_operations: Tensor | None = None, **kwargs: Any) -> MultipleChoiceModelOutput:
         if stack_operations is not None:
