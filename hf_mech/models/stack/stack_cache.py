@@ -87,8 +87,8 @@ class StackState:
         """
         if self.levels.built == self.length and new == 1:
             return self.levels.near[:, :1, :-1]
-        with torch.autocast(self.actions.device.type, enabled=False):  # an error would affect all later positions
-            return self.levels.follow(self.values, self.actions, start, self.length)[:, -new:]
+        read = self.levels.follow(self.values, self.actions, start, self.length)
+        return read if read.shape[1] == new else read[:, -new:]
 
     def last(self, length: int | Tensor) -> tuple[Tensor, Tensor]:
         """The probability of the last position's push [batch, 1], and what it holds [batch, 1, hidden]."""
@@ -167,8 +167,7 @@ class FixedStackState(StackState):
         acts = torch.where(begin < places, actions[:, 0], nothing)
         own = values.to(acts.dtype)
         bottom = self.stored[:, -1:].expand(-1, actions.shape[2] - 2, -1)
-        with torch.autocast(actions.device.type, enabled=False):
-            following = next_levels(torch.cat([self.stored, bottom], 1), own, acts)
+        following = next_levels(torch.cat([self.stored, bottom], 1), own, acts)
         begins = (begin == places).view(-1, 1, 1)
         self.stored.copy_(torch.where(begins, own * pad(torch.ones_like(own[..., 1:]), (0, 1)), following))
 

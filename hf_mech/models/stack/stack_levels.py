@@ -43,11 +43,11 @@ def next_levels(levels: Tensor, row: Tensor, actions: Tensor) -> Tensor:
     """
     pops = actions.shape[1] - 2
     left = levels.shape[1] - pops
-    shares = actions[:, :, None, None].unbind(1)
-    new = torch.cat([row, levels[:, : left - 1]], 1) * shares[0]
-    new = torch.addcmul(new, levels[:, :left], shares[-1])
-    for m in range(1, pops + 1):
-        new = torch.addcmul(new, levels[:, m : m + left], shares[m])
+    push, *pop, noop = actions[:, :, None, None].unbind(1)
+    new = torch.cat([row, levels[:, : left - 1]], 1) * push
+    new = torch.addcmul(new, levels[:, :left], noop)
+    for m, share in enumerate(pop, 1):
+        new = torch.addcmul(new, levels[:, m : m + left], share)
     return new
 
 
@@ -82,7 +82,9 @@ def moved(levels: Tensor, bottom: Tensor, shift: Tensor, least: float) -> Tensor
     longest = tiles * tile + width - 1
     given = torch.cat([levels[:, first:], bottom.expand(-1, max(longest + first - depth, 1), -1)], 1)
     windows = given[:, :longest].unfold(1, width + tile - 1, tile).transpose(2, 3)  # [batch, tiles, width, size]
-    return (matrix[:, None] @ windows).view(batch, tiles * tile, size)[:, :depth]
+    with torch.autocast(levels.device.type, enabled=False):  # an error would affect all later positions
+        sums = matrix[:, None] @ windows
+    return sums.view(batch, tiles * tile, size)[:, :depth]
 
 
 class Levels:
