@@ -15,7 +15,7 @@ from transformers.cache_utils import Cache
 
 from .stack_attention import read_stack, stack_attention
 from .stack_cache import FixedStackState, StackState, is_trained, stack_layer
-from .stack_levels import LONG
+from .stack_levels import BLOCK, LONG
 from .stack_operations import stack_attention_from_operations
 from .stack_values import RecurrentValues, links
 
@@ -63,7 +63,8 @@ class StackSubLayer(nn.Module):
         self.layer_idx = layer_idx
         self.multi_pop = config.multi_pop
         self.actions_from = config.stack_actions_from
-        self.drop = config.stack_tolerance / config.max_position_embeddings  # of the deep levels
+        # Twice this is lost at the end of every block.
+        self.drop = config.stack_tolerance * BLOCK / (2 * config.max_position_embeddings)
         self.action = nn.Linear(config.hidden_size, 2 + config.multi_pop)  # W_A and b_A
         self.gate = nn.Parameter(torch.zeros(1)) if config.stack_gate else None
         self.values = None

@@ -87,8 +87,16 @@ def moved(levels: Tensor, bottom: Tensor, shift: Tensor, least: float) -> Tensor
     return sums.view(batch, tiles * tile, size)[:, :depth]
 
 
+def _lost(like: Tensor) -> float:
+    """A probability that is lost in rounding, even if it is added up over a million steps."""
+    return torch.finfo(like.dtype).eps * 2.0**-20
+
+
 class Levels:
     """The levels of a growing stack.
+
+    Where levels are left out, position 0 stands in their place. Each time the error of later tops, in the sum of the
+    absolute differences of a row of alpha, grows by at most twice the probability that the stack is higher.
 
     Attributes:
         built: the positions that they contain.
@@ -98,8 +106,8 @@ class Levels:
         bottom: position 0, which lies below all of them, [batch, 1, size + 1]; zero before it has come.
 
     Args:
-        drop: levels that are not reached with a greater probability are left out at the end of a block; 0: than one
-            that is lost in rounding, even of a million steps.
+        drop: levels that are not reached with a greater probability are left out at the end of a block; 0: only those
+            whose probability is lost in rounding.
     """
 
     below: Tensor
@@ -146,9 +154,8 @@ class Levels:
         steps = self.built - self._ended
         levels = self.near[:, :steps]
         if self.below.shape[1]:
-            least = max(self.drop, torch.finfo(levels.dtype).eps * 2.0**-20)
             shift = moves(actions[:, self._ended : self.built])
-            levels = torch.cat([levels, moved(self.below, self.bottom, shift, least)], 1)
+            levels = torch.cat([levels, moved(self.below, self.bottom, shift, _lost(levels))], 1)
         if depth is None:
             return levels
         return torch.cat([levels, self.bottom.expand(-1, max(depth - levels.shape[1], 0), -1)], 1)[:, :depth]
@@ -196,7 +203,7 @@ class Levels:
 
     def _end_block(self, actions: Tensor) -> None:
         levels = self.whole(actions)
-        least = max(self.drop, torch.finfo(levels.dtype).eps * 2.0**-20)
+        least = max(self.drop, _lost(levels))
         depth = int((levels[..., -1].amax(0) > least).sum())
         self.below, self._ended = levels[:, :depth], self.built
         self._block = BLOCK if depth < DEEP else LONG_BLOCK
