@@ -99,7 +99,7 @@ class StackSubLayer(nn.Module):
         else:
             alpha = self._attention(actions, context)
             places = torch.arange(hidden.shape[1], device=hidden.device)
-            before = nn.functional.pad(alpha[:, :-1], (0, 0, 1, 0))
+            before = nn.functional.pad(alpha, (0, 0, 1, 0))[:, : hidden.shape[1]]
             values = self._held(hidden, actions, context, before, hidden[:, :0], places)
             read = read_stack(alpha, values) if self.values is None else values
             if state is not None:
@@ -111,12 +111,12 @@ class StackSubLayer(nn.Module):
     def _is_long(self, hidden: Tensor, actions: Tensor, context: StackContext) -> bool:
         """Whether the first positions are better read from the stack's levels than from alpha as a whole."""
         return (
-            hidden.shape[1] >= LONG
+            not torch.compiler.is_compiling()
+            and hidden.shape[1] >= LONG
             and self.values is None
             and context.starts is None
             and context.record is None
             and not is_trained(actions, hidden)
-            and not torch.compiler.is_compiling()
         )
 
     def _extend(
