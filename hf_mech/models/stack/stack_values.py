@@ -66,7 +66,7 @@ def links(before: Tensor, pops: Tensor, places: Tensor, start: Tensor | None) ->
         begins = (places <= 0).expand_as(pops)
     else:
         begins = places <= (start if start.dim() == 2 else start[:, None])
-    previous = (places - 1).clamp(min=0)[None, :, None].expand(len(before), -1, 1)
+    previous = (places - 1).clamp(min=0)[None, :, None].expand(before.shape[0], -1, 1)
     pushed = before.gather(2, previous)[..., 0]
     return torch.where(begins, 0, 1 - pushed), torch.where(begins, 0, pops)[..., None] * before
 
@@ -125,7 +125,7 @@ def _exported_values(inputs: Inputs, cell: Cell) -> Tensor:
 
     hidden, own, runs, popped, past, real = inputs
     if torch.onnx.is_in_onnx_export():  # the exporter knows no loop that keeps what a gradient needs
-        hidden, own, runs, popped = (tensor.detach() for tensor in (hidden, own, runs, popped))
+        hidden, own, runs, popped, past = (tensor.detach() for tensor in (hidden, own, runs, popped, past))
         cell = Cell(*(weight.detach() for weight in cell))
     real = torch.ones_like(runs, dtype=torch.bool) if real is None else real
     values = torch.cat([past, torch.zeros_like(hidden)], 1)
@@ -207,7 +207,7 @@ class RecurrentValues(nn.Module):
             own = nn.functional.linear(given, self.input_weight.to(exact), self.input_bias.to(exact))
             weights = (self.state_weight, self.output_weight, self.output_bias, self.norm_weight, self.norm_bias)
             cell, inputs = Cell(*(weight.to(exact) for weight in weights)), Inputs(given, own, runs, popped, past, real)
-            alone = len(places) == 1 and past.shape[1]
+            alone = past.shape[1] > 0 and places.shape[0] == 1  # not len(), which an export takes for fixed
             values = next_value(inputs, cell, places) if alone else recurrent_values(inputs, cell)
         return values.to(hidden.dtype)
 
