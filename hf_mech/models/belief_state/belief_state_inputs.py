@@ -151,7 +151,7 @@ def check_suffixes(suffix_ids: Tensor | None, mask: Tensor | None, batch: int, r
             raise BeliefStateError("suffix_attention_mask is given without suffix_ids; give both, or none.")
         return
     check_backward(reads, "suffix_ids")
-    if suffix_ids.dim() != 2 or len(suffix_ids) != batch:
+    if suffix_ids.dim() != 2 or suffix_ids.shape[0] != batch:
         raise BeliefStateError(
             f"suffix_ids must be [batch, suffix length] with {batch} rows, one for each prefix, got "
             f"{list(suffix_ids.shape)}; repeat a common suffix with suffix_ids.expand({batch}, -1)."
@@ -373,7 +373,7 @@ def sequences_of(
     more = int(lacks.sum(1).max())
 
     def moved(values: Tensor, otherwise: int, added: Tensor) -> Tensor:
-        made = values.new_full((len(values), length + more), otherwise).scatter(1, to, values)
+        made = values.new_full((values.shape[0], length + more), otherwise).scatter(1, to, values)
         row, column = lacks.nonzero().unbind(1)
         return made.index_put((row, to[row, column] + 1), added[row, column])
 
@@ -408,7 +408,7 @@ def suffixes_of(suffix_ids: Tensor, suffix_attention_mask: Tensor | None, end_to
     columns = torch.arange(suffix_ids.shape[1], device=suffix_ids.device)
     last = torch.where(real, columns, -1).amax(1)
     real[:, -1] = (last < 0) | (suffix_ids.gather(1, last.clamp(min=0)[:, None])[:, 0] != end_token)
-    if not bool(real[:, -1].any()):
+    if not torch.compiler.is_exporting() and not bool(real[:, -1].any()):  # an exported model keeps the column
         suffix_ids, real = suffix_ids[:, :-1], real[:, :-1]
     return Sequences(suffix_ids, real, real.long() - 1, end_token)
 
@@ -443,4 +443,4 @@ def encoder_mask(sequence: Tensor) -> Tensor | None:
 
 
 def _packed(sequence: Tensor) -> bool:
-    return bool((sequence > 0).any())
+    return not torch.compiler.is_exporting() and bool((sequence > 0).any())  # an exported model reads one a row

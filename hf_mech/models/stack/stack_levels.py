@@ -27,7 +27,7 @@ from torch.nn.functional import pad
 BLOCK, LONG_BLOCK, DEEP = 16, 64, 512
 """Steps after which the deeper levels follow; and the same from so many levels on."""
 
-LONG = 1024
+LONG = 2048
 """From so many positions on the levels are faster than alpha as a whole, and much smaller."""
 
 _TILE = 32
