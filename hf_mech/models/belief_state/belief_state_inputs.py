@@ -295,7 +295,7 @@ def numbered(real: Tensor, position_ids: Tensor | None) -> Tensor:
         return real.long() - 1
     position_ids = position_ids.expand_as(real)
     columns = torch.arange(real.shape[1], device=real.device)
-    last = torch.where(real, columns, -1).cummax(1).values
+    last = largest_so_far(torch.where(real, columns, -1))
     before = functional.pad(last[:, :-1], (1, 0), value=-1)  # the column of the real token before
     follows = (before >= 0) & (position_ids == position_ids.gather(1, before.clamp(min=0)) + 1)
     begins = real & ~follows
@@ -356,7 +356,7 @@ def sequences_of(
         raise BeliefStateError("A row has no token: its attention_mask is 0 everywhere, or it is empty; leave it out.")
     sequence = numbered(real, position_ids)
     columns = torch.arange(length, device=input_ids.device)
-    later = torch.where(real, columns, length).flip(1).cummin(1).values.flip(1)
+    later = -largest_so_far(-torch.where(real, columns, length).flip(1)).flip(1)
     after = functional.pad(later[:, 1:], (0, 1), value=length)  # the column of the next real token
     ends = real & (functional.pad(sequence, (0, 1), value=-1).gather(1, after) != sequence)
     if bool((real & ~ends & (after != columns + 1)).any()):  # gaps are counted in columns
@@ -388,7 +388,7 @@ def sequences_of(
 
 def _first_of_each(sequence: Tensor) -> Tensor:
     """True at the first token of every sequence, [batch, length]."""
-    before = functional.pad(sequence.cummax(1).values[:, :-1], (1, 0), value=-1)
+    before = functional.pad(largest_so_far(sequence)[:, :-1], (1, 0), value=-1)
     return sequence > before
 
 
@@ -429,7 +429,7 @@ def reversed_rows(tokens: Tensor, sequence: Tensor) -> tuple[Tensor, Tensor | No
     begins = real & (sequence != functional.pad(sequence[:, :-1], (1, 0), value=-1))
     if not _packed(sequence):
         begins = begins & (count == 1)  # padding within a sequence does not divide it
-    positions = count - torch.where(begins, count, 0).cummax(1).values
+    positions = count - largest_so_far(torch.where(begins, count, 0))
     return tokens, encoder_mask(sequence), torch.where(real, positions, 0)
 
 
@@ -444,3 +444,12 @@ def encoder_mask(sequence: Tensor) -> Tensor | None:
 
 def _packed(sequence: Tensor) -> bool:
     return not torch.compiler.is_exporting() and bool((sequence > 0).any())  # an exported model reads one a row
+
+
+def largest_so_far(values: Tensor) -> Tensor:
+    """The largest of each column and those before it, [batch, length]; ONNX has no cummax."""
+    if not torch.compiler.is_exporting():
+        return values.cummax(1).values
+    columns = torch.arange(values.shape[1], device=values.device)
+    lowest = torch.iinfo(values.dtype).min
+    return torch.where(columns <= columns[:, None], values[:, None], lowest).amax(2)
