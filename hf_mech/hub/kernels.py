@@ -37,8 +37,8 @@ from kernels import get_kernel
 kernel = get_kernel("{repo_id}", version={version}, trust_remote_code=True)
 ```
 
-Its functions: {names}. The variants hold Python alone: Triton's kernels are compiled on the GPU where they run, the CPU's by
-numba where that is installed.
+Its functions: {names}. The variants hold Python alone: Triton's kernels are compiled on the GPU where they run, the
+CPU's by numba where that is installed.
 """
 
 

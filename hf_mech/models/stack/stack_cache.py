@@ -162,7 +162,7 @@ class FixedStackState(StackState):
         if new > 1:
             self.stored.copy_(self._levels_of_all(start, int(length) + new))
             return
-        begin = 0 if start is None else start[:, None]
+        begin = places.new_zeros(1, 1) if start is None else start[:, None]
         nothing = pad(torch.zeros_like(actions[:, 0, 1:]), (0, 1), value=1)
         acts = torch.where(begin < places, actions[:, 0], nothing)
         own = values.to(acts.dtype)
@@ -203,9 +203,9 @@ class FixedStackState(StackState):
             # Popping one level after the other shows them all, in one operation.
             pops = pad(torch.ones_like(self.actions[..., :1]), (1, self.actions.shape[2] - 2))
             alpha = stack_attention(torch.cat([self.actions[:, :length], pops[:, 1:]], 1), start=start, validate=False)
-            height = pad(self.values, (0, 0, 0, 0)).to(alpha.dtype)[:, :length]
+            height = self.values[:, :length].to(alpha.dtype)
             places = torch.arange(length, device=alpha.device)
-            bottom = places == (0 if start is None else start[:, None])
+            bottom = places == (places.new_zeros(1, 1) if start is None else start[:, None])
             height = torch.cat([height[..., :-1], (~bottom).to(alpha.dtype).expand(len(height), -1)[..., None]], -1)
             return alpha[:, length - 1 :, :length] @ height
 

@@ -15,7 +15,7 @@ from transformers.cache_utils import Cache
 
 from .stack_attention import read_stack, stack_attention
 from .stack_cache import FixedStackState, StackState, is_trained, stack_layer
-from .stack_levels import BLOCK, LONG
+from .stack_levels import BLOCK, LONG, Levels
 from .stack_operations import stack_attention_from_operations
 from .stack_values import RecurrentValues, links
 
@@ -92,10 +92,10 @@ class StackSubLayer(nn.Module):
         if cache is not None:
             layer = stack_layer(cache, self.layer_idx, hidden.shape[1], self.drop)
             state, past = layer.stack, layer.get_seq_length() - hidden.shape[1]
-        elif self._is_long(hidden, actions, context):
-            state = StackState(self.drop)
-        if state is not None and (state.begun or self._is_long(hidden, actions, context)):
+        if state is not None and state.begun:
             alpha, read = self._extend(state, past, hidden, actions, context)
+        elif self._is_long(hidden, context):
+            alpha, read = actions[..., :0], self._read_long(state, hidden, actions, context.start)
         else:
             alpha = self._attention(actions, context)
             places = torch.arange(hidden.shape[1], device=hidden.device)
@@ -108,7 +108,7 @@ class StackSubLayer(nn.Module):
             context.record.append((alpha, actions))
         return hidden + (read if self.gate is None else self.gate * read)
 
-    def _is_long(self, hidden: Tensor, actions: Tensor, context: StackContext) -> bool:
+    def _is_long(self, hidden: Tensor, context: StackContext) -> bool:
         """Whether the first positions are better read from the stack's levels than from alpha as a whole."""
         return (
             not torch.compiler.is_compiling()
@@ -116,8 +116,19 @@ class StackSubLayer(nn.Module):
             and self.values is None
             and context.starts is None
             and context.record is None
-            and not is_trained(actions, hidden)
+            and context.operations is None
         )
+
+    def _read_long(self, state: StackState | None, hidden: Tensor, actions: Tensor, start: Tensor | None) -> Tensor:
+        """What the first positions read, [batch, N, hidden], without alpha; adds them to the state, if there is one."""
+        levels, taken = Levels(self.drop), actions.clone()
+        with_ones = nn.functional.pad(hidden, (0, 1), value=1)
+        read = levels.follow(with_ones, taken, start, hidden.shape[1]).to(hidden.dtype)
+        if state is not None:
+            state.add(taken, hidden, start)
+            if not is_trained(actions, hidden):
+                state.levels = levels
+        return read
 
     def _extend(
         self, state: StackState, past: int | Tensor, hidden: Tensor, actions: Tensor, context: StackContext

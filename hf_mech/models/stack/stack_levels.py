@@ -1,7 +1,7 @@
 """The stack by its levels, for generation and long texts: the expected element k below the top, instead of alpha.
 
-With alpha_i the stack attention (Eq. 19-23 of "A Transformer with Stack Attention"), T the matrix of rows T[0] = e_0 and
-T[j] = alpha_{j-1}, and V what the positions hold, the levels after step i are
+With alpha_i the stack attention (Eq. 19-23 of "A Transformer with Stack Attention"), T the matrix of rows T[0] = e_0
+and T[j] = alpha_{j-1}, and V what the positions hold, the levels after step i are
 
     S_i(k) = alpha_i T^k V,    and S_i(0) is Eq. 25, the top of the stack.
 
@@ -28,7 +28,7 @@ BLOCK, LONG_BLOCK, DEEP = 16, 64, 512
 """Steps after which the deeper levels follow; and the same from so many levels on."""
 
 LONG = 2048
-"""From so many positions on the levels are faster than alpha as a whole, and much smaller."""
+"""From so many positions on the levels are about as fast as alpha as a whole, and much smaller."""
 
 _TILE = 32
 
@@ -120,7 +120,7 @@ class Levels:
         self._ended, self._block = 0, BLOCK  # where the last block ended, and the length of this one
         self._waits = True  # for the position 0 of some row
 
-    def follow(self, values: Tensor, actions: Tensor, start: Tensor, length: int) -> Tensor:
+    def follow(self, values: Tensor, actions: Tensor, start: Tensor | None, length: int) -> Tensor:
         """Takes in the positions up to `length`, and returns what they read, [batch, new, size].
 
         Args:
@@ -130,9 +130,10 @@ class Levels:
             length: more than `built`.
         """
         first = self.built
-        if waits := self._waits:
-            start = torch.zeros(len(values), dtype=torch.long, device=values.device) if start is None else start
-            self._begin_rows(values, actions, start, length)
+        waits = self._waits
+        if waits:
+            begin = torch.zeros(len(values), dtype=torch.long, device=values.device) if start is None else start
+            self._begin_rows(values, actions, begin, length)
         tops = []
         for i in range(first, length):
             self.near = next_levels(self.near, values[:, i : i + 1], actions[:, i])
@@ -140,10 +141,11 @@ class Levels:
             tops.append(self.near[:, :1, :-1])
             if self.near.shape[1] == self._block:
                 self._end_block(actions)
-        if not waits:
-            return tops[0] if len(tops) == 1 else torch.cat(tops, 1)
+        read = tops[0] if len(tops) == 1 else torch.cat(tops, 1)
+        if not waits or start is None:
+            return read
         places = torch.arange(first, length, device=values.device)
-        return torch.cat(tops, 1).masked_fill((places < start[:, None])[..., None], 0)
+        return read.masked_fill((places < start[:, None])[..., None], 0)
 
     def whole(self, actions: Tensor, depth: int | None = None) -> Tensor:
         """All levels, [batch, depth, size + 1]; with a depth, as many.
@@ -178,7 +180,9 @@ class Levels:
         if first == 0:
             self.bottom = torch.zeros_like(values[:, :1], dtype=actions.dtype)
             self.below = self.bottom[:, :0]
-        own = values.gather(1, start.clamp(max=length - 1)[:, None, None].expand(-1, 1, values.shape[2])).to(actions.dtype, copy=True)
+        own = values.gather(1, start.clamp(max=length - 1)[:, None, None].expand(-1, 1, values.shape[2])).to(
+            actions.dtype, copy=True
+        )
         own[..., -1] = 0
         begun = (start < first)[:, None, None]
         later = (start >= length)[:, None, None]
@@ -190,9 +194,7 @@ class Levels:
             self.near = self._uppermost(actions.shape[2])
         places = torch.arange(first, length, device=start.device)
         nothing = actions.new_tensor([0.0] * (actions.shape[2] - 1) + [1.0])
-        actions[:, first:length] = torch.where(
-            (places > start[:, None])[..., None], actions[:, first:length], nothing
-        )
+        actions[:, first:length] = torch.where((places > start[:, None])[..., None], actions[:, first:length], nothing)
         self._waits = bool((start >= length).any())
 
     def _uppermost(self, kinds: int) -> Tensor:

@@ -166,3 +166,17 @@ def test_gradients_flow_through_whole_rows():
 def test_a_tolerance_out_of_its_range_is_refused(wrong: float):
     with pytest.raises(ValueError, match="stack_tolerance"):
         gpt2(stack_tolerance=wrong)
+
+
+def test_long_texts_are_trained_on_the_levels(monkeypatch: pytest.MonkeyPatch):
+    found = []
+    batch = predicting_tokens(3, 24, 0)
+    batch["attention_mask"] = torch.ones_like(batch["input_ids"])
+    batch["attention_mask"][1, :5] = 0
+    for long in (1000, 4):
+        monkeypatch.setattr("hf_mech.models.stack.stack_layer.LONG", long)
+        ours = model(multi_pop=2).train()
+        ours(**batch).loss.backward()
+        found.append([weight.grad for weight in ours.parameters()])
+    for with_alpha, with_levels in zip(*found, strict=True):
+        assert_close(with_levels, with_alpha)
