@@ -55,7 +55,9 @@ def test_onnxruntime_computes_the_same(case: ContractCase, tmp_path: Path):
         taken = {found.name: batch[found.name].numpy() for found in session.get_inputs()}
         mask = batch.get("attention_mask", torch.ones(size, length)).bool().numpy()
         for ours, theirs in zip(session.run(None, taken), expected, strict=True):
-            assert ours.shape == theirs.shape
+            # A belief-state file keeps a column for the suffixes' end token, which PyTorch cuts where no row needs it.
+            assert all(0 <= more <= 1 for more in np.subtract(ours.shape, theirs.shape))
+            ours = ours[tuple(slice(size) for size in theirs.shape)]
             of_tokens = ours.shape[: mask.ndim] == mask.shape
             ours, theirs = (values[mask] if of_tokens else values for values in (ours, theirs.numpy()))
             np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)

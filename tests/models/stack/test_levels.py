@@ -180,3 +180,23 @@ def test_long_texts_are_trained_on_the_levels(monkeypatch: pytest.MonkeyPatch):
         found.append([weight.grad for weight in ours.parameters()])
     for with_alpha, with_levels in zip(*found, strict=True):
         assert_close(with_levels, with_alpha)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("pops", [1, 3])
+def test_on_a_gpu(pops: int):
+    """Values and gradients are those of the CPU's stack attention."""
+    actions, values, start = random_stack(pops)
+    grad = torch.randn(4, LENGTH, SIZE, dtype=torch.float64)
+    found = []
+    for device in ("cpu", "cuda"):
+        given = [tensor.detach().to(device, copy=True).requires_grad_() for tensor in (actions, values[..., :-1])]
+        if device == "cpu":
+            read = read_stack(stack_attention(given[0], start=start), given[1])
+        else:
+            with_ones = torch.nn.functional.pad(given[1], (0, 1), value=1)
+            read = Levels(0.0).follow(with_ones, given[0].clone(), start.to(device), LENGTH)
+        gradients = torch.autograd.grad(read, given, grad.to(device))
+        found.append([tensor.cpu() for tensor in (read.detach(), *gradients)])
+    for ours, theirs in zip(*found, strict=True):
+        assert_close(ours, theirs)
