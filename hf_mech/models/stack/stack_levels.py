@@ -95,6 +95,8 @@ def _lost(like: Tensor) -> float:
 class Levels:
     """The levels of a growing stack.
 
+    They can be differentiated; the actions' gradient is that of distributions, as behind a softmax.
+
     Where levels are left out, position 0 stands in their place. Each time the error of later tops, in the sum of the
     absolute differences of a row of alpha, grows by at most twice the probability that the stack is higher.
 

@@ -190,12 +190,13 @@ def test_on_a_gpu(pops: int):
     grad = torch.randn(4, LENGTH, SIZE, dtype=torch.float64)
     found = []
     for device in ("cpu", "cuda"):
-        given = [tensor.detach().to(device, copy=True).requires_grad_() for tensor in (actions, values[..., :-1])]
+        given = [tensor.detach().to(device, copy=True).requires_grad_() for tensor in (actions.log(), values[..., :-1])]
+        chosen = given[0].softmax(-1)  # the gradient is that of distributions
         if device == "cpu":
-            read = read_stack(stack_attention(given[0], start=start), given[1])
+            read = read_stack(stack_attention(chosen, start=start), given[1])
         else:
             with_ones = torch.nn.functional.pad(given[1], (0, 1), value=1)
-            read = Levels(0.0).follow(with_ones, given[0].clone(), start.to(device), LENGTH)
+            read = Levels(0.0).follow(with_ones, chosen.clone(), start.to(device), LENGTH)
         gradients = torch.autograd.grad(read, given, grad.to(device))
         found.append([tensor.cpu() for tensor in (read.detach(), *gradients)])
     for ours, theirs in zip(*found, strict=True):
