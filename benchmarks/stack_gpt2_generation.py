@@ -1,10 +1,12 @@
-"""Greedy generation with StackGPT2: tokens a second, with a stack and without, with a cache and without.
+"""Greedy generation with StackGPT2 and with transformers' GPT-2 of the same sizes: time of a token, and memory.
 
     python benchmarks/stack_gpt2_generation.py
 
-4 layers, width 256, 4 heads, a batch of 4 prompts of 16 tokens, continued to length 512; without a cache to length 128,
-because every token needs a whole forward pass. One thread, and the GPU if there is one. Before timing, the tokens with
-a cache are compared with those without.
+`bench`: 4 layers, width 256, 4 heads; `small`: GPT-2's 12 layers, width 768, 12 heads, 50,257 tokens. Batches of 1 and
+8 texts of 512 and 4,096 tokens are continued by `generate`, each side from its own cache. `soft` actions are those of
+random weights, `certain` ones nearly certain, as those of a trained model. The memory is that of the cache: keys and
+values, and what the stacks add. One thread, and the GPU if there is one. Before timing, the tokens with a cache are
+compared with those without, and that is timed, too (length 128).
 """
 
 from __future__ import annotations
@@ -16,95 +18,134 @@ from typing import Any
 import torch
 from harness import arguments, ratios, report, take_turns
 from torch import Tensor
+from transformers import GPT2Config, GPT2LMHeadModel
 
 from hf_mech.hub import Measurement, measurement
 from hf_mech.models.stack import StackGPT2Config, StackGPT2ForCausalLM
 
-FORMS: dict[str, dict[str, bool]] = {"vanilla": {"use_stack": False}, "stack": {}}
-BATCH, PROMPT, LENGTH, SHORT = 4, 16, 512, 128
+TASK = "stack_gpt2_generation"
+SIZES: dict[str, dict[str, int]] = {
+    "bench": {"n_layer": 4, "n_embd": 256, "n_head": 4, "vocab_size": 512},
+    "small": {"n_layer": 12, "n_embd": 768, "n_head": 12, "vocab_size": 50257},
+}
+CERTAINTY = {"soft": 0.0, "certain": 3.0}
+TIMED = [
+    (size, actions, batch, length)
+    for size, actions in (("bench", "soft"), ("bench", "certain"), ("small", "soft"))
+    for batch in (1, 8)
+    for length in (512, 4096)
+]
+NEW, SHORT, CHUNK = 16, 128, 256
 
 
-def model_of(form: str, device: str) -> StackGPT2ForCausalLM:
-    """A model with random weights; both forms have the same tensors, except for the stack's."""
+def model_of(size: str, form: str, device: str, certainty: float = 0.0) -> Any:
+    """A model with random weights, transformers' own or with stacks; `certainty` scales the actions' weights."""
     torch.manual_seed(0)
-    config = StackGPT2Config(
-        n_layer=4,
-        n_embd=256,
-        n_head=4,
-        n_positions=LENGTH,
-        vocab_size=512,
-        bos_token_id=0,
-        eos_token_id=1,
-        **FORMS[form],
-    )
-    return StackGPT2ForCausalLM(config).to(device).eval()
+    options = SIZES[size] | {"n_positions": 8192, "bos_token_id": 0, "eos_token_id": 1}
+    if form == "vanilla":
+        return GPT2LMHeadModel(GPT2Config(**options)).to(device).eval()
+    model = StackGPT2ForCausalLM(StackGPT2Config(**options)).to(device).eval()
+    if certainty:
+        for layer in model.transformer.h:
+            generator = torch.Generator(device).manual_seed(1)
+            torch.nn.init.normal_(layer.stack.action.weight, std=certainty, generator=generator)
+    return model
 
 
-def generation_of(model: StackGPT2ForCausalLM, length: int, *, cached: bool) -> Callable[[], Tensor]:
-    """A function that continues the prompts to exactly `length` tokens: [batch, length]."""
-    device = next(model.parameters()).device
-    prompt = torch.randint(2, 512, (BATCH, PROMPT), generator=torch.Generator().manual_seed(0)).to(device)
-    prompt[:, 0] = model.config.bos_token_id
-    settings: dict[str, Any] = {
-        "attention_mask": torch.ones_like(prompt),
+def prompts(batch: int, length: int, device: str) -> Tensor:
+    """Random tokens, [batch, length]."""
+    return torch.randint(2, 512, (batch, length), generator=torch.Generator().manual_seed(0)).to(device)
+
+
+def settings(ids: Tensor, new: int) -> dict[str, Any]:
+    return {
+        "attention_mask": torch.ones_like(ids),
         "do_sample": False,
-        "max_new_tokens": length - PROMPT,
-        "min_new_tokens": length - PROMPT,
-        "pad_token_id": model.config.eos_token_id,
-        "use_cache": cached,
+        "max_new_tokens": new,
+        "min_new_tokens": new,
+        "pad_token_id": 1,
     }
 
-    def generate() -> Tensor:
+
+def continuation_of(model: Any, batch: int, length: int) -> tuple[Callable[[], None], Any]:
+    """A function that writes the next tokens behind a text of that length, and those after them; and the cache."""
+    device = str(next(model.parameters()).device)
+    ids, cache = prompts(batch, length, device), None
+    with torch.inference_mode():
+        for part in ids.split(CHUNK, 1):
+            cache = model(part, past_key_values=cache, use_cache=True, logits_to_keep=1).past_key_values
+        cache.crop(-1)  # `generate` reads the last token itself
+
+    def go_on() -> None:
+        nonlocal ids
         with torch.inference_mode():
-            tokens = model.generate(prompt, **settings)
-        if device.type == "cuda":
+            ids = model.generate(ids, past_key_values=cache, **settings(ids, NEW))
+        if device != "cpu":
             torch.cuda.synchronize()
-        return tokens
 
-    return generate
+    return go_on, cache
 
 
-def measure(device: str, setting: dict[str, Any], runs: int) -> list[Measurement]:
-    """Tokens a second of every side, the slow-down from the stack, and the speed-up from the cache."""
-    models = {form: model_of(form, device) for form in FORMS}
-    long = {form: generation_of(model, LENGTH, cached=True) for form, model in models.items()}
-    short = {
-        f"{form} {'cached' if cached else 'uncached'}": generation_of(model, SHORT, cached=cached)
-        for form, model in models.items()
-        for cached in (True, False)
-    }
+def megabytes(cache: Any) -> tuple[float, float]:
+    """Of the keys and values, and of the stacks with all that they keep."""
+    keys = sum(layer.keys.nbytes + layer.values.nbytes for layer in cache.layers)
+    stacks = 0
+    for layer in cache.layers:
+        if (state := getattr(layer, "stack", None)) is not None:
+            levels = state.levels
+            stacks += sum(t.nbytes for t in (state.actions, state.values, levels.below, levels.near, levels.bottom))
+    return keys / 2**20, stacks / 2**20
+
+
+def measure(device: str, runs: int) -> list[Measurement]:
+    """Milliseconds of a token on every side, the ratio, and the memory."""
     measured = []
+    for size, actions, batch, length in TIMED:
+        made = {
+            form: continuation_of(model_of(size, form, device, CERTAINTY[actions]), batch, length)
+            for form in ("vanilla", "stack")
+        }
+        seconds = take_turns({form: go_on for form, (go_on, _) in made.items()}, runs)
+        where = {"size": size, "actions": actions, "batch": batch, "length": length}
+        for form, (_, cache) in made.items():
+            milliseconds = [1000 * value / NEW for value in seconds[form]]
+            measured.append(measurement(TASK, device, where | {"form": form}, "milliseconds_per_token", milliseconds))
+            measured.append(measurement(TASK, device, where | {"form": form}, "megabytes", [sum(megabytes(cache))]))
+        cost = ratios(seconds, "stack", "vanilla")
+        measured.append(measurement(TASK, device, where | {"form": "stack"}, "times_vanilla", cost))
+        stacks = [megabytes(made["stack"][1])[1]]
+        measured.append(measurement(TASK, device, where | {"form": "stack"}, "megabytes_of_stacks", stacks))
+        print(where, "times vanilla", sorted(cost)[len(cost) // 2], flush=True)
+    return measured
 
-    def note(length: int, form: str, cached: bool, metric: str, values: list[float]) -> None:
-        where = setting | {"length": length, "form": form, "cached": cached}
-        measured.append(measurement("stack_gpt2_generation", device, where, metric, values))
 
-    for form in FORMS:
-        with_cache, without = short[f"{form} cached"](), short[f"{form} uncached"]()
-        if not torch.equal(with_cache, without):
-            raise AssertionError(
-                f"{form} on {device}: the tokens with a cache are not those without; nothing is timed."
-            )
-    seconds = take_turns(long, runs)
-    for form in FORMS:
-        note(LENGTH, form, True, "tokens_per_second", [BATCH * (LENGTH - PROMPT) / s for s in seconds[form]])
-    note(LENGTH, "stack", True, "cost_over_vanilla", ratios(seconds, "stack", "vanilla"))
-    seconds = take_turns(short, runs)
-    for form in FORMS:
-        for cached in (True, False):
-            side = seconds[f"{form} {'cached' if cached else 'uncached'}"]
-            note(SHORT, form, cached, "tokens_per_second", [BATCH * (SHORT - PROMPT) / s for s in side])
-        note(SHORT, form, True, "times_faster_than_uncached", ratios(seconds, f"{form} uncached", f"{form} cached"))
+def measure_caching(device: str, runs: int) -> list[Measurement]:
+    """How much faster a short text is with the cache, after a comparison of the tokens."""
+    measured, ids = [], prompts(4, 16, device)
+    for form in ("vanilla", "stack"):
+        model = model_of("bench", form, device)
+
+        def write(cached: bool, model: Any = model) -> Tensor:
+            with torch.inference_mode():
+                return model.generate(ids, use_cache=cached, **settings(ids, SHORT - 16))
+
+        if not torch.equal(write(True), write(False)):
+            raise AssertionError(f"{form} on {device}: the tokens with a cache are not those without.")
+        seconds = take_turns({"cached": lambda: write(True), "uncached": lambda: write(False)}, runs)
+        where = {"size": "bench", "actions": "soft", "batch": 4, "length": SHORT, "form": form}
+        faster = ratios(seconds, "uncached", "cached")
+        measured.append(measurement(TASK, device, where, "times_faster_than_uncached", faster))
     return measured
 
 
 def main() -> None:
-    args = arguments(__doc__, __file__, runs=5)
+    args = arguments(__doc__, __file__, runs=9)
     began = time.perf_counter()
     torch.set_num_threads(1)
-    measured = measure("cpu", {"batch": BATCH, "threads": 1}, args.runs)
-    if torch.cuda.is_available():
-        measured += measure("cuda", {"batch": BATCH}, args.runs)
+    torch.set_flush_denormal(True)
+    measured = []
+    for device in ("cpu", "cuda") if torch.cuda.is_available() else ("cpu",):
+        measured += measure_caching(device, max(args.runs // 2, 1)) + measure(device, args.runs)
     report(args.output, measured, began)
 
 

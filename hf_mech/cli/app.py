@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 
 from hf_mech.cli.checkpoints import complete_source, list_checkpoints
 from hf_mech.cli.explore import explore_source
+from hf_mech.cli.kernel import write_stack_kernel
 from hf_mech.cli.learn import learn_log
 from hf_mech.cli.play import play_checkpoint
 from hf_mech.cli.programs import compile_to_folder, list_programs, run_prompts, run_turing_machine, trace_prompt
@@ -138,6 +139,7 @@ app.command("programs")(list_programs)
 app.command("run")(run_prompts)
 app.command("trace")(trace_prompt)
 app.command("learn")(learn_log)
+app.command("kernel")(write_stack_kernel)
 app.command("explore")(explore_source)
 app.command("play")(play_checkpoint)
 app.command("turing")(run_turing_machine)

@@ -201,6 +201,7 @@ CAPABILITIES: dict[str, Callable[[ContractCase], bool]] = {
     "partial_checkpoints": lambda case: case.refuses_partial is None,
     "pipeline": lambda case: case.processing is not None,
     "packing": lambda case: _packs(case),
+    "export": lambda case: "export" not in case.lacks,  # an export takes long: its test checks what the case says
     "output_embeddings": lambda case: (
         not case.model_class.can_generate() or case.model().get_output_embeddings() is not None
     ),

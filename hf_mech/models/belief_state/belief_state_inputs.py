@@ -151,7 +151,7 @@ def check_suffixes(suffix_ids: Tensor | None, mask: Tensor | None, batch: int, r
             raise BeliefStateError("suffix_attention_mask is given without suffix_ids; give both, or none.")
         return
     check_backward(reads, "suffix_ids")
-    if suffix_ids.dim() != 2 or len(suffix_ids) != batch:
+    if suffix_ids.dim() != 2 or suffix_ids.shape[0] != batch:
         raise BeliefStateError(
             f"suffix_ids must be [batch, suffix length] with {batch} rows, one for each prefix, got "
             f"{list(suffix_ids.shape)}; repeat a common suffix with suffix_ids.expand({batch}, -1)."
@@ -295,7 +295,7 @@ def numbered(real: Tensor, position_ids: Tensor | None) -> Tensor:
         return real.long() - 1
     position_ids = position_ids.expand_as(real)
     columns = torch.arange(real.shape[1], device=real.device)
-    last = torch.where(real, columns, -1).cummax(1).values
+    last = largest_so_far(torch.where(real, columns, -1))
     before = functional.pad(last[:, :-1], (1, 0), value=-1)  # the column of the real token before
     follows = (before >= 0) & (position_ids == position_ids.gather(1, before.clamp(min=0)) + 1)
     begins = real & ~follows
@@ -356,7 +356,7 @@ def sequences_of(
         raise BeliefStateError("A row has no token: its attention_mask is 0 everywhere, or it is empty; leave it out.")
     sequence = numbered(real, position_ids)
     columns = torch.arange(length, device=input_ids.device)
-    later = torch.where(real, columns, length).flip(1).cummin(1).values.flip(1)
+    later = -largest_so_far(-torch.where(real, columns, length).flip(1)).flip(1)
     after = functional.pad(later[:, 1:], (0, 1), value=length)  # the column of the next real token
     ends = real & (functional.pad(sequence, (0, 1), value=-1).gather(1, after) != sequence)
     if bool((real & ~ends & (after != columns + 1)).any()):  # gaps are counted in columns
@@ -373,7 +373,7 @@ def sequences_of(
     more = int(lacks.sum(1).max())
 
     def moved(values: Tensor, otherwise: int, added: Tensor) -> Tensor:
-        made = values.new_full((len(values), length + more), otherwise).scatter(1, to, values)
+        made = values.new_full((values.shape[0], length + more), otherwise).scatter(1, to, values)
         row, column = lacks.nonzero().unbind(1)
         return made.index_put((row, to[row, column] + 1), added[row, column])
 
@@ -388,7 +388,7 @@ def sequences_of(
 
 def _first_of_each(sequence: Tensor) -> Tensor:
     """True at the first token of every sequence, [batch, length]."""
-    before = functional.pad(sequence.cummax(1).values[:, :-1], (1, 0), value=-1)
+    before = functional.pad(largest_so_far(sequence)[:, :-1], (1, 0), value=-1)
     return sequence > before
 
 
@@ -408,7 +408,7 @@ def suffixes_of(suffix_ids: Tensor, suffix_attention_mask: Tensor | None, end_to
     columns = torch.arange(suffix_ids.shape[1], device=suffix_ids.device)
     last = torch.where(real, columns, -1).amax(1)
     real[:, -1] = (last < 0) | (suffix_ids.gather(1, last.clamp(min=0)[:, None])[:, 0] != end_token)
-    if not bool(real[:, -1].any()):
+    if not torch.compiler.is_exporting() and not bool(real[:, -1].any()):  # an exported model keeps the column
         suffix_ids, real = suffix_ids[:, :-1], real[:, :-1]
     return Sequences(suffix_ids, real, real.long() - 1, end_token)
 
@@ -429,7 +429,7 @@ def reversed_rows(tokens: Tensor, sequence: Tensor) -> tuple[Tensor, Tensor | No
     begins = real & (sequence != functional.pad(sequence[:, :-1], (1, 0), value=-1))
     if not _packed(sequence):
         begins = begins & (count == 1)  # padding within a sequence does not divide it
-    positions = count - torch.where(begins, count, 0).cummax(1).values
+    positions = count - largest_so_far(torch.where(begins, count, 0))
     return tokens, encoder_mask(sequence), torch.where(real, positions, 0)
 
 
@@ -443,4 +443,13 @@ def encoder_mask(sequence: Tensor) -> Tensor | None:
 
 
 def _packed(sequence: Tensor) -> bool:
-    return bool((sequence > 0).any())
+    return not torch.compiler.is_exporting() and bool((sequence > 0).any())  # an exported model reads one a row
+
+
+def largest_so_far(values: Tensor) -> Tensor:
+    """The largest of each column and those before it, [batch, length]; ONNX has no cummax."""
+    if not torch.compiler.is_exporting():
+        return values.cummax(1).values
+    columns = torch.arange(values.shape[1], device=values.device)
+    lowest = torch.iinfo(values.dtype).min
+    return torch.where(columns <= columns[:, None], values[:, None], lowest).amax(2)

@@ -139,7 +139,7 @@ class BeliefStateModel(BeliefStatePreTrainedModel):
         tokens, mask, positions = reversed_rows(sequences.tokens, sequences.sequence)
         check_length(positions, tokens.shape[1], self.learned_positions[-1], "suffix")
         if mask is None:
-            check_packing(self.backward_encoder.config, len(tokens))
+            check_packing(self.backward_encoder.config, tokens.shape[0])
         read = self.backward_encoder(
             inputs_embeds=self.embed_tokens(tokens), attention_mask=mask, position_ids=positions, use_cache=False
         )
@@ -169,7 +169,7 @@ class BeliefStateModel(BeliefStatePreTrainedModel):
             return states
         columns = torch.arange(input_ids.shape[1], device=input_ids.device)
         last = torch.where(real_tokens(input_ids, attention_mask), columns, -1).amax(1)
-        return states[torch.arange(len(states), device=states.device), last]
+        return states[torch.arange(states.shape[0], device=states.device), last]
 
     @can_return_tuple
     def forward(
@@ -205,7 +205,7 @@ class BeliefStateModel(BeliefStatePreTrainedModel):
         if input_ids is not None and past == 0:
             check_ids(input_ids, self.config.vocab_size, "input_ids")
         embeds = self.embed_tokens(input_ids) if inputs_embeds is None else inputs_embeds
-        check_suffixes(suffix_ids, suffix_attention_mask, len(embeds), self.backward_encoder is not None)
+        check_suffixes(suffix_ids, suffix_attention_mask, embeds.shape[0], self.backward_encoder is not None)
         asked, flat = use_cache, is_flat(attention_mask)
         if use_cache is None:
             use_cache = not self.training and self.config.use_cache
@@ -214,7 +214,7 @@ class BeliefStateModel(BeliefStatePreTrainedModel):
             sequence = numbered(real, position_ids)
             mask = encoder_mask(sequence)
             if mask is None:
-                check_packing(self.forward_encoder.config, len(embeds), asked, suffix_ids)
+                check_packing(self.forward_encoder.config, embeds.shape[0], asked, suffix_ids)
                 attention_mask, use_cache = None, False
                 position_ids = position_ids.expand_as(real).masked_fill(~real, 0)
         elif position_ids is None and flat and attention_mask is not None:
@@ -378,7 +378,7 @@ class BeliefStateForCausalLM(BeliefStatePreTrainedModel, BeliefStateGeneration, 
         states = outputs.last_hidden_state
         other = suffix_ids is not None or labels is not None
         reads = self.model.backward_encoder is not None
-        check_suffix_state(suffix_state, len(states), states.shape[2], reads, other)
+        check_suffix_state(suffix_state, states.shape[0], states.shape[2], reads, other)
         if output_prev_logits and self.text_head.prev is None:
             raise BeliefStateError("The model has no T_p (predict_previous=False); leave output_prev_logits out.")
         loss = None

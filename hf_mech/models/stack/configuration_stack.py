@@ -41,9 +41,9 @@ class StackOptions:
         stack_values (`str`, *optional*, defaults to `"hidden"`): the values on the stack. `"hidden"`, the paper's: the
             sub-layer's input. `"recurrent"`: values that depend on the popped ones, so that one layer reduces any
             nesting (not in the paper; see `stack_values.py`).
-        stack_tolerance (`float`, *optional*, defaults to 0): with a cache, keep only the large entries of a row of
-            stack attention, so that its error (the sum of absolute differences) stays below this for nearly certain
-            stacks over `max_position_embeddings` positions; 0: keep all. For long texts, see `stack_sparse.py`.
+        stack_tolerance (`float`, *optional*, defaults to 0): with a cache that grows, leave out the deepest levels of
+            the stack, so that the error of a row of stack attention (the sum of absolute differences) stays below this
+            over `max_position_embeddings` positions; 0: nothing but rounding. See `stack_levels.py`.
         output_stack_attentions (`bool`, *optional*, defaults to `False`): return the stack attention of every layer.
     """
 

@@ -48,7 +48,7 @@ def first_token(hidden: Tensor, start: Tensor) -> Tensor:
     RoBERTa takes the first column, which is padding if the padding is on the left.
     """
     start = start.clamp(max=hidden.shape[1] - 1)
-    return hidden[torch.arange(len(hidden), device=hidden.device), start][:, None]
+    return hidden[torch.arange(hidden.shape[0], device=hidden.device), start][:, None]
 
 
 class StackRobertaSelfAttention(RobertaSelfAttention):

@@ -96,6 +96,8 @@ def stack_attention(
         if actions.shape[1] == 1 and not (torch.is_grad_enabled() and actions.requires_grad):
             row = stack_attention_step(exact[:, 0], past, start=start if start is None else start.view(-1))
             return torch.cat([nn.functional.pad(past, (0, 1)), row[:, None]], dim=1).to(actions.dtype)
+    if past is None and torch.compiler.is_exporting():
+        return _forward_exported(exact, start).to(actions.dtype)
     return _forward(exact, start, past).to(actions.dtype)
 
 
@@ -258,6 +260,31 @@ def _backward(grad_alpha, actions, alpha, start):
 @_backward.register_fake
 def _(grad_alpha, actions, alpha, start):
     return torch.empty_like(actions, memory_format=torch.contiguous_format)
+
+
+def _forward_exported(actions: Tensor, start: Tensor | None) -> Tensor:
+    """The same as a loop that `torch.export` and ONNX know, so that an exported model has none of our operators."""
+    from torch._higher_order_ops.scan import scan
+
+    if torch.onnx.is_in_onnx_export():
+        actions = actions.detach()  # the exporter knows no loop that keeps what a gradient needs
+    batch, length, _ = actions.shape
+    places = torch.arange(length, device=actions.device)
+
+    def step(carried: tuple[Tensor, Tensor], given: tuple[Tensor, ...]) -> tuple[tuple[Tensor, Tensor], Tensor]:
+        (below, state), (action, begin, place) = carried, given  # `below` is T
+        begin, here = begin[:, None], places == place
+        state, row = torch.where(begin < place, state, 0), torch.where(here & (begin == place), 1, 0)
+        row = row + torch.where(here & (begin < place), action[:, :1], 0) + action[:, -1:] * state
+        for k in range(1, action.shape[1] - 1):
+            bottom = torch.where(places == begin, state, 0)
+            state = bottom + torch.bmm((state - bottom)[:, None], below)[:, 0]
+            row = row + action[:, k, None] * state
+        return (torch.where((places == place + 1)[:, None], row[:, None], below), row), row.clone()
+
+    initial = actions.new_zeros(batch, length, length), actions.new_zeros(batch, length)
+    given = actions.transpose(0, 1), _starts(start, actions).transpose(0, 1), places
+    return scan(step, initial, given)[1].transpose(0, 1)
 
 
 def _save(ctx, inputs, output):

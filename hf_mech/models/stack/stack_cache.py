@@ -1,17 +1,17 @@
-"""The cache of every layer's stack: the stack attention and what all positions so far hold there.
+"""The cache of every layer's stack: what all positions so far did to it and hold on it, and its levels now.
 
 When a layer first runs, its layer of the cache is replaced by one that also holds a [`StackState`]. So the caches of
 `generate()` or of a user (`DynamicCache`, `StaticCache`) work unchanged, and beam search, cropping and repeating act
-on the stack together with the keys and values.
+on the stack together with the keys and values. The memory grows with the length.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 from transformers.cache_utils import (
     Cache,
     CacheLayerMixin,
@@ -23,12 +23,8 @@ from transformers.cache_utils import (
 )
 
 from .configuration_stack import StackError
-from .stack_attention import read_stack, stack_attention, stack_attention_step
-from .stack_sparse import SparseRows
-
-Held = Callable[[Tensor, Tensor, Tensor], Tensor]
-"""What new positions hold on the stack [batch, new, hidden], from alpha of the position before each of them
-[batch, new, n], what the positions before hold [batch, n, hidden], and the columns of the new ones [new]."""
+from .stack_attention import stack_attention
+from .stack_levels import Levels, next_levels
 
 
 def is_trained(*tensors: Tensor) -> bool:
@@ -37,217 +33,189 @@ def is_trained(*tensors: Tensor) -> bool:
 
 
 class StackState:
-    """The stack of one layer while generating: `alpha` [batch, capacity, capacity], `values` [batch, capacity, hidden].
+    """The stack of one layer while generating. It grows by doubling, so a new token copies little.
 
-    Without a `capacity` it grows by doubling, so a new token copies little. With a `capacity` its shape is fixed, and a
-    new token is written by operations that `torch.compile` supports. No gradient flows into the stored tensors.
+    The levels are built when they are first asked for, so that a forward pass which makes a cache in passing does
+    nothing for them. No gradient flows into the stored tensors.
+
+    Attributes:
+        length: the positions so far; a fixed state has no count of its own.
+        begun: whether there are positions.
+        actions: of all positions, [batch, capacity, 2 + K].
+        values: what they hold, [batch, capacity, hidden + 1]; the last column is 1.
+
+    Args:
+        drop: levels that are not reached with a greater probability may be left out, see [`Levels`].
     """
 
-    alpha: Tensor
+    actions: Tensor
     values: Tensor
 
-    def __init__(self, capacity: int | None = None) -> None:
-        self.capacity = capacity
-        self.length = 0  # of a growing state; a static layer has its own count
-        self.begun = False  # True once there are tensors
+    def __init__(self, drop: float = 0.0) -> None:
+        self.length, self.begun = 0, False
         self.several = False  # True if rows hold several sequences
+        self.levels = Levels(drop)
 
-    def begin(self, alpha: Tensor, values: Tensor, *, several: bool = False) -> None:
-        """Stores the first positions: their stack attention [batch, n, n] and what they hold [batch, n, hidden].
-
-        `several` says that rows hold several sequences; such a state cannot be extended.
-        """
-        self.length, self.begun = alpha.shape[1], True
-        self.several = several and not torch.compiler.is_compiling()  # a compiled model does not look at positions
-        self.alpha, self.values = alpha.detach(), values.detach()
-        if self.capacity is not None:
-            self._resize(self.capacity)
-            if not torch.compiler.is_compiling():
-                torch._dynamo.mark_static_address(self.alpha)
-                torch._dynamo.mark_static_address(self.values)
-
-    def extend(
-        self,
-        actions: Tensor,
-        hidden: Tensor,
-        start: Tensor,
-        length: int | Tensor,
-        held: Held | None = None,
-        recorded: bool = True,
-    ) -> tuple[Tensor, Tensor]:
-        """Adds new positions after the first `length`.
-
-        Args:
-            actions: [batch, new, 2 + K].
-            hidden: [batch, new, hidden].
-            start: the column of position 0 in every row, [batch].
-            length: the number of stored positions.
-            held: what the new positions hold, if not `hidden`.
-            recorded: whether alpha is asked for; a sparse state returns none otherwise.
-
-        Returns:
-            alpha of the new positions [batch, new, n], and what they read, [batch, new, hidden]: the top of the stack
-            (Eq. 25), or with `held` what they hold themselves. n is length + new, or the capacity. The new positions
-            keep their gradient.
-
-        Raises:
-            StackError: the stored rows hold several sequences.
-        """
-        self._check_one_sequence()
-        what = held or (lambda *_: hidden)
-        if actions.shape[1] > 1 or is_trained(actions, hidden):
-            alpha, values, new = self._add_several(actions, what, start, int(length))
-        elif self.capacity is None:
-            alpha, values, new = self._add_one(actions, what, start, int(length))
-        else:
-            alpha, values, new = self._write_one(actions, what, start, length)
-        return alpha, read_stack(alpha, values) if held is None else new
-
-    def at_once(self, actions: Tensor, hidden: Tensor) -> int:
-        """How many new positions one call of `extend` takes."""
-        return actions.shape[1]
-
-    def _check_one_sequence(self) -> None:
+    def check_one_sequence(self) -> None:
+        """Raises StackError if the stored rows hold several sequences."""
         if self.several:
             raise StackError(
                 "The cache holds rows of several sequences, and new tokens would continue the last one alone. To "
                 "generate, give every sequence a row of its own, with an attention_mask where they are padded."
             )
 
-    def _write_one(
-        self, actions: Tensor, held: Held, start: Tensor, length: int | Tensor
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        position = torch.as_tensor(length, device=actions.device).view(1)
-        previous = self.alpha.index_select(1, position - 1)
-        new = held(previous, self.values, position)
-        row = stack_attention_step(actions[:, 0], self.alpha, start=start, state=previous[:, 0], position=position)
-        row = row[:, None, :-1].index_copy(2, position, row[:, None, -1:])
-        self.alpha.index_copy_(1, position, row)
-        self.values.index_copy_(1, position, new)
-        return row, self.values, new
+    def add(
+        self, actions: Tensor, values: Tensor, start: Tensor | None, length: int | Tensor = 0, *, several: bool = False
+    ) -> None:
+        """Adds new positions after the first `length`.
 
-    def _add_one(self, actions: Tensor, held: Held, start: Tensor, length: int) -> tuple[Tensor, Tensor, Tensor]:
-        self._make_room(length + 1)
-        past, position = self.alpha[:, :length, :length], torch.tensor([length], device=actions.device)
-        new = held(past[:, -1:], self.values[:, :length], position)
-        self.alpha[:, length, : length + 1] = stack_attention_step(actions[:, 0], past, start=start)
-        self.values[:, length] = new[:, 0]
-        self.length = length + 1
-        return self.alpha[:, length : length + 1, : length + 1], self.values[:, : length + 1], new
+        Args:
+            actions: [batch, new, 2 + K].
+            values: what the new positions hold, [batch, new, hidden].
+            start: the column of position 0 in every row, [batch]; None means 0.
+            length: the number of stored positions.
+            several: rows hold several sequences; such a state cannot be extended.
+        """
+        actions, values = actions.detach(), values.detach()
+        self.several = several and not torch.compiler.is_compiling()  # a compiled model does not look at positions
+        first, self.length = self.length, self.length + actions.shape[1]
+        if not self.begun:
+            self.begun, self.actions, self.values = True, actions.clone(), pad(values, (0, 1), value=1)
+            return
+        if self.length > self.actions.shape[1]:
+            more = (0, 0, 0, 2 * self.length - self.actions.shape[1])
+            self.actions, self.values = pad(self.actions, more), pad(self.values, more, value=1)
+        self.actions[:, first : self.length], self.values[:, first : self.length, :-1] = actions, values
 
-    def _add_several(self, actions: Tensor, held: Held, start: Tensor, length: int) -> tuple[Tensor, Tensor, Tensor]:
-        total = length + actions.shape[1]
-        past = self.alpha[:, :length, :length]
-        alpha = stack_attention(actions, start=start, past=past, validate=False)
-        new = held(alpha[:, length - 1 : -1], self.values[:, :length], torch.arange(length, total, device=alpha.device))
-        values = torch.cat([self.values[:, :length], new], 1)
-        self._make_room(total)
-        self.alpha[:, :total, :total], self.values[:, :total] = alpha.detach(), values.detach()
-        self.length = total
-        return alpha[:, length:], values, new
+    def tops(self, start: Tensor | None, new: int) -> Tensor:
+        """What the last `new` positions read, Eq. 25: [batch, new, hidden].
 
-    def _make_room(self, length: int) -> None:
-        if self.capacity is None and length > self.alpha.shape[1]:
-            self._resize(2 * length)
+        Args:
+            start: as of [`add`].
+        """
+        if self.levels.built == self.length and new == 1:
+            return self.levels.near[:, :1, :-1]
+        read = self.levels.follow(self.values, self.actions, start, self.length)
+        return read if read.shape[1] == new else read[:, -new:]
 
-    def _resize(self, capacity: int) -> None:
-        alpha, values, n = self.alpha, self.values, self.length
-        self.alpha = alpha.new_zeros(len(alpha), capacity, capacity)
-        self.values = values.new_zeros(len(values), capacity, values.shape[2])
-        self.alpha[:, :n, :n], self.values[:, :n] = alpha[:, :n, :n], values[:, :n]
+    def last(self, length: int | Tensor) -> tuple[Tensor, Tensor]:
+        """The probability of the last position's push [batch, 1], and what it holds [batch, 1, hidden]."""
+        place = slice(self.length - 1, self.length)
+        return self.actions[:, place, 0], self.values[:, place, :-1]
+
+    def joined(self, actions: Tensor, values: Tensor | None, length: int | Tensor) -> tuple[Tensor, Tensor]:
+        """The actions and the values of the first `length` positions and of new ones, which keep their gradient.
+
+        Without new values the second is only those of the first positions.
+        """
+        past = int(length)
+        before = self.values[:, :past, :-1]
+        if values is not None:
+            before = torch.cat([before.to(values.dtype), values], 1)
+        return torch.cat([self.actions[:, :past], actions], 1), before
 
     def take(self, rows: Tensor) -> None:
         """Keeps these rows of the batch, in this order; rows may repeat."""
         if self.begun:
-            self.alpha, self.values = self.alpha[rows.to(self.alpha.device)], self.values[rows.to(self.values.device)]
+            rows = rows.to(self.actions.device)
+            self.actions, self.values = self.actions[rows], self.values[rows]
+            self.levels.take(rows)
 
     def crop(self, removed: int) -> None:
         """Removes the last positions."""
         self.length -= removed
-        if self.begun:
-            self.alpha, self.values = self.alpha[:, : self.length, : self.length], self.values[:, : self.length]
-            self.begun = self.length > 0
+        self.levels.forget(self.length)
+        if self.begun and self.length == 0:
+            self.reset()
 
     def reset(self) -> None:
         """Removes all positions."""
-        self.length, self.begun = 0, False
+        self.length, self.begun, self.several, self.levels = 0, False, False, Levels(self.levels.drop)
 
 
-class SparseStackState(StackState):
-    """The same with rows of few entries, so that its memory grows with the length and not with its square.
+class FixedStackState(StackState):
+    """The same for a fixed number of positions: shapes never change, and a new token is written by operations that
+    `torch.compile` supports.
+
+    Attributes:
+        stored: the levels, [batch, capacity, hidden + 1]; the last one is position 0, which lies below all others.
 
     Args:
-        drop: the most mass that a row of alpha may lose.
+        capacity: the most positions.
     """
 
-    rows: SparseRows
+    stored: Tensor
 
-    def __init__(self, drop: float) -> None:
+    def __init__(self, capacity: int) -> None:
         super().__init__()
-        self.drop = drop
+        self.capacity = capacity
 
-    def begin(self, alpha: Tensor, values: Tensor, *, several: bool = False) -> None:
-        """As of a dense state; of rows with several sequences, alpha is not stored."""
-        self.length, self.begun, self.several = alpha.shape[1], True, several
-        self.values, self.rows = values.detach(), SparseRows(self.drop, alpha[:, 0])
-        if not several:
-            for i, row in enumerate(alpha.detach().unbind(1)):
-                self.rows.append(row[:, : i + 1].clone(), row.new_zeros(len(row)))
-
-    def at_once(self, actions: Tensor, hidden: Tensor) -> int:
-        return actions.shape[1] if is_trained(actions, hidden) else 1
-
-    def extend(
-        self,
-        actions: Tensor,
-        hidden: Tensor,
-        start: Tensor,
-        length: int | Tensor,
-        held: Held | None = None,
-        recorded: bool = True,
-    ) -> tuple[Tensor, Tensor]:
-        """As of a dense state, and also for the first position; several at once only with a gradient.
-
-        What a row loses is missing in the alpha that is returned.
-        """
-        self._check_one_sequence()
+    def add(
+        self, actions: Tensor, values: Tensor, start: Tensor | None, length: int | Tensor = 0, *, several: bool = False
+    ) -> None:
+        actions, values = actions.detach(), pad(values.detach(), (0, 1), value=1)
+        new = actions.shape[1]
         if not self.begun:
-            self.begun, self.values, self.rows = True, hidden[:, :0].detach(), SparseRows(self.drop, actions[:, 0])
-        length = int(length)
-        total, past = length + actions.shape[1], self.values[:, :length]
-        places = torch.arange(length, total, device=actions.device)
-        if is_trained(actions, hidden):
-            alpha = stack_attention(actions, start=start, past=self.rows.dense(), validate=False)
-            before, alpha = alpha[:, length - 1 : -1], alpha[:, length:]
-            for each in actions.detach().unbind(1):  # not alpha itself: the bound follows the rows that are kept
-                self.rows.step(each, start)
-        else:
-            before = actions[..., :0] if held is None else self.rows.last()[:, None]
-            self.rows.step(actions[:, 0], start)
-            alpha = self.rows.last()[:, None] if recorded else actions[..., :0]
-        new = hidden if held is None else held(before, past, places)
-        if total > self.values.shape[1]:
-            self.values = torch.nn.functional.pad(self.values, (0, 0, 0, 2 * total - self.values.shape[1]))
-        self.values[:, length:total] = new.detach()
-        self.length = total
-        if held is not None:
-            return alpha, new
-        if is_trained(actions, hidden):
-            return alpha, read_stack(alpha, torch.cat([past, new], 1))
-        return alpha, self.rows.read(self.values)
+            more = (0, 0, 0, self.capacity - new)
+            self.several = several and not torch.compiler.is_compiling()
+            self.begun, self.actions, self.values = True, pad(actions, more), pad(values, more, value=1)
+            self.stored = self._levels_of_all(start, new)
+            if not torch.compiler.is_compiling():
+                for tensor in (self.actions, self.values, self.stored):
+                    torch._dynamo.mark_static_address(tensor)
+            return
+        places = torch.arange(new, device=actions.device) + length
+        self.actions.index_copy_(1, places, actions)
+        self.values.index_copy_(1, places, values)
+        if new > 1:
+            self.stored.copy_(self._levels_of_all(start, int(length) + new))
+            return
+        begin = places.new_zeros(1, 1) if start is None else start[:, None]
+        nothing = pad(torch.zeros_like(actions[:, 0, 1:]), (0, 1), value=1)
+        acts = torch.where(begin < places, actions[:, 0], nothing)
+        own = values.to(acts.dtype)
+        bottom = self.stored[:, -1:].expand(-1, actions.shape[2] - 2, -1)
+        following = next_levels(torch.cat([self.stored, bottom], 1), own, acts)
+        begins = (begin == places).view(-1, 1, 1)
+        self.stored.copy_(torch.where(begins, own * pad(torch.ones_like(own[..., 1:]), (0, 1)), following))
+
+    def tops(self, start: Tensor | None, new: int) -> Tensor:
+        """What the last position reads, [batch, 1, hidden]."""
+        return self.stored[:, :new, :-1]
+
+    def last(self, length: int | Tensor) -> tuple[Tensor, Tensor]:
+        place = torch.as_tensor(length, device=self.actions.device).view(1) - 1
+        return self.actions.index_select(1, place)[..., 0], self.values.index_select(1, place)[..., :-1]
+
+    def joined(self, actions: Tensor, values: Tensor | None, length: int | Tensor) -> tuple[Tensor, Tensor]:
+        if actions.shape[1] > 1:
+            return super().joined(actions, values, length)
+        place = torch.as_tensor(length, device=actions.device).view(1)
+        stored = self.values[..., :-1]
+        if values is not None:
+            stored = stored.to(values.dtype).index_copy(1, place, values)
+        return self.actions.index_copy(1, place, actions), stored
 
     def take(self, rows: Tensor) -> None:
-        """Keeps these rows of the batch, in this order; rows may repeat."""
+        super().take(rows)
         if self.begun:
-            self.values = self.values[rows.to(self.values.device)]
-            self.rows.take(rows)
+            self.stored = self.stored[rows.to(self.stored.device)]
 
-    def crop(self, removed: int) -> None:
-        """Removes the last positions."""
-        self.length -= removed
-        if self.begun:
-            self.rows.crop(self.length)
-            self.begun = self.length > 0
+    def _levels_of_all(self, start: Tensor | None, length: int) -> Tensor:
+        """The levels after the first `length` positions."""
+        with torch.autocast(self.actions.device.type, enabled=False):
+            if not torch.compiler.is_compiling():
+                levels = Levels(0.0)
+                levels.follow(self.values, self.actions, start, length)
+                return levels.whole(self.actions, self.capacity)
+            # Popping one level after the other shows them all, in one operation.
+            pops = pad(torch.ones_like(self.actions[..., :1]), (1, self.actions.shape[2] - 2))
+            alpha = stack_attention(torch.cat([self.actions[:, :length], pops[:, 1:]], 1), start=start, validate=False)
+            height = self.values[:, :length].to(alpha.dtype)
+            places = torch.arange(length, device=alpha.device)
+            bottom = places == (places.new_zeros(1, 1) if start is None else start[:, None])
+            height = torch.cat([height[..., :-1], (~bottom).to(alpha.dtype).expand(len(height), -1)[..., None]], -1)
+            return alpha[:, length - 1 :, :length] @ height
 
 
 class _WithStack:
@@ -257,11 +225,11 @@ class _WithStack:
 
     @classmethod
     def holding(cls, layer: CacheLayerMixin, drop: float) -> Any:
-        """The same layer, with a place for a stack; `drop` is the most mass that a row of alpha may lose."""
+        """The same layer, with a place for a stack; `drop` is as of [`StackState`]."""
         made = cls.__new__(cls)
         made.__dict__.update(layer.__dict__)
-        capacity = None if layer.is_sliding else getattr(layer, "max_cache_len", None)  # a window is no limit
-        made.stack = SparseStackState(drop) if drop else StackState(capacity)
+        fixed = isinstance(layer, StaticLayer) and not layer.is_sliding  # a window is no limit
+        made.stack = FixedStackState(layer.max_cache_len) if fixed else StackState(drop)
         return made
 
     def reset(self) -> None:
@@ -323,7 +291,7 @@ def holds_stack(layer: Any) -> bool:
 def stack_layer(cache: Cache, index: int, new: int, drop: float = 0.0) -> Any:
     """The cache layer that holds the stack of layer `index`, after `new` positions were added to its keys.
 
-    With a `drop`, the most mass that a row of alpha may lose, a new stack keeps only the large entries.
+    A new stack that grows leaves out levels that are not reached with a probability above `drop`.
 
     Raises:
         StackError: a kind of cache that cannot hold a stack, or a cache filled by a model without a stack.
@@ -344,11 +312,6 @@ def stack_layer(cache: Cache, index: int, new: int, drop: float = 0.0) -> Any:
         raise StackError(
             f"The cache holds keys of {int(layer.get_seq_length())} positions and no stack: {new} of them are new, the "
             "rest came from a model without a stack. Begin with an empty cache."
-        )
-    if drop and isinstance(layer, StaticLayer):
-        raise StackError(
-            "A static cache holds whole rows of stack attention, so that stack_tolerance has no use there; set it to "
-            "0, or leave cache_implementation out."
         )
     cache.layers[index] = holder.holding(layer, drop)
     return cache.layers[index]

@@ -158,7 +158,7 @@ def stack_inputs(
             _read_continuing_mask(context, mask, int(past))
         attention_mask = as_implemented(mask, config._attn_implementation, dtype)
     else:
-        if attention_mask is not None:
+        if attention_mask is not None and not _all_real(attention_mask, new, past):
             start = attention_mask.long().argmax(1)
             context.start = start.where(attention_mask.any(1), attention_mask.shape[1])  # none yet: all is padding
             context.real = new_columns(attention_mask, new, past).bool()
@@ -179,6 +179,14 @@ def stack_inputs(
     if not torch.compiler.is_compiling():
         _check(config, given, context, int(past))
     return context, attention_mask, position_ids
+
+
+def _all_real(attention_mask: Tensor, new: int, past: int | Tensor) -> bool:
+    """Whether a mask [batch, past + new] or longer says nothing; False under `torch.compile`, which does not look."""
+    if torch.compiler.is_compiling():
+        return False
+    length = int(past) + new
+    return bool((attention_mask if attention_mask.shape[1] == length else attention_mask[:, :length]).all())
 
 
 def told_begins(
@@ -275,7 +283,9 @@ def positions_in_sequences(
 ) -> Tensor | None:
     """The positions of the new tokens in their sequences, from 0; None if they count the columns."""
     if context.starts is None:
-        if context.real is None or attention_mask is None or attention_mask.dim() == 2:
+        if context.real is None:
+            return None
+        if attention_mask is None or attention_mask.dim() == 2:
             return positions_of(attention_mask, new, past)
         if not torch.compiler.is_compiling() and int(past):
             assert context.start is not None  # set with `real`

@@ -6,7 +6,7 @@ With `stack_values="recurrent"` the stack holds values of its own, which take th
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -16,7 +16,8 @@ from transformers.cache_utils import Cache
 
 from .configuration_stack import StackError
 from .stack_attention import read_stack, stack_attention
-from .stack_cache import is_trained, stack_layer
+from .stack_cache import FixedStackState, StackState, is_trained, stack_layer
+from .stack_levels import BLOCK, LONG, Levels
 from .stack_operations import stack_attention_from_operations
 from .stack_values import RecurrentValues, links
 
@@ -64,9 +65,9 @@ class StackSubLayer(nn.Module):
         self.layer_idx = layer_idx
         self.multi_pop = config.multi_pop
         self.actions_from = config.stack_actions_from
-        self.drop = 0.0  # of a row of alpha, while generating
-        if config.stack_tolerance:
-            self.drop = config.stack_tolerance / config.max_position_embeddings
+        self.drop = 0.0
+        if config.stack_tolerance:  # twice this is lost at the end of every block
+            self.drop = config.stack_tolerance * BLOCK / (2 * config.max_position_embeddings)
         self.action = nn.Linear(config.hidden_size, 2 + config.multi_pop)  # W_A and b_A
         self.gate = nn.Parameter(torch.zeros(1)) if config.stack_gate else None
         self.values = None
@@ -90,60 +91,89 @@ class StackSubLayer(nn.Module):
         """
         context = context or StackContext()
         actions = self.actions(layer_input if self.actions_from == "layer_input" else hidden, context)
-        layer = None if cache is None else stack_layer(cache, self.layer_idx, hidden.shape[1], self.drop)
-        if layer is not None and (layer.stack.begun or self._begins_small(hidden, actions, context)):
-            alpha, read = self._extend(layer, hidden, actions, context)
+        state, past = None, 0
+        if cache is not None:
+            layer = stack_layer(cache, self.layer_idx, hidden.shape[1], self.drop)
+            state, past = layer.stack, layer.get_seq_length() - hidden.shape[1]
+        if state is not None and state.begun:
+            alpha, read = self._extend(state, past, hidden, actions, context)
+        elif self._is_long(hidden, context):
+            alpha, read = actions[..., :0], self._read_long(state, hidden, actions, context.start)
         else:
             alpha = self._attention(actions, context)
             places = torch.arange(hidden.shape[1], device=hidden.device)
-            before = nn.functional.pad(alpha[:, :-1], (0, 0, 1, 0))
+            before = nn.functional.pad(alpha, (0, 0, 1, 0))[:, : hidden.shape[1]]
             values = self._held(hidden, actions, context, before, hidden[:, :0], places)
             read = read_stack(alpha, values) if self.values is None else values
-            if layer is not None:
-                layer.stack.begin(alpha, values, several=context.starts is not None)
+            if state is not None:
+                state.add(actions, values, context.start, several=context.starts is not None)
         if context.record is not None:
             context.record.append((alpha, actions))
         return hidden + (read if self.gate is None else self.gate * read)
 
-    def _begins_small(self, hidden: Tensor, actions: Tensor, context: StackContext) -> bool:
-        """Whether the first positions, too, are computed without alpha as a whole."""
-        return bool(self.drop) and context.starts is None and not is_trained(actions, hidden)
+    def _is_long(self, hidden: Tensor, context: StackContext) -> bool:
+        """Whether the first positions are better read from the stack's levels than from alpha as a whole."""
+        return (
+            not torch.compiler.is_compiling()
+            and hidden.shape[1] >= LONG
+            and self.values is None
+            and context.starts is None
+            and context.record is None
+            and context.operations is None
+        )
 
-    def _extend(self, layer: Any, hidden: Tensor, actions: Tensor, context: StackContext) -> tuple[Tensor, Tensor]:
-        """alpha of the new positions after those in the cache [batch, new, n], and what they read [batch, new, hidden].
+    def _read_long(self, state: StackState | None, hidden: Tensor, actions: Tensor, start: Tensor | None) -> Tensor:
+        """What the first positions read, [batch, N, hidden], without alpha; adds them to the state, if there is one."""
+        levels, taken = Levels(self.drop), actions.clone()
+        with_ones = nn.functional.pad(hidden, (0, 1), value=1)
+        read = levels.follow(with_ones, taken, start, hidden.shape[1]).to(hidden.dtype)
+        if state is not None:
+            state.add(taken, hidden, start)
+            if not is_trained(actions, hidden):
+                state.levels = levels
+        return read
 
-        alpha is empty if it is not to be recorded and would be large.
+    def _extend(
+        self, state: StackState, past: int | Tensor, hidden: Tensor, actions: Tensor, context: StackContext
+    ) -> tuple[Tensor, Tensor]:
+        """alpha of new positions after `past` others [batch, new, n], and what they read [batch, new, hidden].
+
+        alpha is empty if nothing asks for it.
         """
-        new, start = hidden.shape[1], context.start
-        if start is None:
-            start = torch.zeros(len(hidden), dtype=torch.long, device=hidden.device)
-        past_length = layer.get_seq_length() - new
-        width = layer.stack.at_once(actions, hidden)
-        alphas, reads = [], []
-        for first in range(0, new, width):
-            part = slice(first, first + width)
-            own = replace(context, real=None if context.real is None else context.real[:, part])
+        state.check_one_sequence()
+        start, new, fixed = context.start, hidden.shape[1], isinstance(state, FixedStackState)
+        recurs = self.values is not None
+        if context.record is None and not is_trained(actions, hidden):
+            if new == 1 and (fixed or not torch.compiler.is_compiling()):
+                values = self._next_value(state, past, hidden, actions, context) if recurs else hidden
+                state.add(actions, values, start, past)
+                read = values if recurs else state.tops(start, 1).to(hidden.dtype)
+                return actions[..., :0], read
+            if not (recurs or fixed or torch.compiler.is_compiling()):
+                state.add(actions, hidden, start, past)
+                return actions[..., :0], state.tops(start, new).to(hidden.dtype)
+        joined, values = state.joined(actions, None if recurs else hidden, past)
+        alpha = stack_attention(joined, start=start, validate=False)
+        places = torch.arange(new, device=hidden.device) + past
+        alpha, before = alpha.index_select(1, places), alpha.index_select(1, places - 1)
+        held = self._held(hidden, actions, context, before, values, places)
+        state.add(actions, held, start, past)
+        return alpha, held if recurs else read_stack(alpha, values)
 
-            def held(
-                before: Tensor, past: Tensor, places: Tensor, part: slice = part, own: StackContext = own
-            ) -> Tensor:
-                return self._held(hidden[:, part], actions[:, part], own, before, past, places)
-
-            alpha, read = layer.stack.extend(
-                actions[:, part],
-                hidden[:, part],
-                start,
-                past_length + first,
-                None if self.values is None else held,
-                context.record is not None,
-            )
-            reads.append(read)
-            if width == new or context.record is not None:
-                alphas.append(alpha)
-        if width == new:
-            return alphas[0], reads[0]
-        alphas = [nn.functional.pad(alpha, (0, past_length + new - alpha.shape[2])) for alpha in alphas]
-        return torch.cat(alphas or [actions[..., :0]], 1), torch.cat(reads, 1)
+    def _next_value(
+        self, state: StackState, past: int | Tensor, hidden: Tensor, actions: Tensor, context: StackContext
+    ) -> Tensor:
+        """The recurrent value of one position after `past` others, [batch, 1, hidden]."""
+        assert self.values is not None
+        begin = 0 if context.start is None else context.start[:, None]
+        push, value = state.last(past)
+        top = state.tops(context.start, 1)
+        place = torch.as_tensor(past, device=hidden.device)
+        runs = torch.where(begin < place - 1, 1 - push, 0)
+        popped = torch.where(begin < place, actions[..., 1], 0)
+        both = nn.functional.pad(popped[..., None], (1, 0))  # nothing of the previous value, and of the top its share
+        last = torch.cat([value.to(top.dtype), top], 1)
+        return self.values(hidden, runs, both, last, torch.ones_like(place.view(1)), context.real)
 
     def _held(
         self, hidden: Tensor, actions: Tensor, context: StackContext, before: Tensor, past: Tensor, places: Tensor

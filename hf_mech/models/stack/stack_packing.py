@@ -80,7 +80,7 @@ def begins_of_positions(position_ids: Tensor, real: Tensor | None, jumps: bool) 
         step = nn.functional.pad(position_ids.diff(dim=1), (1, 0), value=1)
     else:
         places = torch.arange(position_ids.shape[1], device=position_ids.device)
-        last = torch.where(real, places, -1).cummax(1).values
+        last = _largest_so_far(torch.where(real, places, -1))
         before = nn.functional.pad(last[:, :-1], (1, 0), value=-1)
         step = position_ids - position_ids.gather(1, before.clamp(min=0))
         step = torch.where(real & (before >= 0), step, 1)
@@ -97,7 +97,7 @@ def starts_of(begins: Tensor, real: Tensor | None) -> Tensor:
     length = begins.shape[1]
     places = torch.arange(length, device=begins.device)
     first = places == 0 if real is None else real & (real.long().cumsum(1) == 1)
-    starts = torch.where(begins | first, places, -1).cummax(1).values
+    starts = _largest_so_far(torch.where(begins | first, places, -1))
     return torch.where(starts < 0, length, starts)
 
 
@@ -141,7 +141,7 @@ def sequences_of_mask(sees: Tensor, same: Tensor, causal: bool) -> tuple[Tensor,
     past = torch.ones(length, length, dtype=torch.bool, device=sees.device).tril()
     real = own & ~(sees & ~past).any(2) if causal else own  # masks may let padding see everything
     places = torch.arange(length, device=sees.device)
-    before = nn.functional.pad(torch.where(real, places, -1).cummax(1).values[:, :-1], (1, 0), value=-1)
+    before = nn.functional.pad(_largest_so_far(torch.where(real, places, -1))[:, :-1], (1, 0), value=-1)
     follows = sees.gather(2, before.clamp(min=0)[..., None])[..., 0] & (before >= 0)
     begins = real & ~follows
     if torch.compiler.is_compiling():
@@ -186,3 +186,11 @@ def as_implemented(mask: Tensor, implementation: str, dtype: torch.dtype) -> Ten
     if implementation != "eager":
         return mask
     return torch.zeros_like(mask, dtype=dtype).masked_fill(~mask, torch.finfo(dtype).min)
+
+
+def _largest_so_far(values: Tensor) -> Tensor:
+    """The largest of each column and those before it, [batch, length]; ONNX has no cummax."""
+    if not torch.compiler.is_exporting():
+        return values.cummax(1).values
+    columns = torch.arange(values.shape[1], device=values.device)
+    return torch.where(columns <= columns[:, None], values[:, None], -1).amax(2)

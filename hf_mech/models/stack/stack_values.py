@@ -66,7 +66,7 @@ def links(before: Tensor, pops: Tensor, places: Tensor, start: Tensor | None) ->
         begins = (places <= 0).expand_as(pops)
     else:
         begins = places <= (start if start.dim() == 2 else start[:, None])
-    previous = (places - 1).clamp(min=0)[None, :, None].expand(len(before), -1, 1)
+    previous = (places - 1).clamp(min=0)[None, :, None].expand(before.shape[0], -1, 1)
     pushed = before.gather(2, previous)[..., 0]
     return torch.where(begins, 0, 1 - pushed), torch.where(begins, 0, pops)[..., None] * before
 
@@ -113,8 +113,34 @@ def recurrent_values(inputs: Inputs, cell: Cell) -> Tensor:
     Raises:
         RuntimeError: on differentiating twice.
     """
+    if torch.compiler.is_exporting():
+        return _exported_values(inputs, cell)
     *tensors, past, real = inputs
     return _scan(*tensors, *cell, past, real, _EPS)[0]
+
+
+def _exported_values(inputs: Inputs, cell: Cell) -> Tensor:
+    """The same as a loop that `torch.export` and ONNX know, for an exported model."""
+    from torch._higher_order_ops.scan import scan
+
+    hidden, own, runs, popped, past, real = inputs
+    if torch.onnx.is_in_onnx_export():  # the exporter knows no loop that keeps what a gradient needs
+        hidden, own, runs, popped, past = (tensor.detach() for tensor in (hidden, own, runs, popped, past))
+        cell = Cell(*(weight.detach() for weight in cell))
+    real = torch.ones_like(runs, dtype=torch.bool) if real is None else real
+    values = torch.cat([past, torch.zeros_like(hidden)], 1)
+    places = torch.arange(values.shape[1], device=hidden.device)
+
+    def step(carried: tuple[Tensor, Tensor], given: tuple[Tensor, ...]) -> tuple[tuple[Tensor, Tensor], Tensor]:
+        (values, previous), (given_hidden, given_own, run, pop, is_real, place) = carried, given
+        running = run[:, None] * previous
+        top = torch.bmm(pop[:, None], values)[:, 0]
+        value = torch.where(is_real[:, None], cell(given_hidden, given_own, torch.cat([running, top], -1)), running)
+        return (torch.where((places == place)[:, None], value[:, None], values), value), value.clone()
+
+    previous = past[:, -1].clone() if past.shape[1] else torch.zeros_like(hidden.sum(1))
+    first = [tensor.transpose(0, 1) for tensor in (hidden, own, runs, popped, real)]
+    return scan(step, (values, previous), (*first, places[past.shape[1] :]))[1].transpose(0, 1)
 
 
 def next_value(inputs: Inputs, cell: Cell, place: Tensor) -> Tensor:
@@ -181,7 +207,7 @@ class RecurrentValues(nn.Module):
             own = nn.functional.linear(given, self.input_weight.to(exact), self.input_bias.to(exact))
             weights = (self.state_weight, self.output_weight, self.output_bias, self.norm_weight, self.norm_bias)
             cell, inputs = Cell(*(weight.to(exact) for weight in weights)), Inputs(given, own, runs, popped, past, real)
-            alone = len(places) == 1 and past.shape[1]
+            alone = past.shape[1] > 0 and places.shape[0] == 1  # not len(), which an export takes for fixed
             values = next_value(inputs, cell, places) if alone else recurrent_values(inputs, cell)
         return values.to(hidden.dtype)
 

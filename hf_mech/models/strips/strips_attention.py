@@ -92,11 +92,30 @@ def strips_attention(theta: Tensor, input_ids: Tensor) -> tuple[Tensor, Tensor]:
     """
     from .strips_kernel import available
 
+    if torch.compiler.is_exporting():
+        return _exported(theta, input_ids)
     if theta.device.type == "cpu" and available:
         exact = theta if theta.dtype in (torch.float32, torch.float64) else theta.float()
         heads, scores = _compiled(exact, input_ids)
         return heads.to(theta.dtype), scores.to(theta.dtype)
     return strips_attention_linear(theta, input_ids)
+
+
+def _exported(theta: Tensor, input_ids: Tensor) -> tuple[Tensor, Tensor]:
+    """[`strips_attention_linear`] as a loop that `torch.export` and ONNX know, for any length."""
+    from torch._higher_order_ops.scan import scan
+
+    if torch.onnx.is_in_onnx_export():
+        theta = theta.detach()  # the exporter knows no loop that keeps what a gradient needs
+
+    def step(state: Tensor, action: Tensor) -> tuple[Tensor, Tensor]:
+        chosen = action.clamp(min=0)[:, None, None, None].expand(*state.shape[:3], 1)
+        heads = state.gather(3, chosen).squeeze(3) * (action >= 0)[:, None, None]
+        return advance(theta, state, action), heads
+
+    _, heads = scan(step, init_state(theta, input_ids.shape[0]), input_ids.transpose(0, 1))
+    heads = heads.transpose(0, 1)
+    return heads, _any(heads)
 
 
 @torch.compiler.disable

@@ -87,6 +87,7 @@ LACKS = {
     "checkpointing": "the layers' inputs are the cache",
     "lora": "no layer that peft knows",
     "stream": "generation keeps its state in a cache",
+    "export": "the rows and the steps of a repeat block follow from the tokens, which an exported graph cannot look at",
     "packing": "a prompt is a row: all its cells attend to each other",
     "random_weights": "a new model is the program of its configuration",
 }

@@ -84,6 +84,7 @@ LACKS = {
     "checkpointing": "repeat blocks have as many layers as the text needs",
     "stream": "a text is read at once",
     "formulas": "tests/models/dat/test_semi_formal.py compares the biased heads with their reference",
+    "export": "repeat blocks have as many layers as the text needs",
     "packing": "a text is a row: its cells attend to each other",
     "hidden_states": "two parts of a stream, which the model returns by name",
     "attentions": "a repeat block's heads run several times",
