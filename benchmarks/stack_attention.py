@@ -74,19 +74,20 @@ def one_step(form: str, length: int, batch: int, *, warm_up: bool) -> None:
 
 
 def reading_of(form: str, length: int, hardness: float, device: str) -> Callable[[], tuple[Tensor, ...]]:
-    """A function that reads a row's stacks and returns the gradients of its actions and values."""
+    """A function that reads a row's stacks and returns the gradients of its actions' logits and its values."""
     generator = torch.Generator().manual_seed(0)
-    actions = (hardness * torch.randn(1, length, 3, generator=generator)).softmax(-1).to(device).requires_grad_()
+    logits = (hardness * torch.randn(1, length, 3, generator=generator)).to(device).requires_grad_()
     values, grad = torch.randn(2, 1, length, HIDDEN, generator=generator).to(device)
     values.requires_grad_()
     drop = TOLERANCE * BLOCK / (2 * length) if form == "few_levels" else 0.0
 
     def step() -> tuple[Tensor, ...]:
+        actions = logits.softmax(-1)
         if form == "alpha":
             read = read_stack(stack_attention(actions, validate=False), values)
         else:
             read = Levels(drop).follow(torch.nn.functional.pad(values, (0, 1), value=1), actions.clone(), None, length)
-        gradients = torch.autograd.grad(read, (actions, values), grad)
+        gradients = torch.autograd.grad(read, (logits, values), grad)
         if device == "cuda":
             torch.cuda.synchronize()
         return gradients
