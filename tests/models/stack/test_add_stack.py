@@ -332,7 +332,8 @@ def test_without_a_head_every_output_is_recorded():
 
 def test_exported_it_is_the_same():
     model, batch = opened("Qwen3ForCausalLM"), inputs(2, 7, 0)
-    program = torch.export.export(model, (), {**batch, "use_cache": False}, strict=False)
+    with torch.no_grad():  # with gradients torch warns of its own code
+        program = torch.export.export(model, (), {**batch, "use_cache": False}, strict=False)
     assert_close(program.module()(**batch, use_cache=False).logits, model(**batch).logits)
 
 
