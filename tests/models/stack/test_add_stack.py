@@ -330,6 +330,7 @@ def test_without_a_head_every_output_is_recorded():
     assert (len(outputs.hidden_states), len(outputs.stack_attentions)) == (3, 2)
 
 
+@pytest.mark.filterwarnings("ignore:`torch.jit.script_method` is deprecated:DeprecationWarning")  # torch's own
 def test_exported_it_is_the_same():
     model, batch = opened("Qwen3ForCausalLM"), inputs(2, 7, 0)
     with torch.no_grad():  # with gradients torch warns of its own code
