@@ -49,7 +49,7 @@ def json_document(draws: Draws, depth: int, room: int) -> list[str]:
 
     ```python
     >>> print(*json_document(Draws("a"), 3, 20))
-    [ { "r" : null } , [ "h" , [ "d" ] , "j" , 5 ] ]
+    [ { } , 5 , { "r" : [ "i" , "h" ] , "m" : "a" } ]
 
     ```
 
@@ -140,7 +140,7 @@ def draw_sentence(draws: Draws) -> Sentence:
     """A sentence whose subject has nothing besides, a place, or a relative clause; so has its object, if there is one.
 
     >>> print(*draw_sentence(Draws("a")).words(question=True))
-    don't the otters amuse some heron ?
+    don't the otters amuse her herons who her rabbits don't tease ?
     """
     subject, number, inner = _noun_phrase(draws)
     auxiliary = _one(draws, AUXILIARIES[number])
@@ -242,8 +242,8 @@ def generate(name: str, split: str, seed: int = 0, start: int = 0, stop: int = 1
 
     ```python
     >>> print(*next(generate("questions", "beyond")).text.split(" quest "), sep="\\n")
-    her beetle that does laugh doesn't follow your spiders .
-    doesn't her beetle that does laugh follow your spiders ?
+    my otter who my otters do follow does laugh .
+    does my otter who my otters do follow laugh ?
 
     ```
     """
