@@ -11,8 +11,10 @@ from transformers import (
     AutoModelForCausalLM,
     AutoModelForMaskedLM,
     GPT2LMHeadModel,
+    LlamaConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
+    Qwen3Config,
     RobertaForMaskedLM,
 )
 
@@ -22,7 +24,9 @@ from hf_mech.models.stack import (
     StackGPT2ForCausalLM,
     StackRobertaConfig,
     StackRobertaForMaskedLM,
+    add_stack,
 )
+from hf_mech.probing.stacks_between import add_stacks_between
 
 from ..engine import SettingsError
 
@@ -32,6 +36,8 @@ FORMS: dict[str, dict[str, bool]] = {
     "gated": {"use_stack": True, "stack_gate": True},
 }
 """`vanilla`: the stock model; `stack`: the paper's; `gated`: its stack behind a learned gate that begins at zero."""
+DECODERS: dict[str, Any] = {"llama": LlamaConfig, "qwen3": Qwen3Config}
+"""Stock decoders besides GPT-2, which get their stacks by `add_stack`."""
 
 
 @dataclass(frozen=True)
@@ -60,10 +66,28 @@ def new_model(
     heads: int,
     multi_pop: int = 1,
     stock: bool = False,
+    decoder: str = "gpt2",
 ) -> PreTrainedModel:
     """A model with new weights; `stock` makes it of transformers' own class, as a downloaded checkpoint would be."""
     family = FAMILIES[objective]
     special = {name: getattr(tokenizer, name) for name in ("bos_token_id", "pad_token_id", "eos_token_id")}
+    if decoder != "gpt2":
+        config = DECODERS[decoder](
+            vocab_size=len(tokenizer),
+            hidden_size=hidden,
+            intermediate_size=4 * hidden,
+            num_hidden_layers=layers,
+            num_attention_heads=heads,
+            num_key_value_heads=heads,
+            head_dim=hidden // heads,
+            max_position_embeddings=BLOCK,
+            tie_word_embeddings=True,
+            **special,
+        )
+        model = AutoModelForCausalLM.from_config(config)
+        if form == "between":
+            return add_stacks_between(model)
+        return model if form == "vanilla" else add_stack(model, gate=form == "gated", multi_pop=multi_pop)
     options = {} if stock else {**FORMS[form], "multi_pop": multi_pop, "stack_bottom": "bos_token"}
     if objective == "clm":
         sizes = {"n_layer": layers, "n_embd": hidden, "n_head": heads, "n_positions": BLOCK}
