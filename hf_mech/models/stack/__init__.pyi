@@ -1,7 +1,9 @@
+from .add_stack import add_stack as add_stack
 from .configuration_stack import StackError as StackError
 from .configuration_stack import StackGPT2Config as StackGPT2Config
 from .configuration_stack import StackOptions as StackOptions
 from .configuration_stack import StackRobertaConfig as StackRobertaConfig
+from .modeling_stack_decoder import stacked as stacked
 from .modeling_stack_gpt2 import StackGPT2ForCausalLM as StackGPT2ForCausalLM
 from .modeling_stack_gpt2 import StackGPT2ForQuestionAnswering as StackGPT2ForQuestionAnswering
 from .modeling_stack_gpt2 import StackGPT2ForSequenceClassification as StackGPT2ForSequenceClassification

@@ -24,18 +24,17 @@ SIZES, WIDTHS, LAYERS = (1, 100_000_000), (1, 1_000_000), (1, 1_000)
 
 
 class StackOptions:
-    """The options of the stack, in both configurations.
+    """The options of the stack, in all configurations.
 
     Args:
-        use_stack (`bool`, *optional*, defaults to `True`): add the stack sub-layer to every layer (Eq. 26). Without
-            it the model equals GPT-2 or RoBERTa bit for bit: the vanilla baseline.
+        use_stack (`bool`, *optional*, defaults to `True`): add the stack sub-layer to the layers (Eq. 26). Without
+            it the model equals the stock model bit for bit: the vanilla baseline.
+        stack_layers (`list[int]`, *optional*): the layers that get a stack, from 0; all, if not given.
         multi_pop (`int`, *optional*, defaults to 1): K, the most elements that one step can pop. 1 is the paper's.
         stack_gate (`bool`, *optional*, defaults to `False`): multiply the stack's output by a learned scalar, initially
             zero, so that a stock checkpoint begins with its own logits. The paper has no gate.
         stack_actions_from (`str`, *optional*, defaults to `"hidden"`): the input of the actions (Eq. 24). `"hidden"`,
             the paper's: the sub-layer's input. `"layer_input"`: the layer's input, in the first layer the token alone.
-        position_embedding_type (`str`, *optional*, defaults to `"learned"`): `"learned"` (the stock model's own),
-            `"none"`, `"sinusoidal"`, `"relative"` (Transformer-XL), `"rotary"` or `"alibi"` (Appendix C).
         stack_bottom (`str`, *optional*, defaults to `"first_token"`): position 0, the empty stack (Eq. 19), is the
             first real token of a sequence, whatever it is. `"bos_token"`, the paper's setting: it must be
             `bos_token_id`, and any other token is refused.
@@ -49,10 +48,10 @@ class StackOptions:
     """
 
     use_stack: bool = True
+    stack_layers: list[int] | None = None
     multi_pop: int = 1
     stack_gate: bool = False
     stack_actions_from: Literal["hidden", "layer_input"] = "hidden"
-    position_embedding_type: str = "learned"
     stack_bottom: Literal["first_token", "bos_token"] = "first_token"
     stack_values: Literal["hidden", "recurrent"] = "hidden"
     stack_tolerance: float | int = 0.0
@@ -60,6 +59,35 @@ class StackOptions:
 
     def validate_architecture(self: Any) -> None:
         """Refuses options that do not exist, do not fit the sizes, or contradict each other."""
+        layers, count = self.stack_layers, self.num_hidden_layers
+        if layers is not None and (layers != sorted({*layers}) or not all(0 <= layer < count for layer in layers)):
+            raise StackError(
+                f"stack_layers must be different layers in their order, from 0 to {count - 1}, got {layers}; None is all."
+            )
+        if self.stack_values == "recurrent" and self.multi_pop != 1:
+            raise StackError(
+                f"stack_values='recurrent' pops one value a step: multi_pop must be 1, got {self.multi_pop}."
+            )
+        if self.use_stack and self.stack_bottom == "bos_token" and self.bos_token_id is None:
+            raise StackError(
+                "stack_bottom='bos_token' asks for bos_token_id at the bottom of every stack, but bos_token_id is "
+                "None. Set it to the id of the token that begins every sequence (Section 3.2), or set "
+                "stack_bottom='first_token', which takes any token."
+            )
+
+
+class EncodedStackOptions(StackOptions):
+    """The [`StackOptions`], and the encoding of positions.
+
+    Args:
+        position_embedding_type (`str`, *optional*, defaults to `"learned"`): `"learned"` (the stock model's own),
+            `"none"`, `"sinusoidal"`, `"relative"` (Transformer-XL), `"rotary"` or `"alibi"` (Appendix C).
+    """
+
+    position_embedding_type: str = "learned"
+
+    def validate_architecture(self: Any) -> None:
+        """Refuses an encoding that does not exist or fit the sizes, too."""
         encoding, size, heads = self.position_embedding_type, self.hidden_size, self.num_attention_heads
         if encoding not in EMBEDDED + ATTENDED:
             raise StackError(
@@ -76,20 +104,12 @@ class StackOptions:
             raise StackError(f"Sinusoidal positions need an even hidden_size, got {size}.")
         if encoding == "rotary" and size // heads % 2:
             raise StackError(f"Rotary positions need heads of an even size, got {size} / {heads} = {size // heads}.")
-        if self.stack_values == "recurrent" and self.multi_pop != 1:
-            raise StackError(
-                f"stack_values='recurrent' pops one value a step: multi_pop must be 1, got {self.multi_pop}."
-            )
-        if self.use_stack and self.stack_bottom == "bos_token" and self.bos_token_id is None:
-            raise StackError(
-                "stack_bottom='bos_token' asks for bos_token_id at the bottom of every stack, but bos_token_id is "
-                "None. Set it to the id of the token that begins every sequence (Section 3.2), or set "
-                "stack_bottom='first_token', which takes any token."
-            )
+        super().validate_architecture()
 
 
 # Not as a decorator: type checkers would take its constructor for that of the configurations below.
 dataclass(kw_only=True)(StackOptions)
+dataclass(kw_only=True)(EncodedStackOptions)
 
 
 @strict_config(
@@ -103,8 +123,8 @@ dataclass(kw_only=True)(StackOptions)
     multi_pop=WIDTHS,
     stack_tolerance=(0, 1),
 )
-class StackGPT2Config(StackOptions, GPT2Config):
-    r"""A [`GPT2Config`] with the [`StackOptions`].
+class StackGPT2Config(EncodedStackOptions, GPT2Config):
+    r"""A [`GPT2Config`] with the [`EncodedStackOptions`].
 
     Raises:
         StackError: options of a wrong type, outside their range or invalid.
@@ -138,8 +158,8 @@ class StackGPT2Config(StackOptions, GPT2Config):
     multi_pop=WIDTHS,
     stack_tolerance=(0, 1),
 )
-class StackRobertaConfig(StackOptions, RobertaConfig):
-    r"""A [`RobertaConfig`] with the [`StackOptions`].
+class StackRobertaConfig(EncodedStackOptions, RobertaConfig):
+    r"""A [`RobertaConfig`] with the [`EncodedStackOptions`].
 
     Raises:
         StackError: options of a wrong type, outside their range or invalid.
@@ -161,7 +181,7 @@ class StackRobertaConfig(StackOptions, RobertaConfig):
     keys_to_ignore_at_inference = ["past_key_values", "stack_attentions", "stack_actions"]
 
     def validate_architecture(self) -> None:
-        """As of [`StackOptions`]; RoBERTa's padding must be a token, too."""
+        """As of [`EncodedStackOptions`]; RoBERTa's padding must be a token, too."""
         super().validate_architecture()
         if self.pad_token_id is not None and not 0 <= self.pad_token_id < self.vocab_size:
             raise StackError(f"pad_token_id must be one of the {self.vocab_size} tokens, got {self.pad_token_id}.")

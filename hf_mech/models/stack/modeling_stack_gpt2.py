@@ -24,11 +24,6 @@ from .position_encodings import ENCODINGS, encode, position_embedding
 from .stack_inputs import check_length, model_inputs, past_length
 from .stack_layer import StackContext, StackSubLayer
 from .stack_outputs import (
-    StackCausalLMOutput,
-    StackModelOutput,
-    StackQuestionAnsweringOutput,
-    StackSequenceClassifierOutput,
-    StackTokenClassifierOutput,
     counts_items,
     ignores_padding,
     returns_stacks,
@@ -124,7 +119,7 @@ class StackGPT2Model(StackGPT2PreTrainedModel, GPT2Model):
             self.wpe = position_embedding(config.position_embedding_type, config.hidden_size)
         self.post_init()
 
-    @returns_stacks(StackModelOutput)
+    @returns_stacks()
     def forward(
         self,
         input_ids: Tensor | None = None,  # [batch, new]
@@ -134,7 +129,7 @@ class StackGPT2Model(StackGPT2PreTrainedModel, GPT2Model):
         position_ids: Tensor | None = None,  # [batch, new]
         inputs_embeds: Tensor | None = None,  # [batch, new, hidden]
         **kwargs: Any,
-    ) -> StackModelOutput:
+    ) -> Any:
         """GPT-2's forward pass, with additional arguments:
 
         Args:
@@ -203,7 +198,7 @@ class StackGPT2ForCausalLM(StackGPT2PreTrainedModel, GPT2LMHeadModel):
         self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
         self.post_init()
 
-    forward = returns_stacks(StackCausalLMOutput)(GPT2LMHeadModel.forward)
+    forward = returns_stacks()(GPT2LMHeadModel.forward)
 
 
 class StackGPT2ForSequenceClassification(StackGPT2PreTrainedModel, GPT2ForSequenceClassification):
@@ -219,7 +214,7 @@ class StackGPT2ForSequenceClassification(StackGPT2PreTrainedModel, GPT2ForSequen
         self.score = nn.Linear(config.hidden_size, self.num_labels, bias=False)
         self.post_init()
 
-    forward = returns_stacks(StackSequenceClassifierOutput)(GPT2ForSequenceClassification.forward)
+    forward = returns_stacks(of_rows=True)(GPT2ForSequenceClassification.forward)
 
 
 class StackGPT2ForTokenClassification(StackGPT2PreTrainedModel, GPT2ForTokenClassification):
@@ -236,7 +231,7 @@ class StackGPT2ForTokenClassification(StackGPT2PreTrainedModel, GPT2ForTokenClas
         self.classifier = nn.Linear(config.hidden_size, config.num_labels)
         self.post_init()
 
-    forward = returns_stacks(StackTokenClassifierOutput)(counts_items(GPT2ForTokenClassification.forward))
+    forward = returns_stacks()(counts_items(GPT2ForTokenClassification.forward))
 
 
 class StackGPT2ForQuestionAnswering(StackGPT2PreTrainedModel, GPT2ForQuestionAnswering):
@@ -255,4 +250,4 @@ class StackGPT2ForQuestionAnswering(StackGPT2PreTrainedModel, GPT2ForQuestionAns
         self.qa_outputs = nn.Linear(config.hidden_size, 2)
         self.post_init()
 
-    forward = returns_stacks(StackQuestionAnsweringOutput)(ignores_padding(GPT2ForQuestionAnswering.forward))
+    forward = returns_stacks(of_rows=True)(ignores_padding(GPT2ForQuestionAnswering.forward))

@@ -31,13 +31,6 @@ from .position_encodings import ENCODINGS, encode, position_embedding
 from .stack_inputs import check_length, model_inputs, past_length
 from .stack_layer import StackContext, StackSubLayer
 from .stack_outputs import (
-    StackCausalLMOutput,
-    StackMaskedLMOutput,
-    StackModelOutputWithPooling,
-    StackMultipleChoiceOutput,
-    StackQuestionAnsweringOutput,
-    StackSequenceClassifierOutput,
-    StackTokenClassifierOutput,
     counts_items,
     ignores_padding,
     returns_stacks,
@@ -146,7 +139,7 @@ class StackRobertaModel(StackRobertaPreTrainedModel, RobertaModel):
             self.embeddings.position_embeddings = position_embedding(config.position_embedding_type, config.hidden_size)
         self.post_init()
 
-    @returns_stacks(StackModelOutputWithPooling)
+    @returns_stacks()
     def forward(
         self,
         input_ids: Tensor | None = None,  # [batch, new]
@@ -156,7 +149,7 @@ class StackRobertaModel(StackRobertaPreTrainedModel, RobertaModel):
         inputs_embeds: Tensor | None = None,  # [batch, new, hidden]
         past_key_values: Cache | None = None,
         **kwargs: Any,
-    ) -> StackModelOutputWithPooling:
+    ) -> Any:
         """RoBERTa's forward pass, with additional arguments:
 
         Args:
@@ -240,7 +233,7 @@ class StackRobertaForMaskedLM(StackRobertaPreTrainedModel, RobertaForMaskedLM):
         self.lm_head = RobertaLMHead(config)
         self.post_init()
 
-    forward = returns_stacks(StackMaskedLMOutput)(counts_items(RobertaForMaskedLM.forward))
+    forward = returns_stacks()(counts_items(RobertaForMaskedLM.forward))
 
 
 class StackRobertaForCausalLM(StackRobertaPreTrainedModel, RobertaForCausalLM):
@@ -275,7 +268,7 @@ class StackRobertaForCausalLM(StackRobertaPreTrainedModel, RobertaForCausalLM):
         self.lm_head = RobertaLMHead(config)
         self.post_init()
 
-    forward = returns_stacks(StackCausalLMOutput)(RobertaForCausalLM.forward)
+    forward = returns_stacks()(RobertaForCausalLM.forward)
 
     def prepare_inputs_for_generation(
         self,
@@ -302,7 +295,7 @@ class StackRobertaForSequenceClassification(StackRobertaPreTrainedModel, Roberta
         self.classifier = RobertaClassificationHead(config)
         self.post_init()
 
-    @returns_stacks(StackSequenceClassifierOutput)
+    @returns_stacks(of_rows=True)
     def forward(
         self,
         input_ids: Tensor | None = None,  # [batch, length]
@@ -342,7 +335,7 @@ class StackRobertaForTokenClassification(StackRobertaPreTrainedModel, RobertaFor
         self.classifier = nn.Linear(config.hidden_size, config.num_labels)
         self.post_init()
 
-    forward = returns_stacks(StackTokenClassifierOutput)(counts_items(RobertaForTokenClassification.forward))
+    forward = returns_stacks()(counts_items(RobertaForTokenClassification.forward))
 
 
 class StackRobertaForQuestionAnswering(StackRobertaPreTrainedModel, RobertaForQuestionAnswering):
@@ -361,7 +354,7 @@ class StackRobertaForQuestionAnswering(StackRobertaPreTrainedModel, RobertaForQu
         self.qa_outputs = nn.Linear(config.hidden_size, config.num_labels)
         self.post_init()
 
-    forward = returns_stacks(StackQuestionAnsweringOutput)(ignores_padding(RobertaForQuestionAnswering.forward))
+    forward = returns_stacks(of_rows=True)(ignores_padding(RobertaForQuestionAnswering.forward))
 
 
 class StackRobertaForMultipleChoice(StackRobertaPreTrainedModel, RobertaForMultipleChoice):
@@ -381,7 +374,7 @@ class StackRobertaForMultipleChoice(StackRobertaPreTrainedModel, RobertaForMulti
         self.classifier = nn.Linear(config.hidden_size, 1)
         self.post_init()
 
-    @returns_stacks(StackMultipleChoiceOutput)
+    @returns_stacks(of_rows=True)
     @functools.wraps(RobertaForMultipleChoice.forward)
     def forward(self, *args: Any, stack_operations: Tensor | None = None, **kwargs: Any) -> MultipleChoiceModelOutput:
         if stack_operations is not None:

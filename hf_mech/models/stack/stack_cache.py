@@ -12,7 +12,15 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from transformers.cache_utils import Cache, CacheLayerMixin, DynamicLayer, EncoderDecoderCache, StaticLayer
+from transformers.cache_utils import (
+    Cache,
+    CacheLayerMixin,
+    DynamicLayer,
+    DynamicSlidingWindowLayer,
+    EncoderDecoderCache,
+    StaticLayer,
+    StaticSlidingWindowLayer,
+)
 
 from .configuration_stack import StackError
 from .stack_attention import read_stack, stack_attention, stack_attention_step
@@ -252,7 +260,8 @@ class _WithStack:
         """The same layer, with a place for a stack; `drop` is the most mass that a row of alpha may lose."""
         made = cls.__new__(cls)
         made.__dict__.update(layer.__dict__)
-        made.stack = SparseStackState(drop) if drop else StackState(getattr(layer, "max_cache_len", None))
+        capacity = None if layer.is_sliding else getattr(layer, "max_cache_len", None)  # a window is no limit
+        made.stack = SparseStackState(drop) if drop else StackState(capacity)
         return made
 
     def reset(self) -> None:
@@ -264,32 +273,51 @@ class _WithStack:
         self.stack.take(beam_idx)
 
 
-class StackDynamicLayer(_WithStack, DynamicLayer):
-    """A growing cache layer with a stack."""
+class _Growing(_WithStack):
+    """Of a layer that grows."""
 
-    def crop(self, tokens_to_remove: int) -> None:
+    def crop(self: Any, tokens_to_remove: int) -> None:
         before = self.get_seq_length()
-        super().crop(tokens_to_remove)
+        super().crop(tokens_to_remove)  # type: ignore[misc]
         self.stack.crop(before - self.get_seq_length())
 
     def batch_repeat_interleave(self, repeats: int) -> None:
-        super().batch_repeat_interleave(repeats)
+        super().batch_repeat_interleave(repeats)  # type: ignore[misc]
         if self.stack.begun:
             self.stack.take(torch.arange(len(self.stack.values)).repeat_interleave(repeats))
 
     def batch_select_indices(self, indices: Tensor) -> None:
-        super().batch_select_indices(indices)
+        super().batch_select_indices(indices)  # type: ignore[misc]
         self.stack.take(indices)
+
+
+class StackDynamicLayer(_Growing, DynamicLayer):
+    """A growing cache layer with a stack."""
+
+
+class StackSlidingLayer(_Growing, DynamicSlidingWindowLayer):
+    """The keys and values of a window, and the stack of all positions."""
 
 
 class StackStaticLayer(_WithStack, StaticLayer):
     """A cache layer of fixed size with a stack."""
 
 
+class StackStaticSlidingLayer(_WithStack, StaticSlidingWindowLayer):
+    """A window of fixed size, and the stack of all positions, which grows."""
+
+
 _HOLDERS: dict[type[CacheLayerMixin], type[_WithStack]] = {
     DynamicLayer: StackDynamicLayer,
+    DynamicSlidingWindowLayer: StackSlidingLayer,
     StaticLayer: StackStaticLayer,
+    StaticSlidingWindowLayer: StackStaticSlidingLayer,
 }
+
+
+def holds_stack(layer: Any) -> bool:
+    """Whether a cache layer has a form with a stack."""
+    return type(layer) in _HOLDERS
 
 
 def stack_layer(cache: Cache, index: int, new: int, drop: float = 0.0) -> Any:
@@ -317,7 +345,7 @@ def stack_layer(cache: Cache, index: int, new: int, drop: float = 0.0) -> Any:
             f"The cache holds keys of {int(layer.get_seq_length())} positions and no stack: {new} of them are new, the "
             "rest came from a model without a stack. Begin with an empty cache."
         )
-    if drop and holder is StackStaticLayer:
+    if drop and isinstance(layer, StaticLayer):
         raise StackError(
             "A static cache holds whole rows of stack attention, so that stack_tolerance has no use there; set it to "
             "0, or leave cache_implementation out."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -112,7 +113,8 @@ def stack_inputs(
     causal: bool,
     dtype: torch.dtype,
     first: int = 0,
-) -> tuple[StackContext, Tensor | None, Tensor | None]:
+    blocks: Callable[[Tensor, Tensor | None], Any] | None = None,
+) -> tuple[StackContext, Any, Tensor | None]:
     """The inputs that the stacks of all layers share, and the mask and the positions that go with them.
 
     Several sequences in a row are recognised by position ids that begin anew; by the boundaries that a collator gives
@@ -129,6 +131,8 @@ def stack_inputs(
         causal: a token sees no future.
         dtype: of an additive mask.
         first: the model's first position.
+        blocks: makes the mask of several sequences in a row from `starts` and `real` of the context; by default
+            [`block_mask`].
 
     Returns:
         The context; the mask; the position ids, None if they count the columns.
@@ -162,7 +166,8 @@ def stack_inputs(
     if begins is not None and holds_several(config, begins, context.real, cache, of_rows):
         context.starts = starts_of(begins, context.real)
         if attention_mask is None or attention_mask.dim() == 2:
-            attention_mask = block_mask(context.starts, context.real, causal, config._attn_implementation, dtype)
+            make = blocks or (lambda *of: block_mask(*of, causal, config._attn_implementation, dtype))
+            attention_mask = make(context.starts, context.real)
     if position_ids is None:
         position_ids = positions_in_sequences(context, attention_mask, new, past)
         position_ids = None if position_ids is None else position_ids + first

@@ -62,12 +62,14 @@ class StackSubLayer(nn.Module):
         self.layer_idx = layer_idx
         self.multi_pop = config.multi_pop
         self.actions_from = config.stack_actions_from
-        self.drop = config.stack_tolerance / config.max_position_embeddings  # of a row of alpha, while generating
+        self.drop = 0.0  # of a row of alpha, while generating
+        if config.stack_tolerance:
+            self.drop = config.stack_tolerance / config.max_position_embeddings
         self.action = nn.Linear(config.hidden_size, 2 + config.multi_pop)  # W_A and b_A
         self.gate = nn.Parameter(torch.zeros(1)) if config.stack_gate else None
         self.values = None
         if config.stack_values == "recurrent":
-            self.values = RecurrentValues(config.hidden_size, config.initializer_range)
+            self.values = RecurrentValues(config.hidden_size, getattr(config, "initializer_range", 0.02))
 
     def forward(
         self,

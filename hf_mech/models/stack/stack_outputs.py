@@ -5,94 +5,34 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, fields
+from typing import Any
 
 import torch
 from torch import Tensor
-from transformers.modeling_outputs import (
-    BaseModelOutputWithPastAndCrossAttentions,
-    BaseModelOutputWithPoolingAndCrossAttentions,
-    CausalLMOutputWithCrossAttentions,
-    MaskedLMOutput,
-    MultipleChoiceModelOutput,
-    QuestionAnsweringModelOutput,
-    SequenceClassifierOutputWithPast,
-    TokenClassifierOutput,
-)
 from transformers.utils import ModelOutput
 
 from .configuration_stack import StackError
 
 
-@dataclass
-class StackModelOutput(BaseModelOutputWithPastAndCrossAttentions):
-    """With `stack_attentions`, one [batch, new, length] a layer, and `stack_actions`, one [batch, new, 2 + K]."""
-
-    stack_attentions: tuple[Tensor, ...] | None = None
-    stack_actions: tuple[Tensor, ...] | None = None
-
-
-@dataclass
-class StackModelOutputWithPooling(BaseModelOutputWithPoolingAndCrossAttentions):
-    """With `stack_attentions`, one [batch, new, length] a layer, and `stack_actions`, one [batch, new, 2 + K]."""
-
-    stack_attentions: tuple[Tensor, ...] | None = None
-    stack_actions: tuple[Tensor, ...] | None = None
+@functools.cache
+def with_stacks(kind: type[ModelOutput]) -> type[ModelOutput]:
+    """The class of outputs with `stack_attentions`, one [batch, new, length] for each layer with a stack, and
+    `stack_actions`, one [batch, new, 2 + K] each, from transformers' class.
+    """
+    more: dict[str, Any] = {"stack_attentions": None, "stack_actions": None}
+    kinds = dict.fromkeys(more, "tuple[Tensor, ...] | None")
+    names = {"__annotations__": kinds, "__module__": __name__, "__reduce__": _as_arguments}
+    return dataclass(type(f"Stack{kind.__name__}", (kind,), {**more, **names}))
 
 
-@dataclass
-class StackCausalLMOutput(CausalLMOutputWithCrossAttentions):
-    """With `stack_attentions`, one [batch, new, length] a layer, and `stack_actions`, one [batch, new, 2 + K]."""
-
-    stack_attentions: tuple[Tensor, ...] | None = None
-    stack_actions: tuple[Tensor, ...] | None = None
+def _as_arguments(outputs: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """For pickle, which finds no class by its name that is made on demand."""
+    return _from_arguments, (type(outputs).__bases__[0], *(getattr(outputs, field.name) for field in fields(outputs)))
 
 
-@dataclass
-class StackMaskedLMOutput(MaskedLMOutput):
-    """With `stack_attentions`, one [batch, length, length] a layer, and `stack_actions`, one [batch, length, 2 + K]."""
-
-    stack_attentions: tuple[Tensor, ...] | None = None
-    stack_actions: tuple[Tensor, ...] | None = None
-
-
-@dataclass
-class StackSequenceClassifierOutput(SequenceClassifierOutputWithPast):
-    """With `stack_attentions`, one [batch, length, length] a layer, and `stack_actions`, one [batch, length, 2 + K]."""
-
-    of_rows: ClassVar[bool] = True  # one answer for every row: several sequences in a row are refused
-
-    stack_attentions: tuple[Tensor, ...] | None = None
-    stack_actions: tuple[Tensor, ...] | None = None
-
-
-@dataclass
-class StackTokenClassifierOutput(TokenClassifierOutput):
-    """With `stack_attentions`, one [batch, length, length] a layer, and `stack_actions`, one [batch, length, 2 + K]."""
-
-    stack_attentions: tuple[Tensor, ...] | None = None
-    stack_actions: tuple[Tensor, ...] | None = None
-
-
-@dataclass
-class StackQuestionAnsweringOutput(QuestionAnsweringModelOutput):
-    """With `stack_attentions`, one [batch, length, length] a layer, and `stack_actions`, one [batch, length, 2 + K]."""
-
-    of_rows: ClassVar[bool] = True  # one answer for every row: several sequences in a row are refused
-
-    stack_attentions: tuple[Tensor, ...] | None = None
-    stack_actions: tuple[Tensor, ...] | None = None
-
-
-@dataclass
-class StackMultipleChoiceOutput(MultipleChoiceModelOutput):
-    """With `stack_attentions` and `stack_actions`, one a layer, [batch * choices, length, length] and [..., 2 + K]."""
-
-    of_rows: ClassVar[bool] = True  # one answer for every row: several sequences in a row are refused
-
-    stack_attentions: tuple[Tensor, ...] | None = None
-    stack_actions: tuple[Tensor, ...] | None = None
+def _from_arguments(kind: type[ModelOutput], *values: Any) -> ModelOutput:
+    return with_stacks(kind)(*values)
 
 
 #: The stack's arguments of a forward method, and those that a head passes to its base model.
@@ -100,12 +40,12 @@ STACK_ARGUMENTS = ("stack_operations", "output_stack_attentions")
 _OF_HEADS = ("stack_record", "stack_of_rows")
 
 
-def returns_stacks(output_class: type[ModelOutput]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Gives a forward method the stack's arguments and an output class with fields for the stacks.
+def returns_stacks(*, of_rows: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Gives a forward method the stack's arguments, and its outputs fields for the stacks.
 
     `stack_operations` is passed down with the other keyword arguments. So is the list `stack_record`, if
-    `output_stack_attentions` is set; the stack sub-layers append to it. So is `stack_of_rows`, if the output class has
-    a true `of_rows`: the models then refuse several sequences in a row.
+    `output_stack_attentions` is set; the stack sub-layers append to it. So is `stack_of_rows`, if `of_rows` says that
+    the outputs are one answer for every row: the models then refuse several sequences in a row.
     """
 
     def decorate(forward: Callable[..., Any]) -> Callable[..., Any]:
@@ -124,13 +64,13 @@ def returns_stacks(output_class: type[ModelOutput]) -> Callable[[Callable[..., A
             record: list[tuple[Tensor, Tensor]] = []
             if wanted:
                 kwargs["stack_record"] = record
-            if getattr(output_class, "of_rows", False) and self.config.use_stack:
+            if of_rows and self.config.use_stack:
                 kwargs["stack_of_rows"] = True
             if "stack_record" in kwargs:
                 kwargs["output_stack_attentions"] = False  # for the inner models, which pass the record down
             outputs = forward(self, *args, return_dict=True, **kwargs)
             alphas, actions = zip(*record, strict=True) if record else (None, None)
-            outputs = output_class(**outputs, stack_attentions=alphas, stack_actions=actions)
+            outputs = with_stacks(type(outputs))(**outputs, stack_attentions=alphas, stack_actions=actions)
             return outputs if (self.config.return_dict if return_dict is None else return_dict) else outputs.to_tuple()
 
         wrapper.__signature__ = _with_stack_arguments(inspect.signature(forward))  # type: ignore[attr-defined]

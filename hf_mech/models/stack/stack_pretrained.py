@@ -49,13 +49,20 @@ class StackPreTrained(AdaptersTrainNewParts, SafeCheckpoints):
     @classmethod
     def _configure(cls, where: str, found: dict[str, Any], config: Any, kwargs: dict[str, Any]) -> tuple[Any, dict]:
         """Makes the stack model's configuration from a stock one."""
-        config, kwargs = super()._configure(where, found, config, kwargs)
         ours, stock = cls._config_classes()
+        in_file = found.get("decoder_type") == stock.model_type  # see `configuration_stack_decoder.py`
+        if in_file:
+            found = {**found, "model_type": ours.model_type}
+        config, kwargs = super()._configure(where, found, config, kwargs)
         kind = found.get("model_type")
         if isinstance(config, stock):
             found, kind = config.to_dict(), config.model_type
         if kind == stock.model_type and not isinstance(config, str | PathLike):
             found = {key: value for key, value in found.items() if key not in ("model_type", "architectures")}
+            config = None
+        elif not in_file:
+            return config, kwargs
+        if config is None:
             loading: dict[str, Any] = {key: kwargs.pop(key) for key in ("dtype", "torch_dtype") if key in kwargs}
             config, kwargs = ours.from_dict(found, return_unused_kwargs=True, **kwargs)
             kwargs.update(loading)
@@ -72,7 +79,8 @@ class StackPreTrained(AdaptersTrainNewParts, SafeCheckpoints):
         """
         if attention_mask is None or past_key_values is None or attention_mask.dim() != 2:
             return attention_mask
-        return nn.functional.pad(attention_mask, (0, past_key_values.get_max_length() - attention_mask.shape[1]))
+        more = past_key_values.get_max_length() - attention_mask.shape[1]
+        return nn.functional.pad(attention_mask, (0, max(more, 0)))  # a cache of windows alone has a smaller one
 
     # ------------------------------------------------------------------------------------------------------- adapters
 
