@@ -87,7 +87,11 @@ def new_model(
         model = AutoModelForCausalLM.from_config(config)
         if form == "between":
             return add_stacks_between(model)
-        return model if form == "vanilla" else add_stack(model, gate=form == "gated", multi_pop=multi_pop)
+        return (
+            model
+            if form == "vanilla"
+            else add_stack(model, gate=form == "gated", multi_pop=multi_pop, bottom="bos_token")
+        )
     options = {} if stock else {**FORMS[form], "multi_pop": multi_pop, "stack_bottom": "bos_token"}
     if objective == "clm":
         sizes = {"n_layer": layers, "n_embd": hidden, "n_head": heads, "n_positions": BLOCK}

@@ -59,7 +59,7 @@ class Run(Settings):
             "decoder": By("objective", {"clm": "llama"}, other="gpt2"),
             "learning_rate": _rate(clm=2e-3, mlm=6e-4, finetuning_share=0.25),
             "warmup": 0.1,
-            "batch_size": 32,
+            "batch_size": 16,
             "epochs": 1,
         },
     }
