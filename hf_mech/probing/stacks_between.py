@@ -47,7 +47,7 @@ class StackBetween(nn.Module):
     def forward(self, hidden: Tensor) -> Tensor:
         """[batch, length, hidden] to the same shape."""
         split = (*hidden.shape[:2], self.heads, -1)
-        actions = self.actions(hidden).view(split).softmax(-1)[..., None]  # [batch, length, heads, 3, 1]
+        actions = self.actions(hidden).view(split).softmax(-1)  # [batch, length, heads, 3]
         pushed, query = self.down(hidden).view(split), self.query(hidden).view(split)
         stacks = self._stacks(actions, pushed)
         scores = torch.einsum("blhw,blhsw->blhs", query, stacks) * query.shape[-1] ** -0.5 + self.preference
@@ -56,14 +56,14 @@ class StackBetween(nn.Module):
 
     def _stacks(self, actions: Tensor, pushed: Tensor) -> Tensor:
         """The stacks behind every position, [batch, length, heads, slots, width], the top first."""
-        push, pop, no_op = actions.split(1, dim=3)
+        push, pop, no_op = (action[..., None, None].unbind(1) for action in actions.unbind(-1))
         batch, _, heads, width = pushed.shape
         stack = pushed.new_zeros(batch, heads, self.slots, width)
+        bottom = stack[:, :, :1]
         found = []
-        for down, up, stay, top in zip(push.unbind(1), pop.unbind(1), no_op.unbind(1), pushed.unbind(1), strict=True):
-            above = torch.cat([top[:, :, None], stack[:, :, :-1]], 2)
-            below = F.pad(stack[:, :, 1:], (0, 0, 0, 1))
-            stack = down * above + up * below + stay * stack
+        for down, up, stay, top in zip(push, pop, no_op, pushed[:, :, :, None].unbind(1), strict=True):
+            whole = torch.cat([top, stack, bottom], 2)
+            stack = (down * whole[:, :, :-2]).addcmul(up, whole[:, :, 2:]).addcmul(stay, stack)
             found.append(stack)
         return torch.stack(found, 1)
 

@@ -13,7 +13,7 @@ def test_hard_operations_keep_a_stack() -> None:
     layer = StackBetween(6, heads=2, width=3, slots=4, initializer_range=0.1).double()
     operations = torch.randint(3, (2, 9, 2))  # push, pop, no-op
     pushed = torch.randn(2, 9, 2, 3).double()
-    actions = torch.nn.functional.one_hot(operations, 3).double()[..., None]
+    actions = torch.nn.functional.one_hot(operations, 3).double()
     found = layer._stacks(actions, pushed)
     for row in range(2):
         for head in range(2):

@@ -122,7 +122,7 @@ class Data(Settings):
             "max_pretraining_characters": 2_000_000,
             "max_evaluation_blocks": 256,
         },
-        "nested": {"vocabulary": None},
+        "nested": {"vocabulary": None, "max_evaluation_blocks": 400},
     }
 
     vocabulary: int | None = option(
