@@ -18,7 +18,10 @@ from ..engine.runner import processes
 from ..engine.settings import check_names
 from . import report
 from .run import RunOutcome, data_folder, train_run
-from .settings import Data, Run
+from .settings import STACK_OPTIONS, Data, Run
+
+_NO_STACK = dict.fromkeys(STACK_OPTIONS)
+"""Replaces options that say nothing of a model."""
 
 
 @dataclass(kw_only=True)
@@ -102,7 +105,7 @@ class LanguageModelsExperiment(Experiment[Run, RunOutcome]):
                 data = prepared_data(options, settings).name
             begun = {}
             for objective in objectives if options.pretrain else []:
-                overrides = {**request.overrides, "multi_pop": None, "epochs": options.pretraining_epochs}
+                overrides = {**request.overrides, **_NO_STACK, "epochs": options.pretraining_epochs}
                 begun[objective] = Run.of(
                     preset,
                     overrides,
@@ -121,7 +124,7 @@ class LanguageModelsExperiment(Experiment[Run, RunOutcome]):
             rest += [
                 Run.of(
                     preset,
-                    {**request.overrides, **({} if form in ("stack", "gated") else {"multi_pop": None})},
+                    {**request.overrides, **({} if form in ("stack", "gated") else _NO_STACK)},
                     objective=objective,
                     start=start,
                     form=form,

@@ -64,11 +64,13 @@ def new_model(
     layers: int,
     hidden: int,
     heads: int,
-    multi_pop: int = 1,
     stock: bool = False,
     decoder: str = "gpt2",
+    multi_pop: int = 1,
+    stack_actions_from: Any = "hidden",
 ) -> PreTrainedModel:
     """A model with new weights; `stock` makes it of transformers' own class, as a downloaded checkpoint would be."""
+    stack = {"multi_pop": multi_pop, "stack_actions_from": stack_actions_from}
     family = FAMILIES[objective]
     special = {name: getattr(tokenizer, name) for name in ("bos_token_id", "pad_token_id", "eos_token_id")}
     if decoder != "gpt2":
@@ -87,12 +89,11 @@ def new_model(
         model = AutoModelForCausalLM.from_config(config)
         if form == "between":
             return add_stacks_between(model)
-        return (
-            model
-            if form == "vanilla"
-            else add_stack(model, gate=form == "gated", multi_pop=multi_pop, bottom="bos_token")
-        )
-    options = {} if stock else {**FORMS[form], "multi_pop": multi_pop, "stack_bottom": "bos_token"}
+        if form == "vanilla":
+            return model
+        gate, bottom = form == "gated", "bos_token"
+        return add_stack(model, gate=gate, multi_pop=multi_pop, actions_from=stack_actions_from, bottom=bottom)
+    options = {} if stock else {**FORMS[form], **stack, "stack_bottom": "bos_token"}
     if objective == "clm":
         sizes = {"n_layer": layers, "n_embd": hidden, "n_head": heads, "n_positions": BLOCK}
     else:
@@ -110,15 +111,19 @@ def new_model(
 
 
 def model_from_checkpoint(
-    objective: str, form: str, checkpoint: str, tokenizer: PreTrainedTokenizerBase, *, multi_pop: int = 1
+    objective: str, form: str, checkpoint: str, tokenizer: PreTrainedTokenizerBase, **stack: Any
 ) -> PreTrainedModel:
     """A stock or stack checkpoint in the form asked for; only the stack's own weights can be new.
+
+    Args:
+        objective, form, checkpoint, tokenizer: of the run.
+        stack: `multi_pop` and `stack_actions_from`.
 
     Raises:
         SettingsError: if the tokenizer has more tokens than the checkpoint's embedding, or another BOS.
     """
     family = FAMILIES[objective]
-    model = family.model.from_pretrained(checkpoint, **FORMS[form], multi_pop=multi_pop, stack_bottom="bos_token")
+    model = family.model.from_pretrained(checkpoint, **FORMS[form], **stack, stack_bottom="bos_token")
     config = model.config
     if len(tokenizer) > config.vocab_size or tokenizer.bos_token_id != config.bos_token_id:
         raise SettingsError(

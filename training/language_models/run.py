@@ -141,11 +141,11 @@ def _model(
     if run.start in ("scratch", "pretraining"):
         sizes = {"layers": run.layers, "hidden": run.hidden, "heads": run.heads}
         stock = run.start == "pretraining"
-        more = {"multi_pop": run.multi_pop, "stock": stock, "decoder": run.decoder}
-        return new_model(run.objective, run.form, tokenizer, **sizes, **more), None
+        more = {"stock": stock, "decoder": run.decoder}
+        return new_model(run.objective, run.form, tokenizer, **sizes, **more, **run.stack), None
     assert run.checkpoint is not None
     checkpoint = str(folder.parent / run.checkpoint / "model") if run.start == "pretrained" else run.checkpoint
-    model = model_from_checkpoint(run.objective, run.form, checkpoint, tokenizer, multi_pop=run.multi_pop)
+    model = model_from_checkpoint(run.objective, run.form, checkpoint, tokenizer, **run.stack)
     rows = splits["validation"][:_COMPARED]["input_ids"]
     difference = logits_difference(run.objective, model, checkpoint, rows)
     if run.start == "pretrained" and run.form != "stack" and difference != 0:

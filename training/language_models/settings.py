@@ -15,6 +15,7 @@ PAPER = Paper(Path(__file__).with_name("paper.json"))
 OBJECTIVES = ("mlm", "clm")
 STARTS = ("scratch", "pretrained", "checkpoint", "pretraining")
 FORMS = ("vanilla", "stack", "gated", "between")
+STACK_OPTIONS = ("multi_pop", "stack_actions_from")
 DECODERS = ("gpt2", "llama", "qwen3")
 
 
@@ -89,6 +90,9 @@ class Run(Settings):
     epochs: int = option("epochs at most", least=1)
     patience: int = option("stop after so many epochs without a better validation loss", default=5, least=1)
     multi_pop: int = option("pops in one step at most; 1: the paper", default=1, least=1)
+    stack_actions_from: str = option(
+        "what the stack's actions depend on; hidden: the paper", known=("hidden", "layer_input"), default="hidden"
+    )
     decoder: str = option("family of the causal models; gpt2: the paper", known=DECODERS, default="gpt2")
 
     def __post_init__(self) -> None:
@@ -100,6 +104,11 @@ class Run(Settings):
             )
         if self.form == "between" and self.decoder == "gpt2":
             raise SettingsError("--use_stack between needs --decoder llama or qwen3; the preset `nested` has it.")
+
+    @property
+    def stack(self) -> dict[str, Any]:
+        """The options of the stack besides its form."""
+        return {name: getattr(self, name) for name in STACK_OPTIONS}
 
     @property
     def labels(self) -> list[str]:
