@@ -80,7 +80,7 @@ def _value(draws: Draws, depth: int, room: int) -> list[str]:
         members.insert(draws.below(len(members) + 1), member)
         left -= len(member) + fixed
     keys = list(_LETTERS)
-    symbols = []
+    symbols: list[str] = []
     for member in members:
         own_key = [keys.pop(draws.below(len(keys))), ":"] if kind == 0 else []
         symbols += [*([","] if symbols else []), *own_key, *member]

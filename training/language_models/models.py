@@ -67,7 +67,7 @@ def new_model(
     stock: bool = False,
     decoder: str = "gpt2",
     multi_pop: int = 1,
-    stack_actions_from: Any = "hidden",
+    stack_actions_from: str = "hidden",
 ) -> PreTrainedModel:
     """A model with new weights; `stock` makes it of transformers' own class, as a downloaded checkpoint would be."""
     stack = {"multi_pop": multi_pop, "stack_actions_from": stack_actions_from}
@@ -91,9 +91,9 @@ def new_model(
             return add_stacks_between(model)
         if form == "vanilla":
             return model
-        gate, bottom = form == "gated", "bos_token"
-        return add_stack(model, gate=gate, multi_pop=multi_pop, actions_from=stack_actions_from, bottom=bottom)
-    options = {} if stock else {**FORMS[form], **stack, "stack_bottom": "bos_token"}
+        own: dict[str, Any] = {"multi_pop": multi_pop, "actions_from": stack_actions_from}
+        return add_stack(model, gate=form == "gated", bottom="bos_token", **own)
+    options: dict[str, Any] = {} if stock else {**FORMS[form], **stack, "stack_bottom": "bos_token"}
     if objective == "clm":
         sizes = {"n_layer": layers, "n_embd": hidden, "n_head": heads, "n_positions": BLOCK}
     else:

@@ -109,8 +109,8 @@ def _written(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, rows: R
     depth_of = [depth for depth, own in chosen.items() for _ in own]
     prompts = [ids for own in chosen.values() for ids, _ in own]
     found: dict[int, list[bool]] = defaultdict(list)
-    for depth, ids in zip(depth_of, complete(model, prompts, tokenizer.eos_token_id, seed), strict=True):
-        found[depth].append(_is_json(tokenizer, ids))
+    for depth, text in zip(depth_of, complete(model, prompts, tokenizer.eos_token_id, seed), strict=True):
+        found[depth].append(_is_json(tokenizer, text))
     return _shares(found)
 
 

@@ -31,6 +31,7 @@ from transformers.utils.logging import disable_progress_bar
 from hf_mech.hub.checkpoint import save_checkpoint
 from hf_mech.hub.files import write_text_atomically
 from hf_mech.languages.corpora import Collator, Prepared, evaluation_rows
+from hf_mech.languages.nested_text import BEYOND
 
 from ..engine import Job, Outcome, SettingsError
 from ..engine.run import RunError, last_checkpoint
@@ -125,11 +126,11 @@ def _nested(
     """The measurements on nested texts, of a causal model of documents of these."""
     if run.objective != "clm" or data.corpus != nested.CORPUS or data.config is None:
         return {}
-    beyond = _perplexity(trainer, evaluation_rows(splits[nested.BEYOND], tokenizer, run.objective))
+    beyond = _perplexity(trainer, evaluation_rows(splits[BEYOND], tokenizer, run.objective))
     model = trainer.model.eval()
     return {
-        "perplexity": {nested.BEYOND: beyond},
-        **nested.measure(model, tokenizer, data.config, splits["test"], splits[nested.BEYOND], seed=run.seed),
+        "perplexity": {BEYOND: beyond},
+        **nested.measure(model, tokenizer, data.config, splits["test"], splits[BEYOND], seed=run.seed),
     }
 
 
@@ -139,10 +140,9 @@ def _model(
     """The model before its first step, and how far its logits are from its checkpoint's."""
     set_seed(run.seed)
     if run.start in ("scratch", "pretraining"):
-        sizes = {"layers": run.layers, "hidden": run.hidden, "heads": run.heads}
-        stock = run.start == "pretraining"
-        more = {"stock": stock, "decoder": run.decoder}
-        return new_model(run.objective, run.form, tokenizer, **sizes, **more, **run.stack), None
+        sizes: dict[str, Any] = {"layers": run.layers, "hidden": run.hidden, "heads": run.heads}
+        sizes |= {"stock": run.start == "pretraining", "decoder": run.decoder, **run.stack}
+        return new_model(run.objective, run.form, tokenizer, **sizes), None
     assert run.checkpoint is not None
     checkpoint = str(folder.parent / run.checkpoint / "model") if run.start == "pretrained" else run.checkpoint
     model = model_from_checkpoint(run.objective, run.form, checkpoint, tokenizer, **run.stack)
