@@ -1,6 +1,6 @@
 """Texts with nesting, and a split that goes beyond training in one respect: JSON, and question formation.
 
-    load_dataset("hf_mech/nested_text", "json", num_train=20_000)
+    load_dataset("hf_mech/nested_text", "json", num_train=12_000)
     load_dataset("hf_mech/nested_text", "questions", split="beyond", seed=1)
 
 The rows come from `hf_mech.languages.nested_text`.

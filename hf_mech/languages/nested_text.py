@@ -202,7 +202,7 @@ class NestedTextSettings:
 
     name: str
     seed: int = 0
-    num_train: int = 20_000
+    num_train: int = 12_000
     num_eval: int = 1_000
 
     def __post_init__(self) -> None:

@@ -69,7 +69,7 @@ class StackBetween(nn.Module):
 
 
 def add_stacks_between(model: PreTrainedModel, *, heads: int = 4, width: int = 8, slots: int = 16) -> PreTrainedModel:
-    """Puts a `StackBetween` behind every layer of a decoder, the last one included; its logits stay as they are.
+    """Puts a `StackBetween` between the layers of a decoder: behind each but the last. The logits stay as they are.
 
     It knows no cache: call the model, and its `generate`, with `use_cache=False`, and without padding on the left.
 
@@ -79,7 +79,7 @@ def add_stacks_between(model: PreTrainedModel, *, heads: int = 4, width: int = 8
     """
     layers: Any = model.get_decoder().layers
     config = model.config
-    for layer in layers:
+    for layer in layers[:-1]:
         layer.stack_between = StackBetween(config.hidden_size, heads, width, slots, config.initializer_range)
         layer.register_forward_hook(lambda module, arguments, output: module.stack_between(output))
     return model

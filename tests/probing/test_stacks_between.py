@@ -43,7 +43,7 @@ def test_the_first_logits_are_the_models_own(model: LlamaForCausalLM) -> None:
 
 def test_the_past_alone_is_seen_and_all_weights_learn(model: LlamaForCausalLM) -> None:
     add_stacks_between(model, slots=3)
-    for layer in model.model.layers:
+    for layer in model.model.layers[:-1]:
         torch.nn.init.normal_(layer.stack_between.up.weight)
     ids = torch.randint(11, (2, 7))
     changed = ids.clone()
