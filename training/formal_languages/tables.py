@@ -191,7 +191,7 @@ def _taught(cards: Path) -> dict[tuple[str, str], dict[str, Measurement]]:
     known = [*TASKS]
     for _, entry in _entries(cards, SCORE, LONGEST, name="stack-*-taught"):
         setting = entry.setting
-        if setting["encoding"] == "none":
+        if setting["encoding"] == "none" and TASKS[entry.config or ""].level != _ABOVE:
             place = known.index(entry.config or ""), LAYOUTS.index(setting["layout"])
             model = setting["model"] if entry.metric == SCORE else f"{setting['model']} {LONGEST}"
             rows.setdefault(place, {})[model] = entry
@@ -215,6 +215,32 @@ def taught_table(cards: Path) -> Table:
     return table.without_empty_columns()
 
 
+_ABOVE = "context-sensitive"
+"""The level of the tasks that have a table of their own."""
+
+
+def context_sensitive_table(cards: Path) -> Table:
+    """The tasks above context-free, with one stack and with two (a layer each): per cent, on both ranges of lengths."""
+    trained = f"{SCORE}_at_trained_lengths"
+    rows: dict[str, dict[tuple[int, str], Measurement]] = {}
+    for _, entry in _entries(cards, SCORE, trained, name="stack-*-taught"):
+        setting = entry.setting
+        if TASKS[entry.config or ""].level == _ABOVE and setting["model"] == "recurrent_stack":
+            stacks = setting.get("num_hidden_layers", 1)
+            rows.setdefault(entry.config or "", {})[stacks, entry.metric] = entry
+    heads = (f">{words} stack{'s' * (words == 'two')}, {lengths}" for words in ("one", "two") for lengths in _RANGES)
+    table = Table(["task", *heads, ">seeds", ">steps"])
+    for task in TASKS:
+        if found := rows.get(task):
+            figures = [percent(found.get((n, metric)), spread=False) for n in (1, 2) for metric in (trained, SCORE)]
+            first = next(iter(found.values()))
+            table.rows.append([task, *figures, str(first.n), steps_in_words(first.setting["steps_done"])])
+    return table
+
+
+_RANGES = ("to 40", "41 to 100")
+
+
 def results(cards: Path) -> dict[str, str]:
     """The tables of docs/results."""
     return {
@@ -222,6 +248,7 @@ def results(cards: Path) -> dict[str, str]:
         "stack-attention-table-2": table2(cards).markdown(),
         "stack-attention-recurrent": recurrent_table(cards).markdown(),
         "stack-attention-taught": taught_table(cards).markdown(),
+        "stack-attention-context-sensitive": context_sensitive_table(cards).markdown(),
     }
 
 
