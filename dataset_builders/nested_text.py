@@ -1,6 +1,6 @@
 """Texts with nesting, and a split that goes beyond training in one respect: JSON, and question formation.
 
-    load_dataset("hf_mech/nested_text", "json", num_train=12_000)
+    load_dataset("hf_mech/nested_text", "json", num_train=16_000)
     load_dataset("hf_mech/nested_text", "questions", split="beyond", seed=1)
 
 The rows come from `hf_mech.languages.nested_text`.
@@ -28,7 +28,7 @@ from ._base import SeededConfig, ShardedBuilder
 
 _DESCRIPTIONS = {
     "json": f"""\
-JSON documents of 32 to 96 symbols. Those of train, validation and test are at most {TRAINED_DEPTH} deep, those of \
+JSON documents of up to 64 symbols. Those of train, validation and test are at most {TRAINED_DEPTH} deep, those of \
 beyond {TRAINED_DEPTH + 1} to {DEEPEST}; they are as long. (Not of the paper.)""",
     "questions": """\
 Sentences, and the questions that they become. Subjects with a relative clause are in training, but not in questions: \

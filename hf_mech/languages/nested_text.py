@@ -29,7 +29,7 @@ NESTED_TEXTS = ("json", "questions", "questions_main")
 
 TRAINED_DEPTH, DEEPEST = 4, 8
 """The depth of JSON documents: at most 4 in training, 5 to 8 in `beyond`."""
-SYMBOLS = (32, 96)
+SYMBOLS = (32, 64)
 """The least and the most symbols that a document is given room for, at every depth: deeper is not longer."""
 OPENING, CLOSING = ("{", "["), ("}", "]")
 _LETTERS = [f'"{letter}"' for letter in "abcdefghijklmnopqrstuvwxyz"]
@@ -202,7 +202,7 @@ class NestedTextSettings:
 
     name: str
     seed: int = 0
-    num_train: int = 12_000
+    num_train: int = 16_000
     num_eval: int = 1_000
 
     def __post_init__(self) -> None:
