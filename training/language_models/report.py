@@ -18,7 +18,7 @@ from hf_mech.languages.nested_text import BEYOND, DEEPEST, TRAINED_DEPTH
 from ..engine.card import Card, Checkpoint
 from ..engine.tables import Table, number, percent
 from .models import FAMILIES
-from .nested import CLOSES, CORPUS, ENDS, MAIN_MOVES, PARSES
+from .nested import CLOSES, CORPUS, MAIN_MOVES, PARSES
 from .run import RunOutcome
 from .settings import FORMS, OBJECTIVES, PAPER, STARTS, Run
 
@@ -76,9 +76,10 @@ def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
     causal = run.objective == "clm"
     family = FAMILIES[run.objective]
     model = (family.model if run.decoder == "gpt2" else AutoModelForCausalLM).from_pretrained(folder / "model")
-    figures = {"validation_perplexity.png": (curves_of(list(outcomes.values())), CAPTION)}
     if any(entry.metric == PARSES for entry in measured):
-        figures["by_depth.png"] = depth_figure(measured), DEPTH_CAPTION
+        figures = {"by_depth.png": (depth_figure(measured), DEPTH_CAPTION)}
+    else:
+        figures = {"validation_perplexity.png": (curves_of(list(outcomes.values())), CAPTION)}
     return Card(
         name=card_name(chosen),
         outcomes=list(outcomes.values()),
@@ -163,7 +164,7 @@ def nested_table(measured: Iterable[Measurement]) -> Table:
     return shown.without_empty_columns()
 
 
-_SHARES = {CLOSES: "closes right", ENDS: "ends right", PARSES: "parses"}
+_SHARES = {CLOSES: "closes right", PARSES: "parses"}
 _NAMES = {
     "vanilla": "without a stack",
     "stack": "`add_stack(gate=False)`",
