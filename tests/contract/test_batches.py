@@ -14,10 +14,10 @@ from .case import ContractCase
 DOUBLE = torch.float64
 
 
-def run(case: ContractCase, batch: dict[str, torch.Tensor], **config: Any) -> Any:
-    model = case.model(**config).to(DOUBLE)
+def run(case: ContractCase, batch: dict[str, torch.Tensor], dtype: torch.dtype = DOUBLE, **config: Any) -> Any:
+    model = case.model(**config).to(dtype)
     with torch.no_grad():
-        return model(**cast(batch, DOUBLE))
+        return model(**cast(batch, dtype))
 
 
 @pytest.mark.feature("padding on either side changes nothing")
@@ -64,8 +64,8 @@ def test_streaming_is_forward(case: ContractCase, side: Literal["left", "right"]
 def test_eager_is_sdpa(case: ContractCase, side: Literal["left", "right"]):
     batch = case.pad(case.inputs(3, 8, 0), 3, side)
     real = slice(3, None) if side == "left" else slice(None, 8)
-    eager = run(case, batch, _attn_implementation="eager")
-    sdpa = run(case, batch, _attn_implementation="sdpa")
+    eager = run(case, batch, case.eager_dtype, _attn_implementation="eager")
+    sdpa = run(case, batch, case.eager_dtype, _attn_implementation="sdpa")
     for name in case.position_outputs:
         assert_close(sdpa[name][:, real], eager[name][:, real])
     for name in case.row_outputs:

@@ -48,7 +48,8 @@ def test_every_auto_class_loads_every_tensor_exactly(case: ContractCase, dtype: 
         loaded, info = AUTO_CLASSES[auto_class].from_pretrained(tmp_path, dtype=dtype, output_loading_info=True)
         assert type(loaded) is case.model_class
         assert not any(info.values()), info
-        assert_same(model, loaded)
+        assert {weight.dtype for weight in loaded.parameters()} == {weight.dtype for weight in model.parameters()}
+        assert_same(model, loaded.to(dtype))  # buffers that are not saved are float32 in some stock models
 
 
 def test_saving_twice_gives_the_same_bytes(case: ContractCase, tmp_path: Path):

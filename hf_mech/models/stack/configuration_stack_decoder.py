@@ -111,7 +111,7 @@ def stacked_config(stock: type[PreTrainedConfig]) -> type[Any]:
             "model_type": f"stack_{stock.model_type}",
             "_auto_class": "AutoConfig",
             "keys_to_ignore_at_inference": [
-                *stock.keys_to_ignore_at_inference,
+                *getattr(stock, "keys_to_ignore_at_inference", ["past_key_values"]),
                 "stack_attentions",
                 "stack_actions",
             ],

@@ -24,9 +24,10 @@ from torch import Tensor, nn
 from transformers.cache_utils import Cache
 from transformers.masking_utils import create_masks_for_generate
 from transformers.modeling_utils import PreTrainedModel
+from transformers.models.auto.modeling_auto import AutoModel
 
 from .configuration_stack import StackError
-from .configuration_stack_decoder import HEADS, PREFIX, stacked_config
+from .configuration_stack_decoder import HEADS, PREFIX, StackDecoderConfig, stacked_config
 from .stack_fit import CACHES, find_layers
 from .stack_inputs import stack_inputs
 from .stack_layer import StackContext, StackSubLayer
@@ -92,10 +93,21 @@ class StackedModel(StackPreTrained):
     _holds_layers = False  # of the one module that does, True
 
     def __init__(self, config: Any, *args: Any, **kwargs: Any) -> None:
+        bare = HEADS["AutoModel"][self._config_classes()[1].model_type]
+        AutoModel.register(type(config), stacked(getattr(transformers, bare)), exist_ok=True)  # some heads make it so
         with checkpointing_waits(config):
             super().__init__(config, *args, **kwargs)
         place_stacks(self)
         self.post_init()
+
+    @classmethod
+    def _configure(cls, where: str, found: dict[str, Any], config: Any, kwargs: dict[str, Any]) -> tuple[Any, dict]:
+        """Reads also config.json, where the type of all stock decoders with stacks is the same."""
+        if found.get("model_type") == StackDecoderConfig.model_type:
+            found = {**found, "model_type": f"stack_{found.get('decoder_type')}"}
+            if config is None and found["model_type"] == cls._config_classes()[0].model_type:
+                config, kwargs = cls._read(found, kwargs)
+        return super()._configure(where, found, config, kwargs)
 
 
 class _InnerModel(StackedModel):
@@ -248,10 +260,10 @@ def place_stacks(model: PreTrainedModel) -> list[StackSubLayer]:
     Raises:
         StackError: a model that cannot get a stack.
     """
+    if any(isinstance(module, StackedLayer) for module in model.modules()):
+        return []  # a head of any model, whose inner one is made by AutoModel
     config: Any = model.config
     holder, layers = find_layers(model)
-    if isinstance(layers[0], StackedLayer):
-        return []
     if holder is not model:
         holder.__class__ = _inner(type(holder))
     holder._holds_layers = True  # type: ignore[assignment]

@@ -6,6 +6,7 @@ from typing import Any
 
 from torch import Tensor, nn
 from transformers.cache_utils import Cache, EncoderDecoderCache
+from transformers.modeling_outputs import BaseModelOutputWithPastAndCrossAttentions
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from transformers.models.gpt2.modeling_gpt2 import (
     GPT2Attention,
@@ -129,7 +130,7 @@ class StackGPT2Model(StackGPT2PreTrainedModel, GPT2Model):
         position_ids: Tensor | None = None,  # [batch, new]
         inputs_embeds: Tensor | None = None,  # [batch, new, hidden]
         **kwargs: Any,
-    ) -> Any:
+    ) -> BaseModelOutputWithPastAndCrossAttentions:
         """GPT-2's forward pass, with additional arguments:
 
         Args:

@@ -8,7 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from transformers.cache_utils import Cache, EncoderDecoderCache
-from transformers.modeling_outputs import MultipleChoiceModelOutput, SequenceClassifierOutput
+from transformers.modeling_outputs import (
+    BaseModelOutputWithPoolingAndCrossAttentions,
+    MultipleChoiceModelOutput,
+    SequenceClassifierOutput,
+)
 from transformers.modeling_utils import ALL_ATTENTION_FUNCTIONS
 from transformers.models.roberta.modeling_roberta import (
     RobertaClassificationHead,
@@ -149,7 +153,7 @@ class StackRobertaModel(StackRobertaPreTrainedModel, RobertaModel):
         inputs_embeds: Tensor | None = None,  # [batch, new, hidden]
         past_key_values: Cache | None = None,
         **kwargs: Any,
-    ) -> Any:
+    ) -> BaseModelOutputWithPoolingAndCrossAttentions:
         """RoBERTa's forward pass, with additional arguments:
 
         Args:

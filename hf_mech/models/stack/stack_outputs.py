@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import Tensor
@@ -15,15 +16,28 @@ from transformers.utils import ModelOutput
 from .configuration_stack import StackError
 
 
-@functools.cache
+_made: dict[type[ModelOutput], type[ModelOutput]] = {}
+
+
 def with_stacks(kind: type[ModelOutput]) -> type[ModelOutput]:
     """The class of outputs with `stack_attentions`, one [batch, new, length] for each layer with a stack, and
     `stack_actions`, one [batch, new, 2 + K] each, from transformers' class.
     """
-    more: dict[str, Any] = {"stack_attentions": None, "stack_actions": None}
-    kinds = dict.fromkeys(more, "tuple[Tensor, ...] | None")
-    names = {"__annotations__": kinds, "__module__": __name__, "__reduce__": _as_arguments}
-    return dataclass(type(f"Stack{kind.__name__}", (kind,), {**more, **names}))
+    if kind not in _made:
+        more: dict[str, Any] = {"stack_attentions": None, "stack_actions": None}
+        kinds = dict.fromkeys(more, "tuple[Tensor, ...] | None")
+        names = {"__annotations__": kinds, "__module__": __name__, "__reduce__": _as_arguments}
+        _made[kind] = dataclass(type(f"Stack{kind.__name__}", (kind,), {**more, **names}))
+    return _made[kind]
+
+
+def _make_those_of(forward: Callable[..., Any]) -> None:
+    """Makes the classes of a forward method's outputs, which `torch.compile` could not, from its annotation."""
+    with contextlib.suppress(NameError):  # of a name that only type checkers know
+        said = inspect.signature(forward, eval_str=True).return_annotation
+        for kind in (said, *get_args(said)):
+            if isinstance(kind, type) and issubclass(kind, ModelOutput):
+                with_stacks(kind)
 
 
 def _as_arguments(outputs: Any) -> tuple[Callable[..., Any], tuple[Any, ...]]:
@@ -49,6 +63,8 @@ def returns_stacks(*, of_rows: bool = False) -> Callable[[Callable[..., Any]], C
     """
 
     def decorate(forward: Callable[..., Any]) -> Callable[..., Any]:
+        _make_those_of(forward)
+
         @functools.wraps(forward)
         def wrapper(
             self: Any,
@@ -122,19 +138,19 @@ def ignores_padding(forward: Callable[..., Any]) -> Callable[..., Any]:
     The logits are returned as they are. Apply it under [`returns_stacks`].
     """
 
+    names = list(inspect.signature(forward).parameters)[1:]
+
     @functools.wraps(forward)
     def wrapper(
         self: Any,
-        input_ids: Tensor | None = None,
-        attention_mask: Tensor | None = None,  # [batch, length]
-        token_type_ids: Tensor | None = None,
-        position_ids: Tensor | None = None,
-        inputs_embeds: Tensor | None = None,
+        *args: Any,
         start_positions: Tensor | None = None,  # [batch], columns; outside [0, length): ignored
         end_positions: Tensor | None = None,  # [batch]
         **kwargs: Any,
     ) -> Any:
-        outputs = forward(self, input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds, **kwargs)
+        kwargs.update(zip(names, args, strict=False))
+        attention_mask = kwargs.get("attention_mask")  # [batch, length]
+        outputs = forward(self, **kwargs)
         if start_positions is not None and end_positions is not None:
             logits = [outputs.start_logits, outputs.end_logits]
             if self.config.use_stack and attention_mask is not None and attention_mask.dim() == 2:

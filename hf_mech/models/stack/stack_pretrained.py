@@ -49,24 +49,23 @@ class StackPreTrained(AdaptersTrainNewParts, SafeCheckpoints):
     @classmethod
     def _configure(cls, where: str, found: dict[str, Any], config: Any, kwargs: dict[str, Any]) -> tuple[Any, dict]:
         """Makes the stack model's configuration from a stock one."""
-        ours, stock = cls._config_classes()
-        in_file = found.get("decoder_type") == stock.model_type  # see `configuration_stack_decoder.py`
-        if in_file:
-            found = {**found, "model_type": ours.model_type}
         config, kwargs = super()._configure(where, found, config, kwargs)
+        _, stock = cls._config_classes()
         kind = found.get("model_type")
         if isinstance(config, stock):
             found, kind = config.to_dict(), config.model_type
         if kind == stock.model_type and not isinstance(config, str | PathLike):
             found = {key: value for key, value in found.items() if key not in ("model_type", "architectures")}
-            config = None
-        elif not in_file:
-            return config, kwargs
-        if config is None:
-            loading: dict[str, Any] = {key: kwargs.pop(key) for key in ("dtype", "torch_dtype") if key in kwargs}
-            config, kwargs = ours.from_dict(found, return_unused_kwargs=True, **kwargs)
-            kwargs.update(loading)
+            config, kwargs = cls._read(found, kwargs)
         return config, kwargs
+
+    @classmethod
+    def _read(cls, found: dict[str, Any], kwargs: dict[str, Any]) -> tuple[Any, dict]:
+        """The configuration of the contents of a config.json, and the keyword arguments that are none of its options."""
+        loading: dict[str, Any] = {key: kwargs.pop(key) for key in ("dtype", "torch_dtype") if key in kwargs}
+        ours, _ = cls._config_classes()
+        config, kwargs = ours.from_dict(found, return_unused_kwargs=True, **kwargs)
+        return config, {**kwargs, **loading}
 
     # ----------------------------------------------------------------------------------------------------- generation
 

@@ -6,6 +6,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from transformers import (
+    LlamaForCausalLM,
+    LlamaForQuestionAnswering,
+    LlamaForSequenceClassification,
+    LlamaForTokenClassification,
+    LlamaModel,
+)
 from transformers.tokenization_utils_base import PreTrainedTokenizerBase
 
 from hf_mech.models.stack import (
@@ -25,6 +32,7 @@ from hf_mech.models.stack import (
     StackRobertaModel,
     stack_attention,
     stack_attention_reference,
+    stacked,
 )
 from hf_mech.models.stack.stack_values import (
     Cell,
@@ -71,6 +79,30 @@ def roberta(**options: Any) -> StackRobertaConfig:
         eos_token_id=2,
         hidden_dropout_prob=0.0,
         attention_probs_dropout_prob=0.0,
+        initializer_range=0.2,
+        **options,
+    )
+
+
+#: The classes that `add_stack` gives Llama's: one stock decoder for all.
+StackLlamaForCausalLM, StackLlamaModel = stacked(LlamaForCausalLM), stacked(LlamaModel)
+StackLlamaForSequenceClassification = stacked(LlamaForSequenceClassification)
+StackLlamaForTokenClassification = stacked(LlamaForTokenClassification)
+StackLlamaForQuestionAnswering = stacked(LlamaForQuestionAnswering)
+
+
+def llama(**options: Any) -> Any:
+    return StackLlamaForCausalLM.config_class(
+        num_hidden_layers=2,
+        hidden_size=16,
+        num_attention_heads=2,
+        num_key_value_heads=1,
+        intermediate_size=32,
+        max_position_embeddings=64,
+        vocab_size=VOCABULARY,
+        bos_token_id=BOS,
+        eos_token_id=2,
+        pad_token_id=PAD,
         initializer_range=0.2,
         **options,
     )
@@ -154,6 +186,14 @@ def stock_gpt2() -> tuple[StackGPT2Config, PreTrainedTokenizerBase]:
     return config, tokenizer
 
 
+def llama_with_tokenizer() -> tuple[Any, PreTrainedTokenizerBase]:
+    _, tokenizer = stock_gpt2()
+    config = llama()
+    end = tokenizer.eos_token_id
+    config.update({"vocab_size": len(tokenizer), "eos_token_id": end, "pad_token_id": end})
+    return config, tokenizer
+
+
 def stock_roberta(**options: Any) -> tuple[StackRobertaConfig, PreTrainedTokenizerBase]:
     tokenizer = roberta_tokenizer()
     config = roberta(**options)
@@ -174,6 +214,7 @@ NO_LOSS = {"loss": "no head on top", "stream": NO_STREAM}
 OF_THE_FAMILY: dict[type, dict[str, Any]] = {
     StackGPT2Config: {"processing": stock_gpt2},
     StackRobertaConfig: {"processing": stock_roberta, "first_position": PAD + 1},
+    StackLlamaForCausalLM.config_class: {"processing": llama_with_tokenizer, "eager_dtype": torch.float32},
 }
 
 
@@ -251,6 +292,13 @@ CASES = (
     with_head(StackRobertaForTokenClassification, roberta, tagging_tokens, generates=False),
     with_head(StackRobertaForQuestionAnswering, roberta, answering, **ANSWERS),
     with_head(StackRobertaForMultipleChoice, roberta, choosing, **CHOICES),
+    without_head(StackLlamaModel, llama),
+    with_head(StackLlamaForCausalLM, llama, predicting_tokens, generates=True),
+    with_head(StackLlamaForSequenceClassification, llama, tagging_rows, **OF_A_ROW),
+    with_head(
+        StackLlamaForTokenClassification, lambda: llama(classifier_dropout=0.0), tagging_tokens, generates=False
+    ),
+    with_head(StackLlamaForQuestionAnswering, llama, answering, **ANSWERS),
     with_head(
         StackGPT2ForCausalLM,
         lambda: gpt2(stack_values="recurrent", stack_actions_from="layer_input"),
