@@ -53,12 +53,12 @@ class Run(Settings):
             "batch_size": 4,
             "epochs": 3,
         },
-        "nested": {  # documents of hf_mech/nested_text; two or three minutes of one core a run
+        "nested": {  # documents of hf_mech/nested_text; a minute of one core a run
             "layers": 2,
             "hidden": 64,
             "heads": 4,
             "decoder": By("objective", {"clm": "llama"}, other="gpt2"),
-            "learning_rate": _rate(clm=2e-3, mlm=6e-4, finetuning_share=0.25),
+            "learning_rate": _rate(clm=4e-3, mlm=6e-4, finetuning_share=0.25),
             "warmup": 0.1,
             "batch_size": 16,
             "epochs": 1,
