@@ -211,11 +211,9 @@ def table(finished: Iterable[RunOutcome]) -> Table:
 
 
 def results(cards: Path) -> dict[str, str]:
-    """The tables of docs/results: Table 3 from the card of the standard library, and those of nested texts."""
-    shown = {"table-3": (NAME, table3)}
-    shown |= {config: (f"{NAME}-{config}-nested", nested_table) for config in ("json", "questions")}
+    """The tables of docs/results: Table 3 from the card of the standard library, and that of JSON."""
     found = {}
-    for name, (card_of, table_of) in shown.items():
+    for name, card_of, table_of in (("table-3", NAME, table3), ("json", f"{NAME}-json-nested", nested_table)):
         file = cards / card_of / "results.json"
         found[f"language-models-{name}"] = table_of(Results.load(file).results if file.exists() else []).markdown()
     return found
