@@ -181,6 +181,8 @@ def recurrent_table(cards: Path) -> Table:
     return table
 
 
+_ABOVE = "context-sensitive"
+"""The level of the tasks that have a table of their own."""
 _SOLVED = 0.98
 """The share of right answers from which a seed is counted as one that solves its task."""
 
@@ -191,11 +193,15 @@ def _taught(cards: Path) -> dict[tuple[str, str], dict[str, Measurement]]:
     known = [*TASKS]
     for _, entry in _entries(cards, SCORE, LONGEST, name="stack-*-taught"):
         setting = entry.setting
-        if setting["encoding"] == "none" and TASKS[entry.config or ""].level != _ABOVE:
+        if setting["encoding"] == "none":
             place = known.index(entry.config or ""), LAYOUTS.index(setting["layout"])
             model = setting["model"] if entry.metric == SCORE else f"{setting['model']} {LONGEST}"
             rows.setdefault(place, {})[model] = entry
-    return {(known[task], LAYOUTS[layout]): models for (task, layout), models in sorted(rows.items())}
+    return {
+        (known[task], LAYOUTS[layout]): models
+        for (task, layout), models in sorted(rows.items())
+        if TASKS[known[task]].level != _ABOVE
+    }
 
 
 def taught_table(cards: Path) -> Table:
@@ -215,10 +221,6 @@ def taught_table(cards: Path) -> Table:
     return table.without_empty_columns()
 
 
-_ABOVE = "context-sensitive"
-"""The level of the tasks that have a table of their own."""
-
-
 def context_sensitive_table(cards: Path) -> Table:
     """The tasks above context-free, with one stack and with two (a layer each): per cent, on both ranges of lengths."""
     trained = f"{SCORE}_at_trained_lengths"
@@ -228,7 +230,7 @@ def context_sensitive_table(cards: Path) -> Table:
         if TASKS[entry.config or ""].level == _ABOVE and setting["model"] == "recurrent_stack":
             stacks = setting.get("num_hidden_layers", 1)
             rows.setdefault(entry.config or "", {})[stacks, entry.metric] = entry
-    heads = (f">{words} stack{'s' * (words == 'two')}, {lengths}" for words in ("one", "two") for lengths in _RANGES)
+    heads = (f">{words}, {lengths}" for words in ("one stack", "two stacks") for lengths in ("to 40", "41 to 100"))
     table = Table(["task", *heads, ">seeds", ">steps"])
     for task in TASKS:
         if found := rows.get(task):
@@ -238,17 +240,14 @@ def context_sensitive_table(cards: Path) -> Table:
     return table
 
 
-_RANGES = ("to 40", "41 to 100")
-
-
 def results(cards: Path) -> dict[str, str]:
     """The tables of docs/results."""
     return {
+        "stack-attention-context-sensitive": context_sensitive_table(cards).markdown(),
         "stack-attention-table-1": table1(cards).markdown(),
         "stack-attention-table-2": table2(cards).markdown(),
         "stack-attention-recurrent": recurrent_table(cards).markdown(),
         "stack-attention-taught": taught_table(cards).markdown(),
-        "stack-attention-context-sensitive": context_sensitive_table(cards).markdown(),
     }
 
 
