@@ -80,10 +80,12 @@ stack-table: $(STAMP) ## Tables 1 and 2 of the stack attention paper, reduced (p
 	  --model rnn,stack_rnn --restart_after 0 --steps 5000 --cards_dir docs/results
 	$(BIN)/python -m training.render_readme
 
-stack-lm: $(STAMP) ## language models with and without a stack, on Python's own sources (preset cpu)
+stack-lm: $(STAMP) ## language models with and without a stack, on Python's own sources (preset cpu), and on JSON
 	$(BIN)/python -m training.train_lm --corpus stdlib --num_seeds 5 --cards_dir docs/results
 	$(BIN)/python -m training.train_lm --corpus stdlib --num_seeds 3 --pretrain --scratch false \
 	  --stack_gate false true --cards_dir docs/results
+	$(BIN)/python -m training.train_lm --dataset_name hf_mech/nested_text --dataset_config_name json --preset nested \
+	  --objective clm --use_stack false true between --num_seeds 5 --cards_dir docs/results
 	$(BIN)/python -m training.render_readme
 
 templatic-table: $(STAMP) ## learned baselines of templatic generation, Table 3, reduced (preset cpu)

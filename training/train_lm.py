@@ -6,6 +6,8 @@
         --preset paper --objective clm --use_stack true
     python -m training.train_lm --model_name_or_path gpt2 --objective clm --use_stack true --stack_gate false true \\
         --train_file a.txt --validation_file b.txt --test_file c.txt --preset paper
+    python -m training.train_lm --dataset_name hf_mech/nested_text --dataset_config_name json --preset nested \\
+        --objective clm --use_stack false true between                      # a Llama on JSON, deeper than trained
 
 Every run leaves its model and outcome under --output_dir; a run that is there is not done again, and one that was
 killed goes on from its last epoch, bit for bit. At the end --cards_dir gets results.json, a figure and a model card of

@@ -15,12 +15,15 @@ from typing import Any
 import numpy as np
 import torch
 from datasets import Dataset, DatasetDict, disable_progress_bars, load_dataset
-from tokenizers import processors
+from tokenizers import Tokenizer, processors
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import WhitespaceSplit
 from transformers import DataCollatorForLanguageModeling, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 from transformers.data.data_collator import default_data_collator
 
 from hf_mech.data.tokenizers import byte_level_bpe
 from hf_mech.hub.files import replacing
+from hf_mech.languages.nested_text import BEYOND
 from hf_mech.languages.task import LanguagesError
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -197,9 +200,18 @@ class Prepared:
         return cls(**json.loads((folder / "prepared.json").read_text()))
 
 
-def train_tokenizer(documents: Iterable[str], vocabulary: int) -> PreTrainedTokenizerFast:
-    """A byte-level BPE with BOS 0, PAD 1, EOS 2, MASK 3; it puts BOS before every text."""
-    backend = byte_level_bpe(documents, vocabulary, [_BOS, _PAD, _EOS, _MASK])
+def train_tokenizer(documents: Iterable[str], vocabulary: int | None) -> PreTrainedTokenizerFast:
+    """A byte-level BPE with BOS 0, PAD 1, EOS 2, MASK 3; it puts BOS before every text.
+
+    Without a size of the vocabulary the tokens are the words between spaces, and a text with another word is refused.
+    """
+    special = [_BOS, _PAD, _EOS, _MASK]
+    if vocabulary is None:
+        words = sorted({word for text in documents for word in text.split()})
+        backend = Tokenizer(WordLevel({token: index for index, token in enumerate([*special, *words])}))
+        backend.pre_tokenizer = WhitespaceSplit()
+    else:
+        backend = byte_level_bpe(documents, vocabulary, special)
     backend.post_processor = processors.TemplateProcessing(
         single=f"{_BOS} $A", special_tokens=[(_BOS, backend.token_to_id(_BOS))]
     )
@@ -216,12 +228,7 @@ def blocks_of(documents: Iterable[str], tokenizer: PreTrainedTokenizerBase, leng
     Raises:
         LanguagesError: if the tokenizer has no BOS or no EOS.
     """
-    for name in ("bos_token", "eos_token"):
-        if getattr(tokenizer, f"{name}_id") is None:
-            raise LanguagesError(
-                f"{type(tokenizer).__name__} has no {name}, which every block needs. Set it: "
-                f"tokenizer.{name} = one of the vocabulary's tokens, and save the tokenizer again."
-            )
+    check_tokens(tokenizer, "bos_token", "eos_token")
     texts = list(documents)
     tokens = tokenizer(texts, add_special_tokens=False, return_attention_mask=False, verbose=False)["input_ids"]
     stream = np.concatenate([np.array([*ids, tokenizer.eos_token_id], dtype=np.int32) for ids in tokens])
@@ -229,35 +236,65 @@ def blocks_of(documents: Iterable[str], tokenizer: PreTrainedTokenizerBase, leng
     return np.pad(rows, ((0, 0), (1, 0)), constant_values=tokenizer.bos_token_id)
 
 
+def rows_of(documents: Iterable[str], tokenizer: PreTrainedTokenizerBase, length: int = BLOCK) -> np.ndarray:
+    """Every document as a row, BOS, its tokens, EOS and padding: [documents, longest] int32.
+
+    Raises:
+        LanguagesError: if the tokenizer has no BOS, EOS or padding, or a document has more tokens than `length` - 2.
+    """
+    check_tokens(tokenizer, "bos_token", "eos_token", "pad_token")
+    bos, eos, pad = tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id
+    tokens = tokenizer(list(documents), add_special_tokens=False, return_attention_mask=False)["input_ids"]
+    width = max(map(len, tokens)) + 2
+    if width > length:
+        raise LanguagesError(
+            f"The longest document has {width - 2:,} tokens; as a row it may have {length - 2}. Cut the documents, or "
+            "leave them out."
+        )
+    return np.array([[bos, *ids, eos, *[pad] * (width - 2 - len(ids))] for ids in tokens], dtype=np.int32)
+
+
+def check_tokens(tokenizer: PreTrainedTokenizerBase, *names: str) -> None:
+    """Raises LanguagesError: the tokenizer lacks a special token."""
+    for name in names:
+        if getattr(tokenizer, f"{name}_id") is None:
+            raise LanguagesError(
+                f"{type(tokenizer).__name__} has no {name}, which every block needs. Set it: "
+                f"tokenizer.{name} = one of the vocabulary's tokens, and save the tokenizer again."
+            )
+
+
 def prepare(
     corpus: Corpus,
     tokenizer: PreTrainedTokenizerBase,
     folder: Path,
     *,
+    documents: bool = False,
     max_pretraining_characters: int | None = None,
     max_evaluation_blocks: int | None = None,
 ) -> Prepared:
     """Writes the corpus as blocks, and the tokenizer, to `folder`, completely or not at all.
 
     Args:
+        documents: make a row of every document ([`rows_of`]) instead of blocks of their stream.
         max_pretraining_characters: keep only this many first characters of `pretraining`.
-        max_evaluation_blocks: keep this many blocks of `validation` and of `test`, evenly spaced.
+        max_evaluation_blocks: keep this many blocks of `validation`, of `test` and of `beyond`, evenly spaced.
 
     Raises:
         LanguagesError: if a split is shorter than one block.
     """
     disable_progress_bars()
     splits = {}
-    for name, documents in corpus.splits.items():
-        if not documents:
+    for name, texts in corpus.splits.items():
+        if not texts:
             continue
-        kept = beginning(documents, max_pretraining_characters) if name == "pretraining" else documents
-        blocks = blocks_of(kept, tokenizer)
+        kept = beginning(texts, max_pretraining_characters) if name == "pretraining" else texts
+        blocks = rows_of(kept, tokenizer) if documents else blocks_of(kept, tokenizer)
         if not len(blocks):
             raise LanguagesError(
                 f"The split {name!r} of {corpus.name} is shorter than one block of {BLOCK} tokens. Give it more text."
             )
-        if name in ("validation", "test") and max_evaluation_blocks is not None:
+        if name in ("validation", "test", BEYOND) and max_evaluation_blocks is not None:
             blocks = blocks[np.linspace(0, len(blocks) - 1, min(len(blocks), max_evaluation_blocks)).astype(int)]
         splits[name] = Dataset.from_dict({"input_ids": blocks})
     prepared = Prepared(

@@ -19,16 +19,16 @@ from hf_mech.viz.palette import ACCENT, CYCLE, INK, MATRIX_EDGE, MUTED, OURS, SH
 # Perplexity by epoch (stack attention paper, §5).
 
 
-_COLOURS = {"vanilla": MUTED, "stack": ACCENT, "gated": OURS}
-_LABELS = {"vanilla": "vanilla", "stack": "stack", "gated": "stack with gate"}
+_COLOURS = {"vanilla": MUTED, "stack": ACCENT, "gated": OURS, "between": CYCLE[3]}
+_LABELS = {"vanilla": "vanilla", "stack": "stack", "gated": "stack with gate", "between": "stacks between layers"}
 
 
 def perplexity_figure(panels: Mapping[str, tuple[int, Mapping[str, Sequence[Sequence[float]]]]]) -> Figure:
     """Validation perplexity by epoch, one panel a kind of run: the seeds' mean, and a band of a standard deviation.
 
     Args:
-        panels: title to the first epoch (0: before the first step) and, by form (`vanilla`, `stack`, `gated`), the
-            perplexities of every seed, epoch by epoch.
+        panels: title to the first epoch (0: before the first step) and, by form (`vanilla`, `stack`, `gated`,
+            `between`), the perplexities of every seed, epoch by epoch.
     """
     columns = min(2, len(panels))
     rows = -(-len(panels) // columns)
@@ -83,7 +83,12 @@ class LengthCurve:
 
 
 def length_curves_figure(
-    panels: Mapping[str, Mapping[str, LengthCurve]], *, trained: int, test: tuple[int, int], per_row: int = 2
+    panels: Mapping[str, Mapping[str, LengthCurve]],
+    *,
+    trained: int,
+    test: tuple[int, int],
+    per_row: int = 2,
+    axes_labels: tuple[str, str] = ("length", "accuracy per symbol"),
 ) -> Figure:
     """Panels of lines by name: the seeds' mean, a band from the worst seed to the best, and the paper's mean dashed.
 
@@ -92,6 +97,7 @@ def length_curves_figure(
         trained: the longest length in training; the background up to it is shaded.
         test: the shortest and the longest length of the paper's score; its mean is drawn over them.
         per_row: panels in a row.
+        axes_labels: what stands below and beside the panels; the lengths may be other numbers.
     """
     columns = min(per_row, max(len(panels), 1))
     rows = max(-(-len(panels) // columns), 1)
@@ -111,9 +117,9 @@ def length_curves_figure(
         axes.set_ylim(0, 1.03)
         axes.set_xlim(1, max([test[1], *(length for curve in lines.values() for length in curve.accuracy)]))
         style(axes)
-        axes.set_xlabel(f"length (trained: up to {trained}, shaded)", size=8)
+        axes.set_xlabel(f"{axes_labels[0]} (trained: up to {trained}, shaded)", size=8)
         if number % columns == 0:
-            axes.set_ylabel("accuracy per symbol", size=8)
+            axes.set_ylabel(axes_labels[1], size=8)
     if names:
         handles = [grid.flat[0].plot([], [], color=colours[name], label=name)[0] for name in names]
         if any(curve.paper_mean is not None for lines in panels.values() for curve in lines.values()):

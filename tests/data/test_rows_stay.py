@@ -22,6 +22,7 @@ PINNED = Path(__file__).with_name("rows.json")
 SIZES: dict[str, dict[str, int]] = {
     "hf_mech/formal_languages": {},
     "hf_mech/nested_functions": {},
+    "hf_mech/nested_text": {},
     "hf_mech/rules": {},
     "hf_mech/star_graph": {"num_train": 200},
     "hf_mech/stories": {"num_train": 200, "num_test": 50},

@@ -181,6 +181,8 @@ def recurrent_table(cards: Path) -> Table:
     return table
 
 
+_ABOVE = "context-sensitive"
+"""The level of the tasks that have a table of their own."""
 _SOLVED = 0.98
 """The share of right answers from which a seed is counted as one that solves its task."""
 
@@ -195,7 +197,11 @@ def _taught(cards: Path) -> dict[tuple[str, str], dict[str, Measurement]]:
             place = known.index(entry.config or ""), LAYOUTS.index(setting["layout"])
             model = setting["model"] if entry.metric == SCORE else f"{setting['model']} {LONGEST}"
             rows.setdefault(place, {})[model] = entry
-    return {(known[task], LAYOUTS[layout]): models for (task, layout), models in sorted(rows.items())}
+    return {
+        (known[task], LAYOUTS[layout]): models
+        for (task, layout), models in sorted(rows.items())
+        if TASKS[known[task]].level != _ABOVE
+    }
 
 
 def taught_table(cards: Path) -> Table:
@@ -215,9 +221,29 @@ def taught_table(cards: Path) -> Table:
     return table.without_empty_columns()
 
 
+def context_sensitive_table(cards: Path) -> Table:
+    """The tasks above context-free, with one stack and with two (a layer each): per cent, on both ranges of lengths."""
+    trained = f"{SCORE}_at_trained_lengths"
+    rows: dict[str, dict[tuple[int, str], Measurement]] = {}
+    for _, entry in _entries(cards, SCORE, trained, name="stack-*-taught"):
+        setting = entry.setting
+        if TASKS[entry.config or ""].level == _ABOVE and setting["model"] == "recurrent_stack":
+            stacks = setting.get("num_hidden_layers", 1)
+            rows.setdefault(entry.config or "", {})[stacks, entry.metric] = entry
+    heads = (f">{words}, {lengths}" for words in ("one stack", "two stacks") for lengths in ("to 40", "41 to 100"))
+    table = Table(["task", *heads, ">seeds", ">steps"])
+    for task in TASKS:
+        if found := rows.get(task):
+            figures = [percent(found.get((n, metric)), spread=False) for n in (1, 2) for metric in (trained, SCORE)]
+            first = next(iter(found.values()))
+            table.rows.append([task, *figures, str(first.n), steps_in_words(first.setting["steps_done"])])
+    return table
+
+
 def results(cards: Path) -> dict[str, str]:
     """The tables of docs/results."""
     return {
+        "stack-attention-context-sensitive": context_sensitive_table(cards).markdown(),
         "stack-attention-table-1": table1(cards).markdown(),
         "stack-attention-table-2": table2(cards).markdown(),
         "stack-attention-recurrent": recurrent_table(cards).markdown(),

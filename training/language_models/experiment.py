@@ -18,7 +18,10 @@ from ..engine.runner import processes
 from ..engine.settings import check_names
 from . import report
 from .run import RunOutcome, data_folder, train_run
-from .settings import Data, Run
+from .settings import STACK_OPTIONS, Data, Run
+
+_NO_STACK = dict.fromkeys(STACK_OPTIONS)
+"""Replaces options that say nothing of a model."""
 
 
 @dataclass(kw_only=True)
@@ -33,7 +36,8 @@ class LanguageModelOptions(Options):
     validation_file: list[str] = field(default_factory=list, metadata={"help": "text files"})
     test_file: list[str] = field(default_factory=list, metadata={"help": "text files"})
     use_stack: list[str] = field(
-        default_factory=lambda: ["false", "true"], metadata={"help": "vanilla, stack, or both"}
+        default_factory=lambda: ["false", "true"],
+        metadata={"help": "false: vanilla; true: stack; between: stacks between the layers, a baseline; or several"},
     )
     stack_gate: list[str] = field(
         default_factory=lambda: ["false"], metadata={"help": "of the stack: off, on, or both"}
@@ -59,8 +63,8 @@ class LanguageModelOptions(Options):
             raise SettingsError(f"--corpus must be 'stdlib', got {self.corpus!r}; for other text, --train_file.")
         if self.train_file and not (self.validation_file and self.test_file):
             raise SettingsError("--train_file goes with --validation_file and --test_file.")
-        for name in ("use_stack", "stack_gate"):
-            check_names(getattr(self, name), ("true", "false"), f"--{name}")
+        check_names(self.use_stack, ("true", "false", "between"), "--use_stack")
+        check_names(self.stack_gate, ("true", "false"), "--stack_gate")
         if self.pretrain and self.corpus is None:
             raise SettingsError("--pretrain needs --corpus stdlib, which has a part for it.")
         if self.pretrain and self.model_name_or_path:
@@ -70,9 +74,10 @@ class LanguageModelOptions(Options):
 
     @property
     def forms(self) -> list[str]:
-        """Of `vanilla`, `stack` and `gated`, those that --use_stack and --stack_gate name."""
+        """Of `vanilla`, `stack`, `gated` and `between`, those that --use_stack and --stack_gate name."""
         stacks = [{"false": "stack", "true": "gated"}[gate] for gate in self.stack_gate]
-        return [form for use in self.use_stack for form in (["vanilla"] if use == "false" else stacks)]
+        meant = {"false": ["vanilla"], "true": stacks, "between": ["between"]}
+        return [form for use in self.use_stack for form in meant[use]]
 
 
 class LanguageModelsExperiment(Experiment[Run, RunOutcome]):
@@ -100,7 +105,7 @@ class LanguageModelsExperiment(Experiment[Run, RunOutcome]):
                 data = prepared_data(options, settings).name
             begun = {}
             for objective in objectives if options.pretrain else []:
-                overrides = {**request.overrides, "multi_pop": None, "epochs": options.pretraining_epochs}
+                overrides = {**request.overrides, **_NO_STACK, "epochs": options.pretraining_epochs}
                 begun[objective] = Run.of(
                     preset,
                     overrides,
@@ -119,7 +124,7 @@ class LanguageModelsExperiment(Experiment[Run, RunOutcome]):
             rest += [
                 Run.of(
                     preset,
-                    {**request.overrides, **({"multi_pop": None} if form == "vanilla" else {})},
+                    {**request.overrides, **({} if form in ("stack", "gated") else _NO_STACK)},
                     objective=objective,
                     start=start,
                     form=form,
@@ -182,6 +187,7 @@ def _prepare(corpus: Corpus, tokenizer_name: str | None, folder: Path, settings:
         corpus,
         tokenizer,
         folder,
+        documents=settings.vocabulary is None,
         max_pretraining_characters=settings.max_pretraining_characters,
         max_evaluation_blocks=settings.max_evaluation_blocks,
     )

@@ -11,8 +11,10 @@ from transformers import (
     AutoModelForCausalLM,
     AutoModelForMaskedLM,
     GPT2LMHeadModel,
+    LlamaConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
+    Qwen3Config,
     RobertaForMaskedLM,
 )
 
@@ -22,7 +24,9 @@ from hf_mech.models.stack import (
     StackGPT2ForCausalLM,
     StackRobertaConfig,
     StackRobertaForMaskedLM,
+    add_stack,
 )
+from hf_mech.probing.stacks_between import add_stacks_between
 
 from ..engine import SettingsError
 
@@ -32,6 +36,8 @@ FORMS: dict[str, dict[str, bool]] = {
     "gated": {"use_stack": True, "stack_gate": True},
 }
 """`vanilla`: the stock model; `stack`: the paper's; `gated`: its stack behind a learned gate that begins at zero."""
+DECODERS: dict[str, Any] = {"llama": LlamaConfig, "qwen3": Qwen3Config}
+"""Stock decoders besides GPT-2, which get their stacks by `add_stack`."""
 
 
 @dataclass(frozen=True)
@@ -58,13 +64,36 @@ def new_model(
     layers: int,
     hidden: int,
     heads: int,
-    multi_pop: int = 1,
     stock: bool = False,
+    decoder: str = "gpt2",
+    multi_pop: int = 1,
+    stack_actions_from: str = "hidden",
 ) -> PreTrainedModel:
     """A model with new weights; `stock` makes it of transformers' own class, as a downloaded checkpoint would be."""
+    stack = {"multi_pop": multi_pop, "stack_actions_from": stack_actions_from}
     family = FAMILIES[objective]
     special = {name: getattr(tokenizer, name) for name in ("bos_token_id", "pad_token_id", "eos_token_id")}
-    options = {} if stock else {**FORMS[form], "multi_pop": multi_pop, "stack_bottom": "bos_token"}
+    if decoder != "gpt2":
+        config = DECODERS[decoder](
+            vocab_size=len(tokenizer),
+            hidden_size=hidden,
+            intermediate_size=4 * hidden,
+            num_hidden_layers=layers,
+            num_attention_heads=heads,
+            num_key_value_heads=heads,
+            head_dim=hidden // heads,
+            max_position_embeddings=BLOCK,
+            tie_word_embeddings=True,
+            **special,
+        )
+        model = AutoModelForCausalLM.from_config(config)
+        if form == "between":
+            return add_stacks_between(model)
+        if form == "vanilla":
+            return model
+        own: dict[str, Any] = {"multi_pop": multi_pop, "actions_from": stack_actions_from}
+        return add_stack(model, gate=form == "gated", bottom="bos_token", **own)
+    options: dict[str, Any] = {} if stock else {**FORMS[form], **stack, "stack_bottom": "bos_token"}
     if objective == "clm":
         sizes = {"n_layer": layers, "n_embd": hidden, "n_head": heads, "n_positions": BLOCK}
     else:
@@ -82,15 +111,19 @@ def new_model(
 
 
 def model_from_checkpoint(
-    objective: str, form: str, checkpoint: str, tokenizer: PreTrainedTokenizerBase, *, multi_pop: int = 1
+    objective: str, form: str, checkpoint: str, tokenizer: PreTrainedTokenizerBase, **stack: Any
 ) -> PreTrainedModel:
     """A stock or stack checkpoint in the form asked for; only the stack's own weights can be new.
+
+    Args:
+        objective, form, checkpoint, tokenizer: of the run.
+        stack: `multi_pop` and `stack_actions_from`.
 
     Raises:
         SettingsError: if the tokenizer has more tokens than the checkpoint's embedding, or another BOS.
     """
     family = FAMILIES[objective]
-    model = family.model.from_pretrained(checkpoint, **FORMS[form], multi_pop=multi_pop, stack_bottom="bos_token")
+    model = family.model.from_pretrained(checkpoint, **FORMS[form], **stack, stack_bottom="bos_token")
     config = model.config
     if len(tokenizer) > config.vocab_size or tokenizer.bos_token_id != config.bos_token_id:
         raise SettingsError(

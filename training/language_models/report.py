@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from matplotlib.figure import Figure
-from transformers import AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from hf_mech.hub import Measurement, PaperFigure, Results, measurement
-from hf_mech.languages.figures import perplexity_figure
+from hf_mech.languages.figures import LengthCurve, length_curves_figure, perplexity_figure
+from hf_mech.languages.nested_text import BEYOND, DEEPEST, TRAINED_DEPTH
 
 from ..engine.card import Card, Checkpoint
-from ..engine.tables import Table
+from ..engine.tables import Table, number, percent
 from .models import FAMILIES
+from .nested import CLOSES, CORPUS, MAIN_MOVES, PARSES
 from .run import RunOutcome
 from .settings import FORMS, OBJECTIVES, PAPER, STARTS, Run
 
@@ -53,11 +56,14 @@ def measurements(outcomes: Iterable[RunOutcome]) -> list[Measurement]:
 
 
 def choose(outcomes: Mapping[Path, RunOutcome]) -> Path:
-    """The folder of the card's checkpoint: lowest validation perplexity, causal first, with a stack if any has one."""
+    """The folder of the card's checkpoint: lowest validation perplexity, causal first, with a stack if any has one.
+
+    A baseline with stacks between its layers comes last.
+    """
 
     def merit(folder: Path) -> tuple[Any, ...]:
         run, perplexities = outcomes[folder].settings, outcomes[folder].validation_perplexity
-        return run.objective != "clm", run.form == "vanilla", min(perplexities)
+        return run.objective != "clm", run.form == "between", run.form == "vanilla", min(perplexities)
 
     return min(outcomes, key=merit)
 
@@ -68,7 +74,12 @@ def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
     chosen, run = outcomes[folder], outcomes[folder].settings
     measured = measurements(outcomes.values())
     causal = run.objective == "clm"
-    model = FAMILIES[run.objective].model.from_pretrained(folder / "model")
+    family = FAMILIES[run.objective]
+    model = (family.model if run.decoder == "gpt2" else AutoModelForCausalLM).from_pretrained(folder / "model")
+    if any(entry.metric == PARSES for entry in measured):
+        figures = {"by_depth.png": (depth_figure(measured), DEPTH_CAPTION)}
+    else:
+        figures = {"validation_perplexity.png": (curves_of(list(outcomes.values())), CAPTION)}
     return Card(
         name=card_name(chosen),
         outcomes=list(outcomes.values()),
@@ -79,7 +90,9 @@ def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
             "chosen": f"{run.objective}, {_STARTS[run.start]}, {run.form}, seed {run.seed}",
             "objective": "causal" if causal else "masked",
             "preset": run.preset,
-            "table": table3(measured).markdown(),
+            "table": (nested_table(measured) if chosen.nested else table3(measured)).markdown(),
+            "nested": bool(chosen.nested),
+            "decoder": run.decoder,
             "auto": "AutoModelForCausalLM" if causal else "AutoModelForMaskedLM",
         },
         model_class=type(model).__name__,
@@ -87,8 +100,10 @@ def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
         task="text-generation" if causal else "fill-mask",
         tags=["stack-attention", "language-modeling"],
         headline=[SCORE],
-        figures={"validation_perplexity.png": (curves_of(list(outcomes.values())), CAPTION)},
-        checkpoint=Checkpoint(model, AutoTokenizer.from_pretrained(folder / "model")),
+        figures=figures,
+        checkpoint=None
+        if run.form == "between"  # its weights fit no class of transformers
+        else Checkpoint(model, AutoTokenizer.from_pretrained(folder / "model")),
     )
 
 
@@ -111,19 +126,97 @@ def table3(measured: Iterable[Measurement]) -> Table:
             cells[setting["form"]] = f"{entry.mean:.2f} ± {entry.std:.2f}"
             if entry.paper is not None:
                 cells[setting["form"]] += f" (paper: {entry.paper.mean:.2f} ± {entry.paper.std:.2f})"
-    body = [[start, objective, *(cells.get(form, "") for form in FORMS)] for (start, objective), cells in rows.items()]
+    forms = ("vanilla", "stack", "gated")
+    body = [[start, objective, *(cells.get(form, "") for form in forms)] for (start, objective), cells in rows.items()]
     return Table(["model", "task", ">vanilla", ">stack", ">stack with gate"], body)
 
 
+def nested_table(measured: Iterable[Measurement]) -> Table:
+    """A row a form: perplexity, and on nested texts what [`~training.language_models.nested.measure`] measures."""
+    forms: dict[str, dict[str, list[Measurement]]] = {}
+    for entry in measured:
+        name = ", ".join([entry.setting["form"], *(f"{k} {v}" for k, v in entry.setting.get("departures", {}).items())])
+        forms.setdefault(name, {}).setdefault(entry.metric, []).append(entry)
+    trained, deeper = range(1, TRAINED_DEPTH + 1), range(TRAINED_DEPTH + 1, DEEPEST + 1)
+    heads = [f"{what}, depth {depths[0]} to {depths[-1]}" for what in _SHARES.values() for depths in (trained, deeper)]
+    columns = [">test perplexity", ">beyond", *(f">{head}" for head in heads), ">right word, test", ">beyond training"]
+    shown = Table(["form", *columns, ">parameters", ">seconds", ">seeds"])
+    for name, found in forms.items():
+        score = found[SCORE][0]
+        shares = [
+            percent(_mean_of(found.get(metric, []), [str(depth) for depth in depths]), spread=score.n > 1)
+            for metric in _SHARES
+            for depths in (trained, deeper)
+        ]
+        moves = [
+            percent(_mean_of(found.get(MAIN_MOVES, []), [split]), spread=score.n > 1) for split in ("test", BEYOND)
+        ]
+        beyond = _mean_of(found.get("perplexity", []), [BEYOND])
+        shown.rows.append(
+            [
+                *(_NAMES.get(name, name), f"{score.mean:.3f} ± {score.std:.3f}"),
+                f"{beyond.mean:.3f} ± {beyond.std:.3f}" if beyond else "",
+                *shares,
+                *moves,
+                *(f"{found['parameters'][0].mean:,.0f}", number(found["seconds"][0], spread=False), str(score.n)),
+            ]
+        )
+    return shown.without_empty_columns()
+
+
+_SHARES = {CLOSES: "closes right", PARSES: "parses"}
+_NAMES = {
+    "vanilla": "without a stack",
+    "stack": "`add_stack(gate=False)`",
+    "gated": "`add_stack()`",
+    "between": "stacks between the layers",
+}
+
+
+def _mean_of(entries: Sequence[Measurement], places: Sequence[str]) -> Measurement | None:
+    """The mean over depths, or splits, of every seed; None if one is missing."""
+    found = [entry for entry in entries if entry.setting["at"] in places]
+    if len(found) < len(places):
+        return None
+    first = found[0]
+    values = [fmean(seed) for seed in zip(*(entry.values for entry in found), strict=True)]
+    return measurement(first.task, first.config, first.setting, first.metric, values)
+
+
+DEPTH_CAPTION = (
+    "JSON by depth; mean over seeds, and a band from the worst to the best. Closes right: the bracket, by its depth. "
+    "Parses: a document of that depth whose end the model writes"
+)
+
+
+def depth_figure(measured: Sequence[Measurement]) -> Figure:
+    """How brackets close, and which documents parse, by depth and form."""
+    panels: dict[str, dict[str, LengthCurve]] = {}
+    for metric in (CLOSES, PARSES):
+        forms: dict[str, dict[int, tuple[float, ...]]] = {}
+        for entry in measured:
+            if entry.metric == metric:
+                name = _NAMES[entry.setting["form"]].replace("`", "")
+                forms.setdefault(name, {})[int(entry.setting["at"])] = tuple(entry.values)
+        panels[_SHARES[metric]] = {name: LengthCurve(shares) for name, shares in forms.items()}
+    axes = ("depth", "share")
+    return length_curves_figure(panels, trained=TRAINED_DEPTH, test=(TRAINED_DEPTH + 1, DEEPEST), axes_labels=axes)
+
+
 def table(finished: Iterable[RunOutcome]) -> Table:
-    """Table 3 of finished runs."""
-    return table3(measurements(finished))
+    """Table 3 of finished runs, or the table of nested texts."""
+    outcomes = list(finished)
+    nested = any(outcome.nested for outcome in outcomes)
+    return (nested_table if nested else table3)(measurements(outcomes))
 
 
 def results(cards: Path) -> dict[str, str]:
-    """The tables of docs/results: Table 3 from the card of the standard library, if there is one."""
-    file = cards / NAME / "results.json"
-    return {"language-models-table-3": table3(Results.load(file).results if file.exists() else []).markdown()}
+    """The tables of docs/results: Table 3 from the card of the standard library, and that of JSON."""
+    found = {}
+    for name, card_of, table_of in (("table-3", NAME, table3), ("json", f"{NAME}-json-nested", nested_table)):
+        file = cards / card_of / "results.json"
+        found[f"language-models-{name}"] = table_of(Results.load(file).results if file.exists() else []).markdown()
+    return found
 
 
 def summary(cards: Path) -> list[list[str]]:
@@ -155,13 +248,15 @@ def _of_cell(outcomes: Sequence[RunOutcome]) -> list[Measurement]:
         "vocabulary": data["vocabulary"],
         "corpus": data["digest"][:12],
     }
+    if run.decoder != "gpt2":
+        setting["decoder"] = run.decoder
     if departures := departures_of(run):
         setting["departures"] = departures
     if run.start == "checkpoint":
         setting["checkpoint"] = run.checkpoint
 
-    def measure(metric: str, values: Iterable[float], paper: PaperFigure | None = None) -> Measurement:
-        return measurement(data["corpus"], data["config"], setting, metric, values, paper)
+    def measure(metric: str, values: Iterable[float], paper: PaperFigure | None = None, **more: str) -> Measurement:
+        return measurement(data["corpus"], data["config"], setting | more, metric, values, paper)
 
     measured = [
         measure(SCORE, [o.test_perplexity for o in outcomes], _published(run, data)),
@@ -175,6 +270,8 @@ def _of_cell(outcomes: Sequence[RunOutcome]) -> list[Measurement]:
     differences = [o.logits_difference for o in outcomes if o.logits_difference is not None]
     if differences:
         measured.append(measure("logits_difference_before", differences))
+    for metric, places in outcomes[0].nested.items():
+        measured += [measure(metric, [o.nested[metric][at] for o in outcomes], at=at) for at in places]
     return measured
 
 
@@ -190,6 +287,8 @@ def _published(run: Run, data: dict[str, Any]) -> PaperFigure | None:
 
 def _corpus(outcome: RunOutcome) -> str:
     data = outcome.data
+    if data["corpus"] == CORPUS:
+        return f"generated texts with nesting (`{data['corpus']}`, `{data['config']}`)"
     if data["corpus"] == "python_stdlib":
         return f"the sources of Python's standard library ({data['config']})"
     return f"`{data['corpus']}`" + (f", `{data['config']}`" if data["config"] else "")

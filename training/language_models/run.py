@@ -6,7 +6,7 @@ import json
 import math
 import shutil
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +31,11 @@ from transformers.utils.logging import disable_progress_bar
 from hf_mech.hub.checkpoint import save_checkpoint
 from hf_mech.hub.files import write_text_atomically
 from hf_mech.languages.corpora import Collator, Prepared, evaluation_rows
+from hf_mech.languages.nested_text import BEYOND
 
 from ..engine import Job, Outcome, SettingsError
 from ..engine.run import RunError, last_checkpoint
+from . import nested
 from .models import logits_difference, model_from_checkpoint, new_model
 from .settings import Run
 
@@ -54,6 +56,7 @@ class RunOutcome(Outcome[Run]):
         best_epoch: the epoch with the lowest of these, counted from 1; its weights are kept.
         test_perplexity: of those weights.
         logits_difference: how far the logits are from those of the checkpoint before the first step; None from scratch.
+        nested: measurements on nested texts, by split or by depth ([`~training.language_models.nested.measure`]).
     """
 
     data: dict[str, Any]
@@ -65,6 +68,7 @@ class RunOutcome(Outcome[Run]):
     best_epoch: int
     test_perplexity: float
     logits_difference: float | None
+    nested: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
 def data_folder(output_dir: str | Path, digest: str) -> Path:
@@ -109,10 +113,25 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
         best_epoch=curve.index(min(curve)) + 1,
         test_perplexity=_perplexity(trainer, evaluation_rows(splits["test"], tokenizer, run.objective)),
         logits_difference=difference,
+        nested=_nested(run, trainer, tokenizer, splits, Prepared.load(data)),
     )
     if trainer.is_world_process_zero():
         save_checkpoint(trainer.model.cpu().eval(), job.folder / "model", processing_class=tokenizer)
     return outcome
+
+
+def _nested(
+    run: Run, trainer: Trainer, tokenizer: PreTrainedTokenizerBase, splits: DatasetDict, data: Prepared
+) -> dict[str, dict[str, float]]:
+    """The measurements on nested texts, of a causal model of documents of these."""
+    if run.objective != "clm" or data.corpus != nested.CORPUS or data.config is None:
+        return {}
+    beyond = _perplexity(trainer, evaluation_rows(splits[BEYOND], tokenizer, run.objective))
+    model = trainer.model.eval()
+    return {
+        "perplexity": {BEYOND: beyond},
+        **nested.measure(model, tokenizer, data.config, splits["test"], splits[BEYOND], seed=run.seed),
+    }
 
 
 def _model(
@@ -121,12 +140,12 @@ def _model(
     """The model before its first step, and how far its logits are from its checkpoint's."""
     set_seed(run.seed)
     if run.start in ("scratch", "pretraining"):
-        sizes = {"layers": run.layers, "hidden": run.hidden, "heads": run.heads}
-        stock = run.start == "pretraining"
-        return new_model(run.objective, run.form, tokenizer, **sizes, multi_pop=run.multi_pop, stock=stock), None
+        sizes: dict[str, Any] = {"layers": run.layers, "hidden": run.hidden, "heads": run.heads}
+        sizes |= {"stock": run.start == "pretraining", "decoder": run.decoder, **run.stack}
+        return new_model(run.objective, run.form, tokenizer, **sizes), None
     assert run.checkpoint is not None
     checkpoint = str(folder.parent / run.checkpoint / "model") if run.start == "pretrained" else run.checkpoint
-    model = model_from_checkpoint(run.objective, run.form, checkpoint, tokenizer, multi_pop=run.multi_pop)
+    model = model_from_checkpoint(run.objective, run.form, checkpoint, tokenizer, **run.stack)
     rows = splits["validation"][:_COMPARED]["input_ids"]
     difference = logits_difference(run.objective, model, checkpoint, rows)
     if run.start == "pretrained" and run.form != "stack" and difference != 0:

@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..engine import Settings, axis, fixed, option
+from ..engine import Settings, SettingsError, axis, fixed, option
 from ..engine.paper import Paper
+from ..engine.settings import By
 
 PAPER = Paper(Path(__file__).with_name("paper.json"))
 OBJECTIVES = ("mlm", "clm")
 STARTS = ("scratch", "pretrained", "checkpoint", "pretraining")
-FORMS = ("vanilla", "stack", "gated")
+FORMS = ("vanilla", "stack", "gated", "between")
+STACK_OPTIONS = ("multi_pop", "stack_actions_from")
+DECODERS = ("gpt2", "llama", "qwen3")
 
 
 def _rate(clm: float, mlm: float, finetuning_share: float) -> Callable[[Mapping[str, Any]], float]:
@@ -50,6 +53,16 @@ class Run(Settings):
             "batch_size": 4,
             "epochs": 3,
         },
+        "nested": {  # documents of hf_mech/nested_text; a minute of one core a run
+            "layers": 2,
+            "hidden": 64,
+            "heads": 4,
+            "decoder": By("objective", {"clm": "llama"}, other="gpt2"),
+            "learning_rate": _rate(clm=4e-3, mlm=6e-4, finetuning_share=0.25),
+            "warmup": 0.1,
+            "batch_size": 16,
+            "epochs": 1,
+        },
     }
 
     objective: str = axis("mlm: RoBERTa; clm: GPT-2", OBJECTIVES, default=OBJECTIVES)
@@ -57,7 +70,9 @@ class Run(Settings):
         "scratch; pretraining: a stock vanilla model on the corpus's pretraining part; pretrained: from its weights; "
         "checkpoint: from any stock or stack checkpoint"
     )
-    form: str = fixed("vanilla, stack, or gated: a stack behind a learned gate")
+    form: str = fixed(
+        "vanilla, stack, gated: a stack behind a learned gate, or between: stacks of another kind between the layers"
+    )
     seed: int = fixed("of weights, order, masks and dropout")
     data: str = fixed("digest of the prepared data")
     checkpoint: str | None = fixed(
@@ -75,6 +90,25 @@ class Run(Settings):
     epochs: int = option("epochs at most", least=1)
     patience: int = option("stop after so many epochs without a better validation loss", default=5, least=1)
     multi_pop: int = option("pops in one step at most; 1: the paper", default=1, least=1)
+    stack_actions_from: str = option(
+        "what the stack's actions depend on; hidden: the paper", known=("hidden", "layer_input"), default="hidden"
+    )
+    decoder: str = option("family of the causal models; gpt2: the paper", known=DECODERS, default="gpt2")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.decoder != "gpt2" and (self.objective != "clm" or self.start != "scratch"):
+            raise SettingsError(
+                f"--decoder {self.decoder} makes new causal models: it needs --objective clm, without --pretrain and "
+                f"--model_name_or_path, got {self.objective}, {self.start}."
+            )
+        if self.form == "between" and self.decoder == "gpt2":
+            raise SettingsError("--use_stack between needs --decoder llama or qwen3; the preset `nested` has it.")
+
+    @property
+    def stack(self) -> dict[str, Any]:
+        """The options of the stack besides its form."""
+        return {name: getattr(self, name) for name in STACK_OPTIONS}
 
     @property
     def labels(self) -> list[str]:
@@ -97,9 +131,14 @@ class Data(Settings):
             "max_pretraining_characters": 2_000_000,
             "max_evaluation_blocks": 256,
         },
+        "nested": {"vocabulary": None, "max_evaluation_blocks": 400},
     }
 
-    vocabulary: int = option("size of the tokenizer that is trained where no checkpoint brings one", least=5)
+    vocabulary: int | None = option(
+        "size of the tokenizer that is trained where no checkpoint brings one; none: the words between spaces are the "
+        "tokens, and every document is a row",
+        least=5,
+    )
     max_train_characters: int | None = option("characters of the training text, or all", default=None, least=1)
     max_pretraining_characters: int | None = option("characters of the pretraining text, or all", default=None, least=1)
     max_evaluation_blocks: int | None = option("blocks of validation and of test, or all", default=None, least=1)

@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from hf_mech.hub import PaperFigure, Results, measurement
-from training.formal_languages.tables import recurrent_table, summary, table1, table2, taught_table
+from training.formal_languages.tables import (
+    context_sensitive_table,
+    recurrent_table,
+    summary,
+    table1,
+    table2,
+    taught_table,
+)
 
 
 def save(cards: Path, name: str, *entries: Any) -> None:
@@ -150,3 +157,19 @@ def test_the_summary_shows_taught_models_where_the_papers_stack_is_right_too_sel
     assert ["recurrent" in name for name, *_ in rows] == [False, False, True]
     assert "`modular_arithmetic`" in rows[-1][0]
     assert rows[-1][2] == "99.0 ± 0.0 (99.0)"
+
+
+def test_the_table_of_context_sensitive_tasks(tmp_path: Path) -> None:
+    """One stack beside two, on the trained lengths and beyond; these tasks have no row among the taught ones."""
+    trained = "token_accuracy_at_trained_lengths"
+    save(
+        tmp_path,
+        "stack-odds-first-taught",
+        entry("odds_first", "recurrent_stack", [0.5]),
+        entry("odds_first", "recurrent_stack", [0.75], metric=trained),
+        entry("odds_first", "recurrent_stack", [0.625], num_hidden_layers=2),
+        entry("odds_first", "vanilla", [0.25]),
+    )
+    save(tmp_path, "stack-parity-check-taught", entry("parity_check", "recurrent_stack", [0.5]))
+    assert context_sensitive_table(tmp_path).rows == [["odds_first", "75.0", "50.0", "", "62.5", "1", "900 to 1,000"]]
+    assert [row[0] for row in taught_table(tmp_path).rows] == ["parity_check"]

@@ -87,7 +87,7 @@ def test_the_pretraining_has_its_own_epochs(stages):
         (["--corpus", "novels"], "--corpus must be 'stdlib', got 'novels'"),
         (["--train_file", "a.txt"], "--train_file goes with"),
         (["--corpus", "stdlib", "--objective", "alm"], "--objective must be of mlm, clm, got alm"),
-        (["--corpus", "stdlib", "--use_stack", "maybe"], "--use_stack must be of true, false, got maybe"),
+        (["--corpus", "stdlib", "--use_stack", "maybe"], "--use_stack must be of true, false, between, got maybe"),
         (["--corpus", "stdlib", "--stack_gate", "open"], "--stack_gate must be of true, false, got open"),
         (["--dataset_name", "x", "--pretrain"], "--pretrain needs --corpus stdlib"),
         (["--corpus", "stdlib", "--pretrain", "--model_name_or_path", "gpt2"], "leave out --model_name_or_path"),
