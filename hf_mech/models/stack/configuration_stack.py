@@ -34,6 +34,9 @@ class StackOptions:
             zero, so that a stock checkpoint begins with its own logits. The paper has no gate.
         stack_actions_from (`str`, *optional*, defaults to `"hidden"`): the input of the actions (Eq. 24). `"hidden"`,
             the paper's: the sub-layer's input. `"layer_input"`: the layer's input, in the first layer the token alone.
+        stack_actions_start (`str`, *optional*, defaults to `"random"`): the new weights of the actions (Eq. 24).
+            `"random"`, as those of every other linear layer; `"even"`: zero, so that every position begins with the
+            same probability of each action, and no token is drawn to an action before it has had a gradient.
         position_embedding_type (`str`, *optional*, defaults to `"learned"`): `"learned"` (the stock model's own),
             `"none"`, `"sinusoidal"`, `"relative"` (Transformer-XL), `"rotary"` or `"alibi"` (Appendix C).
         stack_bottom (`str`, *optional*, defaults to `"first_token"`): position 0, the empty stack (Eq. 19), is the
@@ -52,6 +55,7 @@ class StackOptions:
     multi_pop: int = 1
     stack_gate: bool = False
     stack_actions_from: Literal["hidden", "layer_input"] = "hidden"
+    stack_actions_start: Literal["random", "even"] = "random"
     position_embedding_type: str = "learned"
     stack_bottom: Literal["first_token", "bos_token"] = "first_token"
     stack_values: Literal["hidden", "recurrent"] = "hidden"

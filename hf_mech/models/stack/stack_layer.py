@@ -62,6 +62,7 @@ class StackSubLayer(nn.Module):
         self.layer_idx = layer_idx
         self.multi_pop = config.multi_pop
         self.actions_from = config.stack_actions_from
+        self.actions_start = config.stack_actions_start
         self.drop = config.stack_tolerance / config.max_position_embeddings  # of a row of alpha, while generating
         self.action = nn.Linear(config.hidden_size, 2 + config.multi_pop)  # W_A and b_A
         self.gate = nn.Parameter(torch.zeros(1)) if config.stack_gate else None
@@ -188,8 +189,14 @@ class StackSubLayer(nn.Module):
 
 
 def init_stack(module: nn.Module) -> None:
-    """Sets the gate to zero and the recurrent values' weights; W_A and b_A are as every other Linear of the model."""
+    """Sets the gate to zero, the recurrent values' weights and, to start even, W_A and b_A to zero.
+
+    Otherwise W_A and b_A are as every other Linear of the model.
+    """
     if isinstance(module, StackSubLayer) and module.gate is not None:
         init.zeros_(module.gate)
+    if isinstance(module, StackSubLayer) and module.actions_start == "even":
+        init.zeros_(module.action.weight)
+        init.zeros_(module.action.bias)
     if isinstance(module, RecurrentValues):
         module.init_weights()
