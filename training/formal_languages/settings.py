@@ -110,7 +110,7 @@ class Run(Settings):
         },
     }
 
-    # `taught`, but no token begins nearer to one action than to another. From random weights a token's action is decided
+    # `taught`, but no token begins nearer to one action than to another. From random weights an action is decided
     # within a hundred steps: in equations, seeds 902 and 22 drew digits to the pops before a closing bracket had its
     # gradient, and all actions were then too certain to change. With an unknown that pushes, and a `=` that pops it,
     # the whole equation is balanced, too; so balance is asked of its left side alone.
@@ -144,7 +144,7 @@ class Run(Settings):
     optimizer: str = option(
         "muon: Muon for the matrices of the layers, Adam for the rest", default="adam", known=("adam", "muon")
     )
-    muon_learning_rate: float = option("Muon's learning rate", default=0.03, least=0)
+    muon_learning_rate: float = option("Muon's learning rate", default=0.04, least=0)
     scheduler: str = option("the schedule of the learning rate", known=SCHEDULERS)
     # A model that has found another way first seldom leaves it soon: in reverse_string, to guess the next symbol by
     # those before it.

@@ -120,7 +120,7 @@ class StackGPT2Config(StackOptions, GPT2Config):
 
     >>> config = StackGPT2Config(n_layer=2, n_embd=32, n_head=4, vocab_size=50, bos_token_id=0, eos_token_id=1)
     >>> StackGPT2ForCausalLM(config).transformer.h[0].stack.action
-    Linear(in_features=32, out_features=3, bias=True)
+    Actions(in_features=32, out_features=3, bias=True)
 
     ```
     """
@@ -155,7 +155,7 @@ class StackRobertaConfig(StackOptions, RobertaConfig):
 
     >>> config = StackRobertaConfig(num_hidden_layers=2, hidden_size=32, num_attention_heads=4, vocab_size=50)
     >>> StackRobertaForMaskedLM(config).roberta.encoder.layer[0].stack.action
-    Linear(in_features=32, out_features=3, bias=True)
+    Actions(in_features=32, out_features=3, bias=True)
 
     ```
     """

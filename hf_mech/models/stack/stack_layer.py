@@ -49,6 +49,12 @@ class StackContext:
         return StackContext(start, starts, real, operations, self.record)
 
 
+class Actions(nn.Linear):
+    """W_A and b_A of Eq. 24; `even` means that they are zero at first."""
+
+    even: bool = False
+
+
 class StackSubLayer(nn.Module):
     """Eq. 26: adds to every position the hidden state on top of its stack, or its recurrent value.
 
@@ -62,9 +68,9 @@ class StackSubLayer(nn.Module):
         self.layer_idx = layer_idx
         self.multi_pop = config.multi_pop
         self.actions_from = config.stack_actions_from
-        self.actions_start = config.stack_actions_start
         self.drop = config.stack_tolerance / config.max_position_embeddings  # of a row of alpha, while generating
-        self.action = nn.Linear(config.hidden_size, 2 + config.multi_pop)  # W_A and b_A
+        self.action = Actions(config.hidden_size, 2 + config.multi_pop)  # W_A and b_A
+        self.action.even = config.stack_actions_start == "even"
         self.gate = nn.Parameter(torch.zeros(1)) if config.stack_gate else None
         self.values = None
         if config.stack_values == "recurrent":
@@ -191,12 +197,12 @@ class StackSubLayer(nn.Module):
 def init_stack(module: nn.Module) -> None:
     """Sets the gate to zero, the recurrent values' weights and, to start even, W_A and b_A to zero.
 
-    Otherwise W_A and b_A are as every other Linear of the model.
+    Otherwise W_A and b_A are as in every other Linear of the model.
     """
     if isinstance(module, StackSubLayer) and module.gate is not None:
         init.zeros_(module.gate)
-    if isinstance(module, StackSubLayer) and module.actions_start == "even":
-        init.zeros_(module.action.weight)
-        init.zeros_(module.action.bias)
+    if isinstance(module, Actions) and module.even:
+        init.zeros_(module.weight)
+        init.zeros_(module.bias)
     if isinstance(module, RecurrentValues):
         module.init_weights()
