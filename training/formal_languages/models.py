@@ -75,8 +75,8 @@ def make_model(run: Run) -> nn.Module:
 
 
 def make_optimizer(model: nn.Module, run: Run) -> Optimizer:
-    """The run's optimizer: of the whole model, or Muon for the matrices of a transformer's layers but the actions'."""
-    if run.optimizer == "adam":
+    """Adam; or with it Muon for the matrices of a transformer's layers, but not for those of the actions."""
+    if run.optimizer == "adam" or run.model not in TRANSFORMERS:
         return torch.optim.Adam(model.parameters(), lr=run.learning_rate, fused=True)
     named = dict(model.named_parameters())
     of_layers = (name for name in named if ".layer." in name and ".action." not in name)

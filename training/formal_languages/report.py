@@ -94,6 +94,7 @@ def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
             "actions_from_tokens": {
                 run.layout for run in runs if run.model in STACKS and run.stack_actions_from == "layer_input"
             },
+            "alm_beside": any(run.layout == "alm" for run in runs),
             "five_layers": any(run.num_hidden_layers == 5 for run in runs if run.model in TRANSFORMERS),
             "others": any(run.model != "recurrent_stack" for run in runs),
             "departures": "".join(f", {k} {v}" for k, v in chosen.departures.items()) if chosen else "",

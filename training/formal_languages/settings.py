@@ -35,7 +35,10 @@ _OF_STACKS = (
     *("multi_pop", "stack_gate", "stack_actions_from", "stack_actions_start"),
     *("balance", "balance_ends", "least_push", "stack_texts"),
 )
-_OF_TRANSFORMERS = ("dropout", "attention_dropout", "initializer_range", "num_hidden_layers")
+_OF_TRANSFORMERS = (
+    *("dropout", "attention_dropout", "initializer_range", "num_hidden_layers"),
+    *("optimizer", "muon_learning_rate"),
+)
 
 
 def without_effect(model: str) -> tuple[str, ...]:
