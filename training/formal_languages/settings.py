@@ -147,7 +147,7 @@ class Run(Settings):
     optimizer: str = option(
         "muon: Muon for the matrices of the layers, Adam for the rest", default="adam", known=("adam", "muon")
     )
-    muon_learning_rate: float = option("Muon's learning rate", default=0.04, least=0)
+    muon_learning_rate: float = option("Muon's learning rate", default=0.02, least=0)
     scheduler: str = option("the schedule of the learning rate", known=SCHEDULERS)
     # A model that has found another way first seldom leaves it soon: in reverse_string, to guess the next symbol by
     # those before it.
