@@ -6,15 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors.torch import save_model as save_weights
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
+from torch.optim import Optimizer
 from torch.utils.data import Dataset
 from transformers import PreTrainedModel
 
 from hf_mech.hub.checkpoint import load_checkpoint
 from hf_mech.languages import formal_language_tokenizer, fresh_batch
-from hf_mech.languages.rows import BOS, MASK, PAD, SEP, SPECIAL_TOKENS
+from hf_mech.languages.rows import BOS, MASK, PAD, SEP, SPECIAL_TOKENS, vocabulary
 from hf_mech.models.stack import (
     StackRobertaConfig,
     StackRobertaForCausalLM,
@@ -24,6 +26,7 @@ from hf_mech.models.stack import (
 )
 from hf_mech.probing.baselines import FormalRNN
 
+from ..engine.optimizers import muon_and_adamw
 from .settings import STACKS, TRANSFORMERS, Run
 
 _POSITIONS = 512
@@ -64,10 +67,21 @@ def make_model(run: Run) -> nn.Module:
         multi_pop=run.multi_pop,
         stack_gate=run.stack_gate,
         stack_actions_from=run.stack_actions_from,
+        stack_actions_start=run.stack_actions_start,
         position_embedding_type=run.encoding,
         stack_bottom="bos_token",  # as in the paper
     )
     return (StackRobertaForCausalLM if causal else StackRobertaForMaskedLM)(config)
+
+
+def make_optimizer(model: nn.Module, run: Run) -> Optimizer:
+    """Adam; or with it Muon for the matrices of a transformer's layers, but not for those of the actions."""
+    if run.optimizer == "adam" or run.model not in TRANSFORMERS:
+        return torch.optim.Adam(model.parameters(), lr=run.learning_rate, fused=True)
+    named = dict(model.named_parameters())
+    of_layers = (name for name in named if ".layer." in name and ".action." not in name)
+    rates = {name: run.muon_learning_rate for name in of_layers if named[name].dim() == 2}
+    return muon_and_adamw(named, rates, weight_decay=0.0, lr=run.learning_rate, fused=True)
 
 
 def save_model(model: nn.Module, run: Run, folder: Path) -> None:
@@ -176,6 +190,7 @@ class Taught(nn.Module):
     def __init__(self, model: nn.Module, run: Run, growth: Growth) -> None:
         super().__init__()
         self.model, self.run, self.growth = model, run, growth
+        self.end = vocabulary(run.task).get(run.balance_ends)  # of the text for the losses of the stacks
 
     def forward(self, input_ids: Tensor, labels: Tensor, structure: Tensor | None = None, **batch: Any) -> Any:
         """The model's output with that loss.
@@ -208,9 +223,12 @@ class Taught(nn.Module):
         run, ids = self.run, input_ids
         if structure is not None:
             ids, output = structure, self.model(input_ids=structure, output_stack_attentions=True)
-        loss = _PUSHES * push_loss(output.stack_actions, _text(ids), run.least_push)
+        text = _text(ids)
+        if self.end is not None:
+            text = text & ((ids == self.end).cumsum(1) == 0)
+        loss = _PUSHES * push_loss(output.stack_actions, text, run.least_push)
         if run.balance:
-            loss = loss + run.balance * balance_loss(output.stack_attentions, output.stack_actions, _text(ids))
+            loss = loss + run.balance * balance_loss(output.stack_attentions, output.stack_actions, text)
         return loss
 
 

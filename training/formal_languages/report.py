@@ -31,6 +31,7 @@ _SHOWN = (
 _LESSONS = (
     *("num_hidden_layers", "first_train_length", "grow_at", "partial_results"),
     *("balance", "least_push", "stack_texts", "stack_actions_from"),
+    *("balance_ends", "stack_actions_start", "optimizer", "muon_learning_rate"),
 )
 """Shown besides where more is taught than the answer."""
 
@@ -93,6 +94,7 @@ def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
             "actions_from_tokens": {
                 run.layout for run in runs if run.model in STACKS and run.stack_actions_from == "layer_input"
             },
+            "alm_beside": any(run.layout == "alm" for run in runs),
             "five_layers": any(run.num_hidden_layers == 5 for run in runs if run.model in TRANSFORMERS),
             "others": any(run.model != "recurrent_stack" for run in runs),
             "departures": "".join(f", {k} {v}" for k, v in chosen.departures.items()) if chosen else "",

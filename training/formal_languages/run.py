@@ -25,7 +25,7 @@ from hf_mech.languages import BRACKETED, TASKS, formal_language_tokenizer, test_
 from ..engine import Job, SettingsError
 from ..engine.loop import Progress, Training
 from ..engine.run import TrainedOutcome
-from .models import FreshBatches, Growth, Taught, make_model, save_model, without_empty_mask
+from .models import FreshBatches, Growth, Taught, make_model, make_optimizer, save_model, without_empty_mask
 from .settings import TEST_LENGTHS, Run
 
 _TEST_BATCH = 64
@@ -98,7 +98,7 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
     progress = Attempts(growth=Growth.of(run))
     untaught = make_model(run)
     model = accelerator.prepare(Taught(untaught, run, progress.growth) if run.is_taught else untaught).train()
-    optimizer = torch.optim.Adam(model.parameters(), lr=run.learning_rate, fused=True)
+    optimizer = make_optimizer(model, run)
     scheduler = get_scheduler(run.scheduler, optimizer, num_warmup_steps=run.warmup_steps, num_training_steps=run.steps)
     untrained = deepcopy((optimizer.state_dict(), scheduler.state_dict()))
 

@@ -187,11 +187,11 @@ _SOLVED = 0.98
 """The share of right answers from which a seed is counted as one that solves its task."""
 
 
-def _taught(cards: Path) -> dict[tuple[str, str], dict[str, Measurement]]:
+def _taught(cards: Path, preset: str = "taught") -> dict[tuple[str, str], dict[str, Measurement]]:
     """The scores of the taught models without encodings by model, and `MODEL LONGEST`; by task and layout, in order."""
     rows: dict[tuple[int, int], dict[str, Measurement]] = {}
     known = [*TASKS]
-    for _, entry in _entries(cards, SCORE, LONGEST, name="stack-*-taught"):
+    for _, entry in _entries(cards, SCORE, LONGEST, name=f"stack-*-{preset}"):
         setting = entry.setting
         if setting["encoding"] == "none":
             place = known.index(entry.config or ""), LAYOUTS.index(setting["layout"])
@@ -204,13 +204,18 @@ def _taught(cards: Path) -> dict[tuple[str, str], dict[str, Measurement]]:
     }
 
 
-def taught_table(cards: Path) -> Table:
-    """What more lessons than the paper's make of the models: a row a task and layout, a column a model, in per cent."""
+def taught_table(cards: Path, preset: str = "taught") -> Table:
+    """What more lessons than the paper's make of the models: a row a task and layout, a column a model, in per cent.
+
+    Args:
+        cards: the folder of the cards.
+        preset: `taught`, or `even`.
+    """
     controls = [model for model in MODELS if model != "recurrent_stack"]
     columns = ["recurrent_stack", f"recurrent_stack {LONGEST}", *controls]
     heads = ["recurrent stack", ">seeds at 98 %", "recurrent stack, length 500", *controls]
     table = Table(["task", "layout", *heads, ">seeds", ">steps"])
-    for (task, layout), models in _taught(cards).items():
+    for (task, layout), models in _taught(cards, preset).items():
         found = [models.get(column) for column in columns]
         figures = [percent(entry, spread=bool(entry and entry.n > 1)) for entry in found]
         recurrent = models.get("recurrent_stack")
@@ -248,6 +253,7 @@ def results(cards: Path) -> dict[str, str]:
         "stack-attention-table-2": table2(cards).markdown(),
         "stack-attention-recurrent": recurrent_table(cards).markdown(),
         "stack-attention-taught": taught_table(cards).markdown(),
+        "stack-attention-even": taught_table(cards, "even").markdown(),
     }
 
 

@@ -35,6 +35,9 @@ class StackOptions:
             zero, so that a stock checkpoint begins with its own logits. The paper has no gate.
         stack_actions_from (`str`, *optional*, defaults to `"hidden"`): the input of the actions (Eq. 24). `"hidden"`,
             the paper's: the sub-layer's input. `"layer_input"`: the layer's input, in the first layer the token alone.
+        stack_actions_start (`str`, *optional*, defaults to `"random"`): the new weights of the actions (Eq. 24).
+            `"random"`, as those of every other linear layer; `"even"`: zero, so that every position begins with the
+            same probability of each action, and no token is drawn to an action before it has had a gradient.
         stack_bottom (`str`, *optional*, defaults to `"first_token"`): position 0, the empty stack (Eq. 19), is the
             first real token of a sequence, whatever it is. `"bos_token"`, the paper's setting: it must be
             `bos_token_id`, and any other token is refused.
@@ -52,6 +55,7 @@ class StackOptions:
     multi_pop: int = 1
     stack_gate: bool = False
     stack_actions_from: Literal["hidden", "layer_input"] = "hidden"
+    stack_actions_start: Literal["random", "even"] = "random"
     stack_bottom: Literal["first_token", "bos_token"] = "first_token"
     stack_values: Literal["hidden", "recurrent"] = "hidden"
     stack_tolerance: float | int = 0.0
@@ -137,7 +141,7 @@ class StackGPT2Config(EncodedStackOptions, GPT2Config):
 
     >>> config = StackGPT2Config(n_layer=2, n_embd=32, n_head=4, vocab_size=50, bos_token_id=0, eos_token_id=1)
     >>> StackGPT2ForCausalLM(config).transformer.h[0].stack.action
-    Linear(in_features=32, out_features=3, bias=True)
+    Actions(in_features=32, out_features=3, bias=True)
 
     ```
     """
@@ -172,7 +176,7 @@ class StackRobertaConfig(EncodedStackOptions, RobertaConfig):
 
     >>> config = StackRobertaConfig(num_hidden_layers=2, hidden_size=32, num_attention_heads=4, vocab_size=50)
     >>> StackRobertaForMaskedLM(config).roberta.encoder.layer[0].stack.action
-    Linear(in_features=32, out_features=3, bias=True)
+    Actions(in_features=32, out_features=3, bias=True)
 
     ```
     """

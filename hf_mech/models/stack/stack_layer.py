@@ -52,6 +52,12 @@ class StackContext:
         return StackContext(start, starts, real, operations, self.record)
 
 
+class Actions(nn.Linear):
+    """W_A and b_A of Eq. 24; `even` means that they are zero at first."""
+
+    even: bool = False
+
+
 class StackSubLayer(nn.Module):
     """Eq. 26: adds to every position the hidden state on top of its stack, or its recurrent value.
 
@@ -68,7 +74,8 @@ class StackSubLayer(nn.Module):
         self.drop = 0.0
         if config.stack_tolerance:  # twice this is lost at the end of every block
             self.drop = config.stack_tolerance * BLOCK / (2 * config.max_position_embeddings)
-        self.action = nn.Linear(config.hidden_size, 2 + config.multi_pop)  # W_A and b_A
+        self.action = Actions(config.hidden_size, 2 + config.multi_pop)  # W_A and b_A
+        self.action.even = config.stack_actions_start == "even"
         self.gate = nn.Parameter(torch.zeros(1)) if config.stack_gate else None
         self.values = None
         if config.stack_values == "recurrent":
@@ -270,8 +277,14 @@ class StackedLayer:
 
 
 def init_stack(module: nn.Module) -> None:
-    """Sets the gate to zero and the recurrent values' weights; W_A and b_A are as every other Linear of the model."""
+    """Sets the gate to zero, the recurrent values' weights and, to start even, W_A and b_A to zero.
+
+    Otherwise W_A and b_A are as in every other Linear of the model.
+    """
     if isinstance(module, StackSubLayer) and module.gate is not None:
         init.zeros_(module.gate)
+    if isinstance(module, Actions) and module.even:
+        init.zeros_(module.weight)
+        init.zeros_(module.bias)
     if isinstance(module, RecurrentValues):
         module.init_weights()

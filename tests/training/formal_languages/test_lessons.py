@@ -12,8 +12,9 @@ from safetensors.torch import load_file
 from tests.training.formal_languages.small import SMALL
 from tests.training.jobs import job_in
 from training.engine import SettingsError
+from training.engine.optimizers import Together
 from training.formal_languages.experiment import EXPERIMENT
-from training.formal_languages.models import FreshBatches, Growth, Taught, make_model
+from training.formal_languages.models import FreshBatches, Growth, Taught, make_model, make_optimizer
 from training.formal_languages.run import train_run
 from training.formal_languages.settings import Run
 
@@ -64,6 +65,37 @@ def test_the_loss_is_that_of_all_lessons(layout: str):
     plain = make_model(run)(**{**batch, "labels": answer}).loss
     torch.testing.assert_close(losses["nothing"], float(plain.detach()))
     assert all(losses[name] > losses["nothing"] for name in ("partial_results", "balance", "least_push"))
+
+
+def test_the_stacks_text_of_an_equation_may_end_before_its_sign():
+    """What stands behind the `=` has no say in the losses of the stacks, and other tasks have no such symbol."""
+    losses = {}
+    for task in ("solve_equation", "modular_arithmetic"):
+        for ends in ("", "="):
+            run = taught(task, balance_ends=ends, first_train_length=0, max_train_length=9)
+            torch.manual_seed(0)
+            model = Taught(make_model(run), run, Growth(9))
+            batch = FreshBatches(run, Growth(9))[0]
+            losses[task, ends] = float(model(**batch).loss.detach())
+    assert losses["solve_equation", ""] != losses["solve_equation", "="]
+    assert losses["modular_arithmetic", ""] == losses["modular_arithmetic", "="]
+
+
+def test_muon_trains_the_matrices_of_the_layers_but_the_actions():
+    run = taught("solve_equation", optimizer="muon")
+    model = make_model(run)
+    together = make_optimizer(model, run)
+    assert isinstance(together, Together)
+    rest = {id(weight) for weight in together.optimizers[1].param_groups[0]["params"]}
+    by_muon = {name for name, weight in model.named_parameters() if id(weight) not in rest}
+    assert {
+        "roberta.encoder.layer.0.stack.values.state_weight",
+        "roberta.encoder.layer.0.output.dense.weight",
+    } < by_muon
+    assert all(".layer." in name and name.endswith("weight") and "action" not in name for name in by_muon)
+    for model_of_adam, options in (("recurrent_stack", {}), ("rnn", {"optimizer": "muon"})):
+        other = taught("solve_equation", model=model_of_adam, **options)
+        assert isinstance(make_optimizer(make_model(other), other), torch.optim.Adam)
 
 
 def test_the_share_of_right_answers_is_what_the_model_says():

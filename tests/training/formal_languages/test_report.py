@@ -145,6 +145,17 @@ def test_the_card_says_where_the_actions_depend_on_the_token(
     assert ("token alone" in said) == bool(says)
 
 
+def test_the_card_of_the_preset_even_says_how_the_actions_begin(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("training.formal_languages.report.choose", lambda outcomes: None)  # nothing is trained here
+    place = {"task": "reverse_string", "model": "recurrent_stack", "encoding": "none", "seed": 0}
+    runs = [Run.of("even", {"max_test_length": 100}, **place, layout=layout) for layout in ("mlm", "alm")]
+    said = _summary(*map(outcome_of, runs))
+    assert "preset `even`" in said
+    assert "on the token alone (`stack_actions_from`) where the layout is `mlm`;" in said
+    assert "every token begins with the same probability of each action" in said
+    assert "from 20 to 29 and from 900 to 909" in said
+
+
 def _summary(*outcomes: RunOutcome) -> str:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("training.formal_languages.report.figures_of", lambda *arguments: {})
