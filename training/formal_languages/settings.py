@@ -117,7 +117,8 @@ class Run(Settings):
     # within a hundred steps: in equations, seeds 902 and 22 drew digits to the pops before a closing bracket had its
     # gradient, and all actions were then too certain to change. With an unknown that pushes, and a `=` that pops it,
     # the whole equation is balanced, too; so balance is asked of its left side alone.
-    PRESETS["even"] = PRESETS["taught"] | {
+    PRESETS["even"] = {
+        **PRESETS["taught"],
         "steps": _by_task(3_000, 3_000, 3_000, 6_000, other=3_000),
         "optimizer": "muon",  # as far as Adam in a fraction of the steps
         # Expressions: at .04 the loss jumps. Equations: after 3,000 steps seed 902 is right on 88 % with .02.
