@@ -23,6 +23,7 @@ def add_stack(
     gate: bool = True,
     multi_pop: int = 1,
     actions_from: Literal["hidden", "layer_input"] = "hidden",
+    actions_start: Literal["random", "even"] = "random",
     values: Literal["hidden", "recurrent"] = "hidden",
     bottom: Literal["first_token", "bos_token"] = "first_token",
     tolerance: float = 0.0,
@@ -34,8 +35,9 @@ def add_stack(
         layers: the layers that get a stack, from 0, or "all".
         gate: multiply what the stacks add by a learned number, initially zero: the logits stay as they are until the
             first step of training.
-        multi_pop, actions_from, values, bottom, tolerance: the options `multi_pop`, `stack_actions_from`,
-            `stack_values`, `stack_bottom` and `stack_tolerance` of [`StackOptions`].
+        multi_pop, actions_from, actions_start, values, bottom, tolerance: the options `multi_pop`,
+            `stack_actions_from`, `stack_actions_start`, `stack_values`, `stack_bottom` and `stack_tolerance` of
+            [`StackOptions`].
 
     Returns:
         The same model, now of the class [`stacked`] of its class, with a configuration of its own. The new weights have
@@ -92,6 +94,7 @@ def add_stack(
         "stack_gate": gate,
         "multi_pop": multi_pop,
         "stack_actions_from": actions_from,
+        "stack_actions_start": actions_start,
         "stack_values": values,
         "stack_bottom": bottom,
         "stack_tolerance": tolerance,
