@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from hf_mech.planning.lifted.learning.code import Code, Universe, forbidden_cells
 from hf_mech.planning.lifted.learning.events import Kind, Steps, Touches
-from hf_mech.planning.lifted.learning.exchange import drop_refuted, exchange, weaker
 from hf_mech.planning.lifted.learning.gaps import Gaps
 from hf_mech.planning.lifted.learning.rules import Evidence, Rule, Search, candidates, name_bits, relatives
 
@@ -80,8 +79,10 @@ class Choice:
         gaps: the statistics of all steps, these among them.
         universe: the cells of these steps.
         search: how to look for candidates.
-        uniform: whether failed actions are drawn evenly from the forbidden ones.
     """
+
+    uniform = False
+    """Whether failed actions are drawn evenly from the forbidden ones."""
 
     def __init__(
         self,
@@ -91,10 +92,9 @@ class Choice:
         gaps: Sequence[Gaps],
         universe: Universe,
         search: Search,
-        uniform: bool = False,
     ) -> None:
         self.steps, self.kinds, self.touches, self.gaps = steps, kinds, touches, gaps
-        self.universe, self.search, self.uniform = universe, search, uniform
+        self.universe, self.search = universe, search
         self._cells: dict[Rule, NDArray[np.int64]] = {}
 
     def cells(self, rule: Rule) -> NDArray[np.int64]:
@@ -137,12 +137,10 @@ class Choice:
         chosen = Chosen(epsilon, walks)
         self.take(code, chosen, found)
         self.reconsider(code, chosen)
-        if self.uniform:
-            exchange(self, code, chosen, found)
+        self.improve(code, chosen, found)
         description = self.description(chosen)
         self._complete(code, chosen, found)
-        if self.uniform:
-            drop_refuted(self, code, chosen)
+        self.check(code, chosen)
         exceptions = int((~code.right & ~self.steps.failed).sum())
         code.epsilon = (exceptions + 0.5) / (len(code.right) + 1)
         if failed := int(self.steps.failed.sum()):
@@ -150,6 +148,16 @@ class Choice:
         code.fit()
         chosen.bits, chosen.right = code.bits + description, code.right
         return chosen
+
+    def alternatives(self, rule: Rule) -> Iterable[Rule]:
+        """Rules that may take the place of a chosen one."""
+        return ()
+
+    def improve(self, code: Code, chosen: Chosen, found: Mapping[Rule, Evidence]) -> None:
+        """Changes the rules that greed has found."""
+
+    def check(self, code: Code, chosen: Chosen) -> None:
+        """Leaves out rules at the end."""
 
     def take(self, code: Code, chosen: Chosen, found: Mapping[Rule, Evidence]) -> None:
         """Takes the rule that saves most besides the chosen ones, again and again."""
@@ -186,12 +194,12 @@ class Choice:
             _put(rule, heads)
 
     def reconsider(self, code: Code, chosen: Chosen) -> None:
-        """Leaves out rules that the later ones have made needless; with even failures, or takes weaker ones instead."""
+        """Leaves out rules that the later ones have made needless, or takes alternatives."""
         for rule, evidence in list(chosen.rules.items()):
             code.add(self.cells(rule), -1)
             del chosen.rules[rule]
             heads = heads_of(chosen.rules)
-            options = [rule, *(weaker(rule, self.kinds) if self.uniform else ())]
+            options = [rule, *self.alternatives(rule)]
             worth = {own: code.gain(self.cells(own))[0] - self.price(own, heads) for own in options}
             best = max(worth, key=lambda own: worth[own])  # the rule itself, if others are as good
             if worth[best] >= 0 and best not in chosen.rules:

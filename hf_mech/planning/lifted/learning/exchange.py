@@ -7,16 +7,16 @@ back. Greed alone takes strong rules first and then has no need for the right on
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING
 
+from hf_mech.planning.lifted.learning.choose import Choice, Chosen
 from hf_mech.planning.lifted.learning.code import Code
 from hf_mech.planning.lifted.learning.events import Kind, bits_of
 from hf_mech.planning.lifted.learning.rules import Evidence, Rule
 
-if TYPE_CHECKING:
-    from hf_mech.planning.lifted.learning.choose import Choice, Chosen
+LEAST = 1.0
+"""The bits that an exchange must save."""
 
 
 def weaker(rule: Rule, kinds: Sequence[Kind]) -> Iterator[Rule]:
@@ -48,50 +48,52 @@ def weaker(rule: Rule, kinds: Sequence[Kind]) -> Iterator[Rule]:
                     yield other
 
 
-def exchange(choice: Choice, code: Code, chosen: Chosen, found: Mapping[Rule, Evidence], least: float = 1.0) -> None:
-    """Leaves out one rule after another, looks for others instead, and keeps them if the code is shorter.
+class Exchange(Choice):
+    """The search for even failures; as [`Choice`], which it makes longer."""
 
-    The first look is for rules about other actions than the one that the rule forbids, as its like would come back.
+    uniform = True
 
-    Args:
-        choice, code, chosen: of the search; code and chosen are changed.
-        found: the candidates.
-        least: the bits that an exchange must save.
-    """
+    def alternatives(self, rule: Rule) -> Iterable[Rule]:
+        """Weaker rules."""
+        return weaker(rule, self.kinds)
 
-    def needs(rule: Rule) -> int:
-        return choice.kinds[rule.kind].patterns[rule.need].action
+    def improve(self, code: Code, chosen: Chosen, found: Mapping[Rule, Evidence]) -> None:
+        """Leaves out one rule after another, looks for others instead, and keeps them if the code is shorter.
 
-    tried: set[Rule] = set()
-    length = code.bits + choice.description(chosen)
-    while left := [rule for rule in chosen.rules if rule not in tried]:
-        rule, before = left[-1], dict(chosen.rules)
-        tried.add(rule)
-        code.add(choice.cells(rule), -1)
-        del chosen.rules[rule]
-        support = choice.support(chosen, found)
-        for some in (
-            {other: own for other, own in support.items() if needs(other) != needs(rule)},
-            {other: own for other, own in support.items() if other != rule},
-        ):
-            choice.take(code, chosen, some)
-            choice.reconsider(code, chosen)
-        now = code.bits + choice.description(chosen)
-        if now < length - least:
-            length, tried = now, set()
-            continue
-        for other in chosen.rules.keys() - before.keys():
-            code.add(choice.cells(other), -1)
-        for other in before.keys() - chosen.rules.keys():
-            code.add(choice.cells(other))
-        chosen.rules = before
-
-
-def drop_refuted(choice: Choice, code: Code, chosen: Chosen, least: float = 1.0) -> None:
-    """Leaves out the rules without which the code is shorter by more than `least` bits, descriptions not counted."""
-    for rule in list(chosen.rules):
-        code.add(choice.cells(rule), -1)
-        if code.gain(choice.cells(rule))[0] < -least:
+        The first look is for rules about other actions than the one that the rule forbids, as its like would come back.
+        """
+        tried: set[Rule] = set()
+        length = code.bits + self.description(chosen)
+        while left := [rule for rule in chosen.rules if rule not in tried]:
+            rule, before = left[-1], dict(chosen.rules)
+            tried.add(rule)
+            code.add(self.cells(rule), -1)
             del chosen.rules[rule]
-        else:
-            code.add(choice.cells(rule))
+            support = self.support(chosen, found)
+            for some in (
+                {other: own for other, own in support.items() if self._needs(other) != self._needs(rule)},
+                {other: own for other, own in support.items() if other != rule},
+            ):
+                self.take(code, chosen, some)
+                self.reconsider(code, chosen)
+            now = code.bits + self.description(chosen)
+            if now < length - LEAST:
+                length, tried = now, set()
+                continue
+            for other in chosen.rules.keys() - before.keys():
+                code.add(self.cells(other), -1)
+            for other in before.keys() - chosen.rules.keys():
+                code.add(self.cells(other))
+            chosen.rules = before
+
+    def check(self, code: Code, chosen: Chosen) -> None:
+        """Leaves out rules that failures refute: without them the code is shorter, descriptions not counted."""
+        for rule in list(chosen.rules):
+            code.add(self.cells(rule), -1)
+            if code.gain(self.cells(rule))[0] < -LEAST:
+                del chosen.rules[rule]
+            else:
+                code.add(self.cells(rule))
+
+    def _needs(self, rule: Rule) -> int:
+        return self.kinds[rule.kind].patterns[rule.need].action

@@ -22,6 +22,7 @@ from hf_mech.planning.lifted.learning.build import build_domain, type_names
 from hf_mech.planning.lifted.learning.choose import Choice, Chosen
 from hf_mech.planning.lifted.learning.code import broken_steps, universe_of
 from hf_mech.planning.lifted.learning.events import Kind, Steps, kinds_of, read_steps, touches_of
+from hf_mech.planning.lifted.learning.exchange import Exchange
 from hf_mech.planning.lifted.learning.gaps import gaps_of
 from hf_mech.planning.lifted.learning.prune import independent
 from hf_mech.planning.lifted.learning.rules import Evidence, Rule, Search
@@ -261,9 +262,8 @@ def learn_lifted_domain(
             gaps.append(gaps_of(steps, kind, touches_of(steps, kind)))
             bar.update()
         touches = [touches_of(sample, kind) for kind in kinds]
-        choice = Choice(
-            sample, kinds, touches, gaps, universe_of(sample, kinds, touches), code.search, code.failures == "uniform"
-        )
+        search = Exchange if code.failures == "uniform" else Choice
+        choice = search(sample, kinds, touches, gaps, universe_of(sample, kinds, touches), code.search)
         best = _best(choice, code, bar)
     together = {number: set(own.done.tolist()) for number, own in enumerate(touches)}
     rules = {rule: best.rules[rule] for rule in independent(best.rules, together)}
