@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from .case import ContractCase
-from .registry import contract_cases, family, registered_models
+from .registry import contract_cases, family, is_made_on_demand, registered_models
 
 PAGE = Path(__file__).parents[2] / "docs" / "features.md"
 HEAD = """\
@@ -78,8 +78,9 @@ def render() -> str:
     reasons: list[str] = []
     for config_class in dict.fromkeys(case.model_class.config_class for case in contract_cases()):
         cases = [case for case in contract_cases() if case.model_class.config_class is config_class]
+        made = ", by `add_stack`: one decoder for all" if is_made_on_demand(config_class) else ""
         parts += [
-            f"## `{config_class.model_type}` ([hf_mech.models.{family(cases[0].model_class)}]"
+            f"## `{config_class.model_type}`{made} ([hf_mech.models.{family(cases[0].model_class)}]"
             f"(../hf_mech/models/{family(cases[0].model_class)}/README.md))\n",
             "| | " + " | ".join(f"`{case.name}`" for case in cases) + " |",
             "|---" * (len(cases) + 1) + "|",

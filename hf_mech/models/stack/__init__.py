@@ -42,7 +42,6 @@ register(
 )
 
 
-
 def _register_decoder(config_class: Any) -> None:
     """Registers a stock decoder with stacks, when the class of its configuration is made."""
     stock = config_class.__bases__[-1].model_type

@@ -60,12 +60,18 @@ def add_stack(
     """
     if not isinstance(model, PreTrainedModel):
         raise StackError(
-            f"add_stack takes a model of transformers, got a {type(model).__name__}. Add the stack first, then adapters "
-            "or torch.compile."
+            f"add_stack takes a model of transformers, got a {type(model).__name__}. Add the stack first, then "
+            "adapters or torch.compile."
         )
     if isinstance(model, StackPreTrained):
         raise StackError(f"{type(model).__name__} has stacks already; set their options in its configuration.")
-    model_class = stacked(type(model))
+    stock: Any = type(model)
+    model_class = stacked(stock)
+    if getattr(model, "is_quantized", False):
+        raise StackError(
+            f"This {stock.__name__} is quantised, and its checkpoint could not tell the stacks, which are not. Load it "
+            "unquantised, add the stack and save it; then load that with a quantization_config that skips 'stack'."
+        )
     holder, found = find_layers(model)
     if wrapped := [type(part).__name__ for part in (model, holder, *found) if "forward" in vars(part)]:
         raise StackError(
@@ -74,6 +80,11 @@ def add_stack(
             "device_map=...)."
         )
     old, config = model.config, copy.deepcopy(model.config)
+    if type(config) is not stock.config_class:
+        raise StackError(
+            f"This {stock.__name__} has a {type(config).__name__}; with a stack it is loaded by a "
+            f"{stock.config_class.__name__}, so make the model with one."
+        )
     config.__class__ = model_class.config_class
     options = {
         "use_stack": True,
@@ -88,14 +99,17 @@ def add_stack(
     }
     for name, value in options.items():
         setattr(config, name, value)
-    config.validate()
+    config.validate_architecture()
     for module in model.modules():
         if getattr(module, "config", None) is old:
             module.config = config
+    if holder is model:
+        with torch.device("meta"):
+            model_class(config)  # transformers notes of a class, when one is built, what its outputs can record
     model.__class__ = model_class
     for new in place_stacks(model):
         for module in new.modules():
             holder._init_weights(module)
         like = next(weight for weight in found[new.layer_idx].parameters() if weight.is_floating_point())
-        new.to(like.device, like.dtype)
+        new.to(like.device, like.dtype).train(model.training)
     return model

@@ -62,7 +62,8 @@ class StackOptions:
         layers, count = self.stack_layers, self.num_hidden_layers
         if layers is not None and (layers != sorted({*layers}) or not all(0 <= layer < count for layer in layers)):
             raise StackError(
-                f"stack_layers must be different layers in their order, from 0 to {count - 1}, got {layers}; None is all."
+                f"stack_layers must be different layers in their order, from 0 to {count - 1}, or None for all; got "
+                f"{layers}."
             )
         if self.stack_values == "recurrent" and self.multi_pop != 1:
             raise StackError(

@@ -1,6 +1,6 @@
-"""Configurations of stock decoders with stacks, made on demand: StackLlamaConfig is transformers' LlamaConfig with more.
+"""Configurations of stock decoders with stacks, made on demand: transformers' own with the options of the stack.
 
-A class is made of the stock one when it is first asked for, by [`stacked_config`] or by its name:
+The class is made when it is first asked for, by [`stacked_config`] of the stock class or by its name, for LlamaConfig
 `from ...configuration_stack_decoder import StackLlamaConfig`. There is no list of models.
 """
 
@@ -25,7 +25,6 @@ HEADS: dict[str, Mapping[str, Any]] = {
     "AutoModelForCausalLM": modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
     "AutoModelForSequenceClassification": modeling_auto.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES,
     "AutoModelForTokenClassification": modeling_auto.MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING_NAMES,
-    "AutoModelForQuestionAnswering": modeling_auto.MODEL_FOR_QUESTION_ANSWERING_MAPPING_NAMES,
 }
 _RANGES = {
     "vocab_size": SIZES,
@@ -88,8 +87,9 @@ class DecoderOptions(StackOptions):
 
     def to_diff_dict(self: Any) -> dict[str, Any]:
         """The contents of config.json, which [`StackDecoderConfig`] reads."""
-        made = super().to_diff_dict()
-        made.update(model_type=StackDecoderConfig.model_type, decoder_type=type(self).__bases__[-1].model_type)
+        made = super().to_diff_dict()  # type: ignore[misc]  # of the stock configuration
+        stock: Any = type(self).__bases__[-1]
+        made.update(model_type=StackDecoderConfig.model_type, decoder_type=stock.model_type)
         if "auto_map" in made:
             file = StackDecoderConfig.__module__.rpartition(".")[2]
             made["auto_map"] = {**made["auto_map"], "AutoConfig": f"{file}.{StackDecoderConfig.__name__}"}
@@ -108,7 +108,7 @@ def stacked_config(stock: type[PreTrainedConfig]) -> type[Any]:
         {
             "__module__": __name__,
             "__doc__": f"A [`{stock.__name__}`] with the [`StackOptions`].",
-            "model_type": f"stack_{stock.model_type}",
+            "model_type": f"{StackDecoderConfig.model_type}_{stock.model_type}",
             "_auto_class": "AutoConfig",
             "keys_to_ignore_at_inference": [
                 *getattr(stock, "keys_to_ignore_at_inference", ["past_key_values"]),

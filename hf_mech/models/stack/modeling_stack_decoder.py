@@ -21,70 +21,22 @@ from typing import Any
 import torch
 import transformers
 from torch import Tensor, nn
-from transformers.cache_utils import Cache
+from transformers.conversion_mapping import (
+    get_checkpoint_conversion_mapping,
+    register_checkpoint_conversion_mapping,
+)
 from transformers.masking_utils import create_masks_for_generate
 from transformers.modeling_utils import PreTrainedModel
 from transformers.models.auto.modeling_auto import AutoModel
 
 from .configuration_stack import StackError
 from .configuration_stack_decoder import HEADS, PREFIX, StackDecoderConfig, stacked_config
-from .stack_fit import CACHES, find_layers
+from .stack_fit import find_layers
 from .stack_inputs import stack_inputs
-from .stack_layer import StackContext, StackSubLayer
-from .stack_outputs import counts_items, ignores_padding, returns_stacks
+from .stack_layer import StackedLayer, StackSubLayer, stack_of_layer
+from .stack_outputs import counts_items, returns_stacks
 from .stack_packing import same_sequence
 from .stack_pretrained import StackPreTrained, checkpointing_waits
-
-class StackedLayer:
-    """A stock decoder layer, and after its sub-layers the stack's (Eq. 26). Stands before the stock class in the bases."""
-
-    stack: StackSubLayer | None
-    _stock: type[nn.Module]
-    _cache: tuple[str, int]
-
-    def forward(self, hidden_states: Tensor, *args: Any, stack_context: StackContext | None = None, **kwargs: Any) -> Any:
-        """[batch, new, hidden] to the same shape.
-
-        Raises:
-            StackError: the stock layer returns something else, or the model has not handed it its `stack_context`.
-        """
-        outputs = super().forward(hidden_states, *args, **kwargs)  # type: ignore[misc]
-        if self.stack is None:
-            return outputs
-        if not isinstance(outputs, Tensor) or outputs.dim() != 3 or outputs.shape != hidden_states.shape:
-            raise StackError(
-                f"{self._stock.__name__} takes or returns something else than hidden states [batch, length, hidden], "
-                "so that no stack can be added to them."
-            )
-        if stack_context is None:
-            raise StackError(
-                f"{self._stock.__name__} was called without stack_context: the model above it keeps further keyword "
-                "arguments to itself, so that its stacks would not know of padding. Such a model cannot get a stack."
-            )
-        name, place = self._cache
-        cache: Cache | None = kwargs[name] if name in kwargs else args[place] if place < len(args) else None
-        return self.stack(outputs, hidden_states, cache, stack_context)
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        _, _, *state = super().__reduce_ex__(protocol)
-        return _unpickled, (stacked_layer, self._stock), *state
-
-
-def _unpickled(make: Callable[[type], type], stock: type) -> Any:
-    """An object without its state, of a class that is made on demand."""
-    return object.__new__(make(stock))
-
-
-@functools.cache
-def stacked_layer(stock: type[nn.Module]) -> type[Any]:
-    """The class of a layer with a place for a stack. It keeps its name, by which layers are found and kept together."""
-    names = list(inspect.signature(stock.forward).parameters)[2:]  # without self and the hidden states
-    cache = next((name, names.index(name)) for name in CACHES if name in names)
-    own = {"__module__": __name__, "__doc__": stock.__doc__, "_stock": stock, "_cache": cache}
-    return type(stock.__name__, (StackedLayer, stock), own)
-
-
-# ----------------------------------------------------------------------------------------------------------- models
 
 
 class StackedModel(StackPreTrained):
@@ -94,9 +46,10 @@ class StackedModel(StackPreTrained):
 
     def __init__(self, config: Any, *args: Any, **kwargs: Any) -> None:
         bare = HEADS["AutoModel"][self._config_classes()[1].model_type]
-        AutoModel.register(type(config), stacked(getattr(transformers, bare)), exist_ok=True)  # some heads make it so
+        # Stock heads for classification make their inner model by AutoModel.
+        AutoModel.register(type(config), stacked(getattr(transformers, bare)), exist_ok=True)
         with checkpointing_waits(config):
-            super().__init__(config, *args, **kwargs)
+            super().__init__(config, *args, **kwargs)  # type: ignore[call-arg]  # of the stock model
         place_stacks(self)
         self.post_init()
 
@@ -104,18 +57,10 @@ class StackedModel(StackPreTrained):
     def _configure(cls, where: str, found: dict[str, Any], config: Any, kwargs: dict[str, Any]) -> tuple[Any, dict]:
         """Reads also config.json, where the type of all stock decoders with stacks is the same."""
         if found.get("model_type") == StackDecoderConfig.model_type:
-            found = {**found, "model_type": f"stack_{found.get('decoder_type')}"}
+            found = {**found, "model_type": f"{StackDecoderConfig.model_type}_{found.get('decoder_type')}"}
             if config is None and found["model_type"] == cls._config_classes()[0].model_type:
                 config, kwargs = cls._read(found, kwargs)
         return super()._configure(where, found, config, kwargs)
-
-
-class _InnerModel(StackedModel):
-    """The module of a head that holds the layers."""
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        _, _, *state = super().__reduce_ex__(protocol)
-        return _unpickled, (_inner, type(self).__bases__[-1]), *state
 
 
 def with_stack_inputs(forward: Callable[..., Any]) -> Callable[..., Any]:
@@ -183,9 +128,7 @@ def _methods(stock: type, head: str | None = None) -> dict[str, Any]:
     forward = stock.forward  # type: ignore[attr-defined]
     if head == "AutoModelForTokenClassification":
         forward = counts_items(forward)
-    if head == "AutoModelForQuestionAnswering":
-        forward = ignores_padding(forward)
-    of_rows = head in ("AutoModelForSequenceClassification", "AutoModelForQuestionAnswering")
+    of_rows = head == "AutoModelForSequenceClassification"
     own: dict[str, Any] = {"forward": returns_stacks(of_rows=of_rows)(with_stack_inputs(forward))}
     return {**own, "accepts_loss_kwargs": False} if of_rows else own
 
@@ -215,7 +158,7 @@ def stacked(stock: type[PreTrainedModel]) -> type[Any]:
     Raises:
         StackError: a class that is not transformers' own, or that no Auto class for decoders gives.
     """
-    kind = getattr(stock, "config_class", None)
+    kind: Any = getattr(stock, "config_class", None)
     name = stock.__name__
     head = next((head for head, table in HEADS.items() if kind and table.get(kind.model_type) == name), None)
     if getattr(transformers, name, None) is not stock or head is None:
@@ -223,6 +166,8 @@ def stacked(stock: type[PreTrainedModel]) -> type[Any]:
             f"{name} is none of the models that transformers has for {', '.join(HEADS)}; a stack is for their decoders."
         )
     config_class = stacked_config(kind)
+    if conversions := get_checkpoint_conversion_mapping(kind.model_type):  # of weights in files, as of experts
+        register_checkpoint_conversion_mapping(config_class.model_type, conversions, overwrite=True)
     own = {
         "__module__": __name__,
         "__doc__": f"[`{name}`] with a stack in its layers.",
@@ -237,8 +182,29 @@ def stacked(stock: type[PreTrainedModel]) -> type[Any]:
 @functools.cache
 def _inner(stock: type[PreTrainedModel]) -> type[Any]:
     """The class of a head's inner model. It keeps its name, by which transformers knows what its outputs record."""
-    own = {"__module__": stock.__module__, "__qualname__": stock.__qualname__, **_methods(stock)}
-    return type(stock.__name__, (_InnerModel, stock), own)
+    own = {"__module__": stock.__module__, "__qualname__": stock.__qualname__, "__reduce_ex__": _by_stock_class(_inner)}
+    return type(stock.__name__, (StackedModel, stock), {**own, **_methods(stock)})
+
+
+@functools.cache
+def _stacked_layer(stock: type[nn.Module]) -> type[Any]:
+    """The class of a layer. It keeps its name, by which layers are found and kept on one device."""
+    own = {"__module__": __name__, "__doc__": stock.__doc__, "__reduce_ex__": _by_stock_class(_stacked_layer)}
+    return type(stock.__name__, (StackedLayer, stock), own)
+
+
+def _by_stock_class(make: Callable[[type], type]) -> Callable[..., Any]:
+    """`__reduce_ex__` of the classes that `make` makes: pickle does not find them by their names."""
+
+    def reduce(self: Any, protocol: Any) -> Any:
+        state = object.__reduce_ex__(self, protocol)[2:]
+        return _without_state, (make, type(self).__bases__[-1]), *state
+
+    return reduce
+
+
+def _without_state(make: Callable[[type], type], stock: type) -> Any:
+    return object.__new__(make(stock))
 
 
 def __getattr__(name: str) -> Any:
@@ -262,14 +228,12 @@ def place_stacks(model: PreTrainedModel) -> list[StackSubLayer]:
     """
     if any(isinstance(module, StackedLayer) for module in model.modules()):
         return []  # a head of any model, whose inner one is made by AutoModel
-    config: Any = model.config
     holder, layers = find_layers(model)
+    kinds: list[Any] = [type(module) for module in (holder, *layers)]
     if holder is not model:
-        holder.__class__ = _inner(type(holder))
-    holder._holds_layers = True  # type: ignore[assignment]
-    chosen = range(len(layers)) if config.stack_layers is None else config.stack_layers
-    new = {index: StackSubLayer(config, index) for index in chosen if config.use_stack}
-    for index, layer in enumerate(layers):
-        layer.__class__ = stacked_layer(type(layer))
-        layer.stack = new.get(index)
-    return list(new.values())
+        holder.__class__ = _inner(kinds[0])
+    holder._holds_layers = True
+    for index, (layer, kind) in enumerate(zip(layers, kinds[1:], strict=True)):
+        layer.__class__ = _stacked_layer(kind)
+        layer.stack = stack_of_layer(model.config, index)
+    return [layer.stack for layer in layers if layer.stack is not None]

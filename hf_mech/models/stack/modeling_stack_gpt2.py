@@ -23,7 +23,7 @@ from transformers.models.gpt2.modeling_gpt2 import (
 from .configuration_stack import StackError, StackGPT2Config
 from .position_encodings import ENCODINGS, encode, position_embedding
 from .stack_inputs import check_length, model_inputs, past_length
-from .stack_layer import StackContext, StackSubLayer
+from .stack_layer import StackedLayer, stack_of_layer
 from .stack_outputs import (
     counts_items,
     ignores_padding,
@@ -61,28 +61,14 @@ class StackGPT2Attention(GPT2Attention):
         return self.resid_dropout(self.c_proj(attended.flatten(2).contiguous())), weights
 
 
-class StackGPT2Block(GPT2Block):
+class StackGPT2Block(StackedLayer, GPT2Block):
     """One layer: GPT-2's two sub-layers, then the stack's (Eq. 26)."""
 
     def __init__(self, config: StackGPT2Config, layer_idx: int) -> None:
         super().__init__(config, layer_idx)
         if config.position_embedding_type in ENCODINGS:
             self.attn = StackGPT2Attention(config, layer_idx)
-        self.stack = StackSubLayer(config, layer_idx) if config.use_stack else None
-
-    def forward(
-        self,
-        hidden_states: Tensor,
-        past_key_values: Cache | None = None,
-        *args: Any,
-        stack_context: StackContext | None = None,
-        **kwargs: Any,
-    ) -> Tensor:
-        layer_input = hidden_states
-        hidden_states = super().forward(hidden_states, past_key_values, *args, **kwargs)
-        if self.stack is None:
-            return hidden_states
-        return self.stack(hidden_states, layer_input, past_key_values, stack_context)
+        self.stack = stack_of_layer(config, layer_idx)
 
 
 class StackGPT2PreTrainedModel(StackPreTrained, GPT2PreTrainedModel):

@@ -33,7 +33,7 @@ from transformers.models.roberta.modeling_roberta import (
 from .configuration_stack import StackError, StackRobertaConfig
 from .position_encodings import ENCODINGS, encode, position_embedding
 from .stack_inputs import check_length, model_inputs, past_length
-from .stack_layer import StackContext, StackSubLayer
+from .stack_layer import StackedLayer, stack_of_layer
 from .stack_outputs import (
     counts_items,
     ignores_padding,
@@ -81,28 +81,14 @@ class StackRobertaSelfAttention(RobertaSelfAttention):
         return attended.flatten(2).contiguous(), weights
 
 
-class StackRobertaLayer(RobertaLayer):
+class StackRobertaLayer(StackedLayer, RobertaLayer):
     """One layer: RoBERTa's two sub-layers, then the stack's (Eq. 26)."""
 
     def __init__(self, config: StackRobertaConfig, layer_idx: int) -> None:
         super().__init__(config, layer_idx)
         if config.position_embedding_type in ENCODINGS:
             self.attention.self = StackRobertaSelfAttention(config, layer_idx)
-        self.stack = StackSubLayer(config, layer_idx) if config.use_stack else None
-
-    def forward(
-        self,
-        hidden_states: Tensor,
-        *args: Any,
-        past_key_values: Cache | None = None,
-        stack_context: StackContext | None = None,
-        **kwargs: Any,
-    ) -> Tensor:
-        layer_input = hidden_states
-        hidden_states = super().forward(hidden_states, *args, past_key_values=past_key_values, **kwargs)
-        if self.stack is None:
-            return hidden_states
-        return self.stack(hidden_states, layer_input, past_key_values, stack_context)
+        self.stack = stack_of_layer(config, layer_idx)
 
 
 class StackRobertaPreTrainedModel(StackPreTrained, RobertaPreTrainedModel):

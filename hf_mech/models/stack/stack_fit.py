@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from typing import Any
 
 from torch import nn
 from transformers.cache_utils import DynamicCache
@@ -11,14 +12,13 @@ from transformers.modeling_utils import PreTrainedModel
 
 from .configuration_stack import StackError
 from .stack_cache import holds_stack
+from .stack_layer import CACHES
 
-#: The names under which a layer takes the cache.
-CACHES = ("past_key_values", "layer_past")
 _INPUTS = ("input_ids", "attention_mask", "position_ids", "past_key_values", "inputs_embeds")
 
 
-def find_layers(model: PreTrainedModel) -> tuple[PreTrainedModel, nn.ModuleList]:
-    """The module that holds a decoder's layers, and the layers.
+def find_layers(model: PreTrainedModel) -> tuple[Any, Any]:
+    """The module that holds a decoder's layers, and the `ModuleList` of them.
 
     Raises:
         StackError: the model cannot get stacks; the text says why.
@@ -28,26 +28,27 @@ def find_layers(model: PreTrainedModel) -> tuple[PreTrainedModel, nn.ModuleList]
         raise _refusal(model, "it is an encoder-decoder")
     if config.get_text_config(decoder=True) is not config:
         raise _refusal(model, "it has several parts, of which a language model is one; give that one alone")
+    count = getattr(config, "num_hidden_layers", None)
     found = [
         (holder, layers)
         for holder in model.modules()
         for layers in holder.children()
         if isinstance(layers, nn.ModuleList)
-        and len(layers) == config.num_hidden_layers
+        and len(layers) == count
         and all(isinstance(layer, GradientCheckpointingLayer) for layer in layers)
     ]
     if len(found) != 1:
-        raise _refusal(model, f"it has {len(found)} lists of num_hidden_layers={config.num_hidden_layers} layers, not 1")
+        raise _refusal(model, f"it has {len(found)} lists of num_hidden_layers={count} layers, expected one")
     holder, layers = found[0]
     taken = inspect.signature(type(holder).forward).parameters
     if lacking := [name for name in _INPUTS if name not in taken]:
         raise _refusal(model, f"{type(holder).__name__}, which holds its layers, does not take {', '.join(lacking)}")
-    for kind in {type(layer): layer for layer in layers}:
+    for kind in {type(layer) for layer in layers}:
         _check_layer(model, kind)
     causal = {module.is_causal for module in layers.modules() if hasattr(module, "is_causal")}
     if causal == {False}:
         raise _refusal(model, "its tokens see the future")
-    _check_cache(model, len(layers))
+    _check_cache(model)
     return holder, layers
 
 
@@ -59,20 +60,14 @@ def _check_layer(model: PreTrainedModel, kind: type[nn.Module]) -> None:
         raise _refusal(model, f"{kind.__name__} takes no further keyword arguments, by which its stack gets its inputs")
 
 
-def _check_cache(model: PreTrainedModel, layers: int) -> None:
-    try:
-        kept = DynamicCache(config=model.config).layers
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise _refusal(model, f"no cache can be made for it ({error!r})") from error
-    others = sorted({type(layer).__name__ for layer in kept if not holds_stack(layer)})
-    if others:
+def _check_cache(model: PreTrainedModel) -> None:
+    kept = DynamicCache(config=model.config).layers
+    if others := sorted({type(layer).__name__ for layer in kept if not holds_stack(layer)}):
         raise _refusal(model, f"the cache of its layers is a {', '.join(others)}, which has no place for a stack")
-    if len(kept) < layers:
-        raise _refusal(model, f"its {layers} layers share {len(kept)} layers of a cache")
 
 
 def _refusal(model: PreTrainedModel, reason: str) -> StackError:
     return StackError(
-        f"{type(model).__name__} cannot get a stack: {reason}. A stack is for decoders of transformers whose layers are "
+        f"{type(model).__name__} cannot get a stack: {reason}. A stack is for transformers' decoders whose layers are "
         "alike, see no future and keep keys and values, as those of Llama, Qwen, Mistral, Gemma, GPT-NeoX and OPT."
     )

@@ -166,8 +166,11 @@ def stack_inputs(
     if begins is not None and holds_several(config, begins, context.real, cache, of_rows):
         context.starts = starts_of(begins, context.real)
         if attention_mask is None or attention_mask.dim() == 2:
-            make = blocks or (lambda *of: block_mask(*of, causal, config._attn_implementation, dtype))
-            attention_mask = make(context.starts, context.real)
+            if blocks is None:
+                implementation = config._attn_implementation
+                attention_mask = block_mask(context.starts, context.real, causal, implementation, dtype)
+            else:
+                attention_mask = blocks(context.starts, context.real)
     if position_ids is None:
         position_ids = positions_in_sequences(context, attention_mask, new, past)
         position_ids = None if position_ids is None else position_ids + first

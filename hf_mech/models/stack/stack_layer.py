@@ -5,6 +5,7 @@ With `stack_values="recurrent"` the stack holds values of its own, which take th
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 from transformers import initialization as init
 from transformers.cache_utils import Cache
 
+from .configuration_stack import StackError
 from .stack_attention import read_stack, stack_attention
 from .stack_cache import is_trained, stack_layer
 from .stack_operations import stack_attention_from_operations
@@ -187,6 +189,54 @@ class StackSubLayer(nn.Module):
         return stack_attention_from_operations(
             actions.argmax(-1), multi_pop=self.multi_pop, start=start, dtype=actions.dtype
         )
+
+
+def stack_of_layer(config: Any, layer_idx: int) -> StackSubLayer | None:
+    """The stack of a layer; None if the configuration gives it none."""
+    if not config.use_stack or (config.stack_layers is not None and layer_idx not in config.stack_layers):
+        return None
+    return StackSubLayer(config, layer_idx)
+
+
+#: The names under which a stock layer takes the cache.
+CACHES = ("past_key_values", "layer_past")
+
+
+class StackedLayer:
+    """A stock layer, and after its sub-layers the stack's (Eq. 26). Stands before the stock class in the bases."""
+
+    stack: StackSubLayer | None
+    _cache: tuple[str, int]  # its name, and its place behind the hidden states
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        names = list(inspect.signature(cls.__bases__[-1].forward).parameters)[2:]  # type: ignore[attr-defined]
+        cls._cache = next((name, names.index(name)) for name in CACHES if name in names)
+
+    def forward(
+        self, hidden_states: Tensor, *args: Any, stack_context: StackContext | None = None, **kwargs: Any
+    ) -> Tensor:
+        """[batch, new, hidden] to the same shape.
+
+        Raises:
+            StackError: the stock layer returns something else, or was not handed the context.
+        """
+        outputs: Any = super().forward(hidden_states, *args, **kwargs)  # type: ignore[misc]
+        if self.stack is None:
+            return outputs
+        if not isinstance(outputs, Tensor) or outputs.dim() != 3 or outputs.shape != hidden_states.shape:
+            raise StackError(
+                f"{type(self).__name__} takes or returns something else than hidden states [batch, length, hidden]; no "
+                "stack can be added to them."
+            )
+        if stack_context is None:
+            raise StackError(
+                f"{type(self).__name__} was called without stack_context: the model around it does not hand further "
+                "keyword arguments on, so that its stacks would not know of padding. It cannot get a stack."
+            )
+        name, place = self._cache
+        cache: Cache | None = kwargs[name] if name in kwargs else args[place] if place < len(args) else None
+        return self.stack(outputs, hidden_states, cache, stack_context)
 
 
 def init_stack(module: nn.Module) -> None:

@@ -15,7 +15,6 @@ from transformers.utils import ModelOutput
 
 from .configuration_stack import StackError
 
-
 _made: dict[type[ModelOutput], type[ModelOutput]] = {}
 
 
@@ -138,19 +137,19 @@ def ignores_padding(forward: Callable[..., Any]) -> Callable[..., Any]:
     The logits are returned as they are. Apply it under [`returns_stacks`].
     """
 
-    names = list(inspect.signature(forward).parameters)[1:]
-
     @functools.wraps(forward)
     def wrapper(
         self: Any,
-        *args: Any,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,  # [batch, length]
+        token_type_ids: Tensor | None = None,
+        position_ids: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
         start_positions: Tensor | None = None,  # [batch], columns; outside [0, length): ignored
         end_positions: Tensor | None = None,  # [batch]
         **kwargs: Any,
     ) -> Any:
-        kwargs.update(zip(names, args, strict=False))
-        attention_mask = kwargs.get("attention_mask")  # [batch, length]
-        outputs = forward(self, **kwargs)
+        outputs = forward(self, input_ids, attention_mask, token_type_ids, position_ids, inputs_embeds, **kwargs)
         if start_positions is not None and end_positions is not None:
             logits = [outputs.start_logits, outputs.end_logits]
             if self.config.use_stack and attention_mask is not None and attention_mask.dim() == 2:

@@ -61,7 +61,7 @@ class StackPreTrained(AdaptersTrainNewParts, SafeCheckpoints):
 
     @classmethod
     def _read(cls, found: dict[str, Any], kwargs: dict[str, Any]) -> tuple[Any, dict]:
-        """The configuration of the contents of a config.json, and the keyword arguments that are none of its options."""
+        """The configuration of a config.json's contents, and the keyword arguments that are none of its options."""
         loading: dict[str, Any] = {key: kwargs.pop(key) for key in ("dtype", "torch_dtype") if key in kwargs}
         ours, _ = cls._config_classes()
         config, kwargs = ours.from_dict(found, return_unused_kwargs=True, **kwargs)

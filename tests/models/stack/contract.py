@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 from transformers import (
     LlamaForCausalLM,
-    LlamaForQuestionAnswering,
     LlamaForSequenceClassification,
     LlamaForTokenClassification,
     LlamaModel,
@@ -88,7 +87,6 @@ def roberta(**options: Any) -> StackRobertaConfig:
 StackLlamaForCausalLM, StackLlamaModel = stacked(LlamaForCausalLM), stacked(LlamaModel)
 StackLlamaForSequenceClassification = stacked(LlamaForSequenceClassification)
 StackLlamaForTokenClassification = stacked(LlamaForTokenClassification)
-StackLlamaForQuestionAnswering = stacked(LlamaForQuestionAnswering)
 
 
 def llama(**options: Any) -> Any:
@@ -295,10 +293,7 @@ CASES = (
     without_head(StackLlamaModel, llama),
     with_head(StackLlamaForCausalLM, llama, predicting_tokens, generates=True),
     with_head(StackLlamaForSequenceClassification, llama, tagging_rows, **OF_A_ROW),
-    with_head(
-        StackLlamaForTokenClassification, lambda: llama(classifier_dropout=0.0), tagging_tokens, generates=False
-    ),
-    with_head(StackLlamaForQuestionAnswering, llama, answering, **ANSWERS),
+    with_head(StackLlamaForTokenClassification, lambda: llama(classifier_dropout=0.0), tagging_tokens, generates=False),
     with_head(
         StackGPT2ForCausalLM,
         lambda: gpt2(stack_values="recurrent", stack_actions_from="layer_input"),

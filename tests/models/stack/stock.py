@@ -7,15 +7,22 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import GPT2Config, GPT2LMHeadModel, RobertaConfig
+from transformers import GPT2Config, GPT2LMHeadModel
 
-from hf_mech.models.stack import StackRobertaForCausalLM
+from hf_mech.models.stack import StackGPT2Config, StackRobertaConfig, StackRobertaForCausalLM
 from tests.stock import TEXTS, gpt2_tokenizer
 
-from .contract import CASES, gpt2, roberta
+from .contract import CASES, StackLlamaForCausalLM, gpt2, llama, roberta
 
 #: For every head, the model of transformers that it extends, and inputs with labels.
 STOCK = {case.model_class: (case.stock, case.inputs) for case in CASES if case.has("loss")}
+
+#: The tiny configuration of each class.
+CONFIGS: dict[Any, Any] = {
+    StackGPT2Config: gpt2,
+    StackRobertaConfig: roberta,
+    StackLlamaForCausalLM.config_class: llama,
+}
 
 heads = pytest.mark.parametrize("ours", STOCK, ids=lambda head: head.__name__)
 #: Of these, every second one in the quick suite.
@@ -29,7 +36,7 @@ every_second = pytest.mark.parametrize(
 def config(ours: Any, **options: Any) -> Any:
     if ours is StackRobertaForCausalLM:
         options["is_decoder"] = True
-    return gpt2(**options) if "GPT2" in ours.__name__ else roberta(**options)
+    return CONFIGS[ours.config_class](**options)
 
 
 def new(ours: Any, **options: Any) -> Any:
@@ -39,7 +46,7 @@ def new(ours: Any, **options: Any) -> Any:
 
 def stock_model(ours: Any, **options: Any) -> Any:
     """A stock model with the sizes of our configuration."""
-    stock_config = GPT2Config if "GPT2" in ours.__name__ else RobertaConfig
+    stock_config = ours.config_class.__bases__[-1]
     made = config(ours, **options).to_dict()
     known = {key: value for key, value in made.items() if hasattr(stock_config(), key) and key != "model_type"}
     torch.manual_seed(0)
@@ -56,7 +63,7 @@ TEXT = [*TEXTS[:3]]
 def with_tokenizer(ours: Any, stock_tokenizers: dict[str, Any], folder: Path, **options: Any) -> tuple[Any, Any]:
     """A stack model from a stock checkpoint of the tokenizer's size, and the tokenizer; both from their folder."""
     tokenizer = stock_tokenizers["GPT2Tokenizer" if "GPT2" in ours.__name__ else "RobertaTokenizer"]
-    stock_config = GPT2Config if "GPT2" in ours.__name__ else RobertaConfig
+    stock_config = ours.config_class.__bases__[-1]
     sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "max_position_embeddings": 64}
     tokens = {name: getattr(tokenizer, name) for name in ("bos_token_id", "eos_token_id", "pad_token_id")}
     torch.manual_seed(0)

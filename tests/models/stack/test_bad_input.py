@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
-from transformers.cache_utils import Cache, DynamicSlidingWindowLayer
+from transformers.cache_utils import Cache, DynamicIndexedLayer
 
 from hf_mech.models.stack import (
     StackError,
@@ -164,8 +164,8 @@ def test_a_cache_that_a_model_without_a_stack_has_filled():
 
 
 def test_a_cache_that_cannot_hold_a_stack():
-    cache = Cache(layers=[DynamicSlidingWindowLayer(sliding_window=4) for _ in range(2)])
-    with pytest.raises(StackError, match="DynamicSlidingWindowLayer; leave cache_implementation out"):
+    cache = Cache(layers=[DynamicIndexedLayer() for _ in range(2)])
+    with pytest.raises(StackError, match="DynamicIndexedLayer; leave cache_implementation out"):
         StackGPT2ForCausalLM(gpt2())(**inputs(2, 8, 0), past_key_values=cache)
 
 

@@ -12,12 +12,13 @@ from safetensors.torch import load_file, save_file
 from torch.testing import assert_close
 
 from hf_mech.models.stack import StackError, StackGPT2ForCausalLM, StackRobertaForCausalLM
+from hf_mech.models.stack.stack_layer import StackSubLayer
 
-from .contract import gpt2, predicting_tokens
+from .contract import StackLlamaForCausalLM, gpt2, predicting_tokens
 from .stock import STOCK, config, every_second, heads, logits_of, new, stock_model
 
 decoders = pytest.mark.parametrize(
-    "ours", [StackGPT2ForCausalLM, StackRobertaForCausalLM], ids=lambda head: head.__name__
+    "ours", [StackGPT2ForCausalLM, StackRobertaForCausalLM, StackLlamaForCausalLM], ids=lambda head: head.__name__
 )
 
 
@@ -72,7 +73,8 @@ def test_the_vocabulary_is_resized(ours: Any, tmp_path: Path):
     output = model.get_output_embeddings()
     assert (output is not None) == ours.__name__.endswith("LM")
     if output is not None:
-        assert output.weight is model.get_input_embeddings().weight
+        tied = output.weight is model.get_input_embeddings().weight
+        assert tied == model.config.tie_word_embeddings
         assert model(**batch).logits.shape[-1] == 20
     model.save_pretrained(tmp_path)
     loaded, saved = ours.from_pretrained(tmp_path), model.state_dict()
@@ -105,9 +107,9 @@ def test_checkpointing_by_the_configuration_is_checkpointing(ours: Any):
     batch = STOCK[ours][1](2, 6, 0)
     torch.manual_seed(0)
     model, plain = ours(config(ours, gradient_checkpointing=True)).train(), new(ours)
-    layers = model.base_model.h if "GPT2" in ours.__name__ else model.base_model.encoder.layer
+    first = next(module for module in model.modules() if isinstance(module, StackSubLayer))
     calls = []
-    layers[0].stack.register_forward_pre_hook(lambda *_: calls.append(1))
+    first.register_forward_pre_hook(lambda *_: calls.append(1))
     rates = [module for one in (model, plain) for module in one.modules() if isinstance(module, torch.nn.Dropout)]
     for module in rates:
         module.p = 0.0
