@@ -151,7 +151,7 @@ def stacked(stock: type[PreTrainedModel]) -> type[Any]:
     ...     num_hidden_layers=2, hidden_size=32, intermediate_size=64, num_attention_heads=4, vocab_size=50
     ... )
     >>> StackLlamaForCausalLM(config).model.layers[0].stack.action
-    Linear(in_features=32, out_features=3, bias=True)
+    Actions(in_features=32, out_features=3, bias=True)
 
     ```
 
