@@ -68,9 +68,14 @@ def new_model(
     decoder: str = "gpt2",
     multi_pop: int = 1,
     stack_actions_from: str = "hidden",
+    stack_actions_start: str = "random",
 ) -> PreTrainedModel:
     """A model with new weights; `stock` makes it of transformers' own class, as a downloaded checkpoint would be."""
-    stack = {"multi_pop": multi_pop, "stack_actions_from": stack_actions_from}
+    stack = {
+        "multi_pop": multi_pop,
+        "stack_actions_from": stack_actions_from,
+        "stack_actions_start": stack_actions_start,
+    }
     family = FAMILIES[objective]
     special = {name: getattr(tokenizer, name) for name in ("bos_token_id", "pad_token_id", "eos_token_id")}
     if decoder != "gpt2":
@@ -91,7 +96,7 @@ def new_model(
             return add_stacks_between(model)
         if form == "vanilla":
             return model
-        own: dict[str, Any] = {"multi_pop": multi_pop, "actions_from": stack_actions_from}
+        own: dict[str, Any] = {name.removeprefix("stack_"): value for name, value in stack.items()}
         return add_stack(model, gate=form == "gated", bottom="bos_token", **own)
     options: dict[str, Any] = {} if stock else {**FORMS[form], **stack, "stack_bottom": "bos_token"}
     if objective == "clm":
@@ -117,7 +122,7 @@ def model_from_checkpoint(
 
     Args:
         objective, form, checkpoint, tokenizer: of the run.
-        stack: `multi_pop` and `stack_actions_from`.
+        stack: `multi_pop`, `stack_actions_from` and `stack_actions_start`.
 
     Raises:
         SettingsError: if the tokenizer has more tokens than the checkpoint's embedding, or another BOS.

@@ -15,7 +15,7 @@ PAPER = Paper(Path(__file__).with_name("paper.json"))
 OBJECTIVES = ("mlm", "clm")
 STARTS = ("scratch", "pretrained", "checkpoint", "pretraining")
 FORMS = ("vanilla", "stack", "gated", "between")
-STACK_OPTIONS = ("multi_pop", "stack_actions_from")
+STACK_OPTIONS = ("multi_pop", "stack_actions_from", "stack_actions_start")
 DECODERS = ("gpt2", "llama", "qwen3")
 
 
@@ -92,6 +92,9 @@ class Run(Settings):
     multi_pop: int = option("pops in one step at most; 1: the paper", default=1, least=1)
     stack_actions_from: str = option(
         "what the stack's actions depend on; hidden: the paper", known=("hidden", "layer_input"), default="hidden"
+    )
+    stack_actions_start: str = option(
+        "how the stack's actions begin; random: the paper", known=("random", "even"), default="random"
     )
     decoder: str = option("family of the causal models; gpt2: the paper", known=DECODERS, default="gpt2")
 
