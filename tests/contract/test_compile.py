@@ -37,4 +37,5 @@ def test_compiled_is_eager(case: ContractCase, backend: str):
     objective(case, outputs).backward()
     for (name, ours), theirs in zip(model.named_parameters(), plain.parameters(), strict=True):
         assert ours.grad is not None, name
-        assert_close(ours.grad, theirs.grad)
+        largest = theirs.grad.abs().max().item()  # rounding grows with the gradient
+        assert_close(ours.grad, theirs.grad, rtol=1.3e-6, atol=1e-5 * max(1.0, largest))
