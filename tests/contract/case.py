@@ -53,6 +53,8 @@ class ContractCase:
         learning_rate: AdamW's, with which 30 steps on 16 examples lower the loss by a tenth at least.
         eager_dtype: the type in which eager attention is compared with sdpa: float32 where the stock model's eager
             softmax is always in float32, so that in float64 rows of padding become NaN.
+        compile_dtype: the type in which the compiled model is compared: float64 where float32's own rounding, of large
+            gradients, is more than the bounds.
         bf16_tolerance: how far the outputs in bfloat16 may be from those in float32, absolutely.
         stream: `stream(model, inputs)` reads the inputs one position after the other and returns the position outputs
             that it streams, by name; None if the model cannot.
@@ -80,6 +82,7 @@ class ContractCase:
     columns: tuple[str, ...] = ()
     learning_rate: float = 1e-2
     eager_dtype: torch.dtype = torch.float64
+    compile_dtype: torch.dtype = torch.float32
     bf16_tolerance: float = 0.05
     stream: Callable[[Any, Batch], Mapping[str, Tensor]] | None = None
     formulas: tuple[Formula, ...] = ()

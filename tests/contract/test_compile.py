@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 
 import pytest
 import torch
 from torch.testing import assert_close
 
+from .batches import cast
 from .case import ContractCase
 from .test_gradients import batch_for, objective
+
+close = functools.partial(assert_close, rtol=1.3e-6, atol=1e-5)
+"""The bounds of `assert_close` in float32."""
 
 
 @pytest.fixture(autouse=True)
@@ -27,15 +32,14 @@ def _fresh_compiler() -> Iterator[None]:
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
 def test_compiled_is_eager(case: ContractCase, backend: str):
-    plain, model = case.model().train(), case.model().train()
+    plain, model = (case.model().to(case.compile_dtype).train() for _ in range(2))
     compiled = torch.compile(model, backend=backend)
-    batch = batch_for(case, 3, 8)
+    batch = cast(batch_for(case, 3, 8), case.compile_dtype)
     expected, outputs = plain(**batch), compiled(**batch)
     for name in case.outputs:
-        assert_close(outputs[name], expected[name])
+        close(outputs[name], expected[name])
     objective(case, expected).backward()
     objective(case, outputs).backward()
     for (name, ours), theirs in zip(model.named_parameters(), plain.parameters(), strict=True):
         assert ours.grad is not None, name
-        largest = theirs.grad.abs().max().item()  # rounding grows with the gradient
-        assert_close(ours.grad, theirs.grad, rtol=1.3e-6, atol=1e-5 * max(1.0, largest))
+        close(ours.grad, theirs.grad)

@@ -290,7 +290,8 @@ CASES = (
     with_head(StackRobertaForTokenClassification, roberta, tagging_tokens, generates=False),
     with_head(StackRobertaForQuestionAnswering, roberta, answering, **ANSWERS),
     with_head(StackRobertaForMultipleChoice, roberta, choosing, **CHOICES),
-    without_head(StackLlamaModel, llama),
+    # The objective's gradients go up to 30: eager and compiled are both 3e-5 from the exact ones in float32.
+    without_head(StackLlamaModel, llama, compile_dtype=torch.float64),
     with_head(StackLlamaForCausalLM, llama, predicting_tokens, generates=True),
     with_head(StackLlamaForSequenceClassification, llama, tagging_rows, **OF_A_ROW),
     with_head(StackLlamaForTokenClassification, lambda: llama(classifier_dropout=0.0), tagging_tokens, generates=False),
