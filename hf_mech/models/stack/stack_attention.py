@@ -264,7 +264,7 @@ def _(grad_alpha, actions, alpha, start):
 
 def _forward_exported(actions: Tensor, start: Tensor | None) -> Tensor:
     """The same as a loop that `torch.export` and ONNX know, so that an exported model has none of our operators."""
-    from torch._higher_order_ops.scan import scan
+    from torch._higher_order_ops import scan  # as PyTorch documents torch.scan
 
     if torch.onnx.is_in_onnx_export():
         actions = actions.detach()  # the exporter knows no loop that keeps what a gradient needs

@@ -121,7 +121,7 @@ def recurrent_values(inputs: Inputs, cell: Cell) -> Tensor:
 
 def _exported_values(inputs: Inputs, cell: Cell) -> Tensor:
     """The same as a loop that `torch.export` and ONNX know, for an exported model."""
-    from torch._higher_order_ops.scan import scan
+    from torch._higher_order_ops import scan  # as PyTorch documents torch.scan
 
     hidden, own, runs, popped, past, real = inputs
     if torch.onnx.is_in_onnx_export():  # the exporter knows no loop that keeps what a gradient needs

@@ -103,7 +103,7 @@ def strips_attention(theta: Tensor, input_ids: Tensor) -> tuple[Tensor, Tensor]:
 
 def _exported(theta: Tensor, input_ids: Tensor) -> tuple[Tensor, Tensor]:
     """[`strips_attention_linear`] as a loop that `torch.export` and ONNX know, for any length."""
-    from torch._higher_order_ops.scan import scan
+    from torch._higher_order_ops import scan  # as PyTorch documents torch.scan
 
     if torch.onnx.is_in_onnx_export():
         theta = theta.detach()  # the exporter knows no loop that keeps what a gradient needs

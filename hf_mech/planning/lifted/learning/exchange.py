@@ -65,7 +65,7 @@ class Exchange(Choice):
         tried: set[Rule] = set()
         length = code.bits + self.description(chosen)
         while left := [rule for rule in chosen.rules if rule not in tried]:
-            rule, before = left[-1], dict(chosen.rules)
+            rule, before, habits, share = left[-1], dict(chosen.rules), dict(chosen.habits), code.share.copy()
             tried.add(rule)
             code.add(self.cells(rule), -1)
             del chosen.rules[rule]
@@ -80,11 +80,12 @@ class Exchange(Choice):
             if now < length - LEAST:
                 length, tried = now, set()
                 continue
-            for other in chosen.rules.keys() - before.keys():
+            chosen.rules, taken, chosen.habits, code.share = before, chosen.rules, habits, share
+            for other in taken.keys() - before.keys():
                 code.add(self.cells(other), -1)
-            for other in before.keys() - chosen.rules.keys():
+            for other in before.keys() - taken.keys():
                 code.add(self.cells(other))
-            chosen.rules = before
+            code.fit()
 
     def check(self, code: Code, chosen: Chosen) -> None:
         """Leaves out rules that failures refute: without them the code is shorter, descriptions not counted."""
