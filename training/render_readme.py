@@ -1,4 +1,4 @@
-"""Puts the tables of results into README.md, model_cards and docs/results, from the runs' docs/results/*/results.json.
+"""Renders README.md, model_cards, docs/results and its cards, from the runs' docs/results/*/results.json.
 
     python -m training.render_readme            # writes
     python -m training.render_readme --check    # writes nothing; exits with 1 if a file is out of date
@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from hf_mech.hub import HubError, check_folder, render_folder
 from hf_mech.hub.catalogue import catalogue
 from hf_mech.hub.files import write_text_atomically
 
@@ -91,12 +92,24 @@ def render(text: str, tables: dict[str, str]) -> str:
     return _MARKED.sub(replace, text)
 
 
+def stale_cards(cards: Path, check: bool) -> Iterator[str]:
+    """The card folders whose README.md is not the rendering of their results.json; rendered unless this is a check."""
+    for folder in sorted(path.parent for path in cards.glob("*/results.json")):
+        try:
+            check_folder(folder)
+        except HubError:
+            yield str(folder.relative_to(cards.parents[1]))
+            if not check:
+                render_folder(folder)
+
+
 def main(root: Path = ROOT) -> int:
-    """Renders README.md and docs/results/*.md; the exit code."""
+    """Renders README.md, docs/results/*.md and the cards in docs/results; the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--check", action="store_true", help="write nothing; exit with 1 if a file is out of date")
     check = parser.parse_args().check
-    tables, stale = tables_of(root / "docs" / "results"), []
+    tables = tables_of(root / "docs" / "results")
+    stale = list(stale_cards(root / "docs" / "results", check))
     files = [root / "README.md", *sorted((root / "docs" / "results").glob("*.md"))]
     if (root / "model_cards" / "README.md").is_file():
         files.append(root / "model_cards" / "README.md")
