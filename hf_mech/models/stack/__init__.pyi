@@ -19,6 +19,7 @@ from .modeling_stack_roberta import StackRobertaModel as StackRobertaModel
 from .stack_attention import read_stack as read_stack
 from .stack_attention import stack_attention as stack_attention
 from .stack_attention import stack_attention_reference as stack_attention_reference
+from .stack_export import StackStep as StackStep
 from .stack_operations import most_probable_operations as most_probable_operations
 from .stack_operations import operations_as_text as operations_as_text
 from .stack_operations import stack_attention_from_operations as stack_attention_from_operations

@@ -175,12 +175,12 @@ class StackSubLayer(nn.Module):
         begin = 0 if context.start is None else context.start[:, None]
         push, value = state.last(past)
         top = state.tops(context.start, 1)
-        place = torch.as_tensor(past, device=hidden.device)
+        place = torch.arange(1, device=hidden.device) + past
         runs = torch.where(begin < place - 1, 1 - push, 0)
         popped = torch.where(begin < place, actions[..., 1], 0)
         both = nn.functional.pad(popped[..., None], (1, 0))  # nothing of the previous value, and of the top its share
         last = torch.cat([value.to(top.dtype), top], 1)
-        return self.values(hidden, runs, both, last, torch.ones_like(place.view(1)), context.real)
+        return self.values(hidden, runs, both, last, torch.ones_like(place), context.real)
 
     def _held(
         self, hidden: Tensor, actions: Tensor, context: StackContext, before: Tensor, past: Tensor, places: Tensor
