@@ -67,10 +67,13 @@ class StackStep(nn.Module):
         super().__init__()
         self.model = model
 
+    @torch.no_grad()
     def forward(
         self, input_ids: Tensor, attention_mask: Tensor, past: dict[str, Tensor]
     ) -> tuple[Tensor, dict[str, Tensor]]:
         """The logits [batch, 1, vocabulary] of the token after this one, and the tensors with this one added.
+
+        Without a gradient.
 
         Args:
             input_ids: [batch, 1].
