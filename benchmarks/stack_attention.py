@@ -57,7 +57,7 @@ def step_of(form: str, length: int, hardness: float, device: str, batch: int = B
     def step() -> Tensor:
         if form == "torch":
             values = actions.detach()
-            gradient = backward_torch(grad, values, forward_torch(values, None, None), None)
+            gradient = backward_torch(grad, values, forward_torch(values, None), None)
         else:
             alpha = stack_attention_loop(actions) if form == "loop" else stack_attention(actions, validate=False)
             (gradient,) = torch.autograd.grad(alpha, actions, grad)

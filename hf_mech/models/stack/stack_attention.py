@@ -59,25 +59,22 @@ def stack_attention_reference(actions: Tensor, *, start: Tensor | None = None) -
     return torch.stack(stacks, dim=1)
 
 
-def stack_attention(
-    actions: Tensor, *, start: Tensor | None = None, past: Tensor | None = None, validate: bool = True
-) -> Tensor:
+def stack_attention(actions: Tensor, *, start: Tensor | None = None, validate: bool = True) -> Tensor:
     """The fast form: own forward and backward, compiled for the CPU (numba) and CUDA (Triton), else PyTorch.
 
     Values and gradients equal [`stack_attention_reference`]'s to rounding. Half precision is computed in float32.
     It needs memory for alpha and, in the backward pass, one buffer for a row of the batch.
 
     Args:
-        actions: [batch, length, 2 + K] in the order push, pop 1, ..., pop K, no-op; rows sum to one. Rows of position 0
+        actions: [batch, N, 2 + K] in the order push, pop 1, ..., pop K, no-op; rows sum to one. Rows of position 0
             and before it are ignored.
-        start: integers, the column of position 0. [batch]: of each row, for padding on the left. [batch, length]: of
-            each of these positions' own sequence, for several sequences in a row; positions of one sequence are
+        start: integers, the column of position 0. [batch]: of each row, for padding on the left. [batch, N]: of each
+            position's own sequence, for several sequences in a row; positions of one sequence are
             neighbours, and those before the first sequence have a start after themselves. None means 0.
-        past: alpha [batch, past_length, past_length] of the positions before `actions`, to process chunks.
         validate: check that actions are distributions; ignored under torch.compile.
 
     Returns:
-        alpha [batch, N, N], N = past_length + length: lower triangular; row `start` is one-hot on column `start`, rows
+        alpha [batch, N, N]: lower triangular; row `start` is one-hot on column `start`, rows
         before it are zero, the others sum to one. No position has a part of another sequence's on its stack.
 
     Raises:
@@ -85,64 +82,15 @@ def stack_attention(
             sequence.
         RuntimeError: on differentiating twice.
     """
-    _check_shapes(actions, start, past)
+    _check_shapes(actions, start)
     if validate and not torch.compiler.is_compiling():
         _check_values(actions)
         if start is not None:
-            _check_start(start, 0 if past is None else past.shape[1])
+            _check_start(start)
     exact = actions if actions.dtype == torch.float64 else actions.float()
-    if past is not None:
-        past = past.to(exact.dtype)
-        if actions.shape[1] == 1 and not (torch.is_grad_enabled() and actions.requires_grad):
-            row = stack_attention_step(exact[:, 0], past, start=start if start is None else start.view(-1))
-            return torch.cat([nn.functional.pad(past, (0, 1)), row[:, None]], dim=1).to(actions.dtype)
-    if past is None and torch.compiler.is_exporting():
+    if torch.compiler.is_exporting():
         return _forward_exported(exact, start).to(actions.dtype)
-    return _forward(exact, start, past).to(actions.dtype)
-
-
-def stack_attention_step(
-    actions: Tensor,
-    past: Tensor,
-    *,
-    start: Tensor | None = None,
-    state: Tensor | None = None,
-    position: Tensor | None = None,
-) -> Tensor:
-    """Only the next row of alpha, for generation: Eq. 20-23 in a few PyTorch operations.
-
-    Args:
-        actions: [batch, 2 + K], of the next position.
-        past: alpha [batch, N, N] of the positions before, N >= 1.
-        start: [batch], the column of position 0 of the sequence that the next position belongs to; None means 0.
-        state: alpha of the previous position, [batch, N], if it is not the last row of `past`; later rows are zero.
-        position: the column of the next position, if it is not N.
-
-    Returns:
-        alpha of the next position, [batch, N + 1]; the push is its last column.
-    """
-    with torch.autocast(actions.device.type, enabled=False):  # a row's rounding error would affect all later rows
-        return _step(actions, past, start, past[:, -1] if state is None else state, position)
-
-
-def _step(actions: Tensor, past: Tensor, start: Tensor | None, state: Tensor, position: Tensor | None) -> Tensor:
-    length = past.shape[1]
-    places = torch.arange(length, device=past.device)
-    push = actions[:, :1]
-    if start is None:
-        bottom = places == 0
-    else:
-        start = start.to(past.device)[:, None]
-        bottom = places == start
-        here = places.new_tensor(length) if position is None else position
-        state = torch.where(start < here, state, 0)  # a new sequence begins with nothing of the one before
-        push = torch.where(start < here, push, (start == here).to(push.dtype))
-    new = actions[:, -1:] * state
-    for k in range(1, actions.shape[1] - 1):
-        popped = torch.bmm(torch.where(bottom, 0, state)[:, None, 1:], past[:, :-1])[:, 0]
-        state = popped + torch.where(bottom, state, 0)
-        new = new + actions[:, k, None] * state
-    return torch.cat([new, push], dim=1)
+    return _forward(exact, start).to(actions.dtype)
 
 
 def read_stack(alpha: Tensor, hidden: Tensor) -> Tensor:
@@ -158,7 +106,7 @@ def read_stack(alpha: Tensor, hidden: Tensor) -> Tensor:
     return alpha.to(hidden.dtype) @ hidden
 
 
-def _check_shapes(actions: Tensor, start: Tensor | None, past: Tensor | None) -> None:
+def _check_shapes(actions: Tensor, start: Tensor | None) -> None:
     if not actions.is_floating_point():
         raise StackError(
             f"actions must be floating point probabilities, not {actions.dtype}; for given operations use "
@@ -177,15 +125,6 @@ def _check_shapes(actions: Tensor, start: Tensor | None, past: Tensor | None) ->
             f"start must hold an integer for each of the {batch} rows of actions, or for each of the "
             f"{list(actions.shape[:2])} positions; it is {list(start.shape)}, {start.dtype}."
         )
-    if past is None:
-        return
-    if past.dim() != 3 or past.shape[0] != batch or past.shape[1] != past.shape[2] or past.shape[1] == 0:
-        raise StackError(
-            f"past must be the alpha [{batch}, past_length, past_length] of the positions before; it is "
-            f"{list(past.shape)}. Without any, leave it out."
-        )
-    if past.requires_grad and torch.is_grad_enabled():
-        raise StackError("past requires a gradient, which does not flow through it: pass past.detach().")
 
 
 def _check_values(actions: Tensor) -> None:
@@ -201,24 +140,24 @@ def _check_values(actions: Tensor) -> None:
         )
 
 
-def _check_start(start: Tensor, past: int) -> None:
+def _check_start(start: Tensor) -> None:
     if (start < 0).any():
         raise StackError(f"start must not be negative; it is {start.tolist()}.")
     if start.dim() == 1:
         return
-    places = torch.arange(past + 1, past + start.shape[1], device=start.device)
+    places = torch.arange(1, start.shape[1], device=start.device)
     wrong = (start[:, 1:] < places) & (start[:, 1:] != start[:, :-1])
     if wrong.any():
         b, i = wrong.nonzero()[0].tolist()
         raise StackError(
-            f"start must be the same for all positions of a sequence; in row {b}, position {past + i + 1} has "
+            f"start must be the same for all positions of a sequence; in row {b}, position {i + 1} has "
             f"{int(start[b, i + 1])} and the position before it {int(start[b, i])}. Where a sequence begins, start is "
             "that position itself."
         )
 
 
-def _kernel(actions: Tensor, length: int) -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
-    """The fastest `forward` and `backward` for the actions' device; `length` is that of alpha."""
+def _kernel(actions: Tensor) -> tuple[Callable[..., Tensor], Callable[..., Tensor]]:
+    """The fastest `forward` and `backward` for the actions' device and length."""
     if actions.device.type == "cpu":
         from .stack_kernel_cpu import available, backward, forward
 
@@ -227,24 +166,21 @@ def _kernel(actions: Tensor, length: int) -> tuple[Callable[..., Tensor], Callab
     elif actions.device.type == "cuda":
         from .stack_kernel_triton import LONGEST, available, backward, forward
 
-        if available and length <= LONGEST:
+        if available and actions.shape[1] <= LONGEST:
             return forward, backward
     return forward_torch, backward_torch
 
 
-@torch.library.custom_op(
-    f"{_NAMESPACE}::forward", mutates_args=(), schema="(Tensor actions, Tensor? start, Tensor? past) -> Tensor"
-)
-def _forward(actions, start, past):
-    length = actions.shape[1] + (0 if past is None else past.shape[1])
+@torch.library.custom_op(f"{_NAMESPACE}::forward", mutates_args=(), schema="(Tensor actions, Tensor? start) -> Tensor")
+def _forward(actions, start):
     with torch.autocast(actions.device.type, enabled=False):
-        return _kernel(actions, length)[0](actions, start, past)
+        return _kernel(actions)[0](actions, start)
 
 
 @_forward.register_fake
-def _(actions, start, past):
-    length = actions.shape[1] + (0 if past is None else past.shape[1])
-    return actions.new_empty(actions.shape[0], length, length)
+def _(actions, start):
+    batch, length, _ = actions.shape
+    return actions.new_empty(batch, length, length)
 
 
 @torch.library.custom_op(
@@ -254,7 +190,7 @@ def _(actions, start, past):
 )
 def _backward(grad_alpha, actions, alpha, start):
     with torch.autocast(actions.device.type, enabled=False):
-        return _kernel(actions, alpha.shape[1])[1](grad_alpha, actions, alpha, start)
+        return _kernel(actions)[1](grad_alpha, actions, alpha, start)
 
 
 @_backward.register_fake
@@ -288,13 +224,13 @@ def _forward_exported(actions: Tensor, start: Tensor | None) -> Tensor:
 
 
 def _save(ctx, inputs, output):
-    actions, start, _ = inputs
+    actions, start = inputs
     ctx.save_for_backward(actions, output, start)
 
 
 def _differentiate(ctx, grad_alpha):
     actions, alpha, start = ctx.saved_tensors
-    return _backward(grad_alpha, actions, alpha, start), None, None
+    return _backward(grad_alpha, actions, alpha, start), None
 
 
 def _refuse(ctx, grad):
@@ -312,16 +248,13 @@ _backward.register_autograd(_refuse)
 # Each position needs a few batched matrix products on slices of alpha; no growing tensor is copied.
 
 
-def forward_torch(actions: Tensor, start: Tensor | None, past: Tensor | None) -> Tensor:
-    """alpha [batch, N, N] from actions [batch, length, 2 + K]; the arguments are those of `stack_attention`."""
+def forward_torch(actions: Tensor, start: Tensor | None) -> Tensor:
+    """alpha [batch, N, N] from actions [batch, N, 2 + K]; the arguments are those of `stack_attention`."""
     batch, length, kinds = actions.shape
-    done = 0 if past is None else past.shape[1]
-    alpha = actions.new_zeros(batch, done + length, done + length)
-    if past is not None:
-        alpha[:, :done, :done] = past
-    bottoms, actions = _split(actions, start, alpha)
-    for i in range(done, done + length):
-        action, bottom = actions[:, i - done], bottoms[:, i - done]
+    alpha = actions.new_zeros(batch, length, length)
+    bottoms, actions = _split(actions, start)
+    for i in range(length):
+        action, bottom = actions[:, i], bottoms[:, i]
         alpha[:, i, i] = action[:, 0] + bottom[:, i]
         if i == 0:
             continue
@@ -336,13 +269,12 @@ def forward_torch(actions: Tensor, start: Tensor | None, past: Tensor | None) ->
 
 def backward_torch(grad_alpha: Tensor, actions: Tensor, alpha: Tensor, start: Tensor | None) -> Tensor:
     """The gradient of the actions, in their shape. Besides alpha it needs one buffer [batch, N, N]."""
-    size, kinds = alpha.shape[1], actions.shape[2]
-    done = size - actions.shape[1]
+    _, length, kinds = actions.shape
     grad = grad_alpha.clone(memory_format=torch.contiguous_format)
     grad_actions = torch.zeros_like(actions, memory_format=torch.contiguous_format)
-    bottoms, actions = _split(actions, start, alpha)
-    for i in range(size - 1, max(done, 1) - 1, -1):
-        action, result, bottom = actions[:, i - done], grad_actions[:, i - done], bottoms[:, i - done]
+    bottoms, actions = _split(actions, start)
+    for i in range(length - 1, 0, -1):
+        action, result, bottom = actions[:, i], grad_actions[:, i], bottoms[:, i]
         own = grad[:, i, :i]
         states = [alpha[:, i - 1, :i]]  # v_k = alpha_{i-1} T^k
         for _ in range(2, kinds - 1):
@@ -359,23 +291,22 @@ def backward_torch(grad_alpha: Tensor, actions: Tensor, alpha: Tensor, start: Te
                 grad[:, : i - 1, :i].baddbmm_(_above(states[k - 1], bottom)[:, 1:, None], sent[:, None])
             back = _unpop(sent, alpha, bottom)
         grad[:, i - 1, :i] += action[:, -1:] * own + back
-    places = torch.arange(done, size, device=alpha.device)
+    places = torch.arange(length, device=alpha.device)
     return torch.where((_starts(start, actions) < places)[..., None], grad_actions, 0)
 
 
 def _starts(start: Tensor | None, actions: Tensor) -> Tensor:
-    """The column of position 0 for every new position, [batch, length]."""
+    """The column of position 0 for every position, [batch, N]."""
     if start is None:
         return torch.zeros(actions.shape[:2], dtype=torch.long, device=actions.device)
     start = start.to(actions.device)
     return start if start.dim() == 2 else start[:, None].expand(actions.shape[:2])
 
 
-def _split(actions: Tensor, start: Tensor | None, alpha: Tensor) -> tuple[Tensor, Tensor]:
-    """For every new position, the columns of its position 0 [batch, length, N]; and the actions, zero at position 0."""
-    starts, places = _starts(start, actions), torch.arange(alpha.shape[1], device=alpha.device)
-    here = places[alpha.shape[1] - actions.shape[1] :]
-    return starts[..., None] == places, torch.where((starts < here)[..., None], actions, 0)
+def _split(actions: Tensor, start: Tensor | None) -> tuple[Tensor, Tensor]:
+    """For every position, the columns of its position 0 [batch, N, N]; and the actions, zero at position 0."""
+    starts, places = _starts(start, actions), torch.arange(actions.shape[1], device=actions.device)
+    return starts[..., None] == places, torch.where((starts < places)[..., None], actions, 0)
 
 
 def _above(state: Tensor, bottom: Tensor) -> Tensor:

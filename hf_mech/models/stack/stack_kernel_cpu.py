@@ -103,10 +103,10 @@ def _block(alpha, b, begin, end):
 
 
 @compiled
-def _forward(actions, sequences, past, alpha, tiny, low, high):
-    """Fills the rows of the sequences low to high in alpha [batch, N, N]; rows before `past` are given.
+def _forward(actions, sequences, alpha, tiny, low, high):
+    """Fills the rows of the sequences low to high in alpha [batch, N, N].
 
-    actions [batch, N - past, 2 + K] in the order push, pop 1, ..., pop K, no-op; sequences as of `_sequences`.
+    actions [batch, N, 2 + K] in the order push, pop 1, ..., pop K, no-op; sequences as of `_sequences`.
     """
     length = alpha.shape[1]
     pops = actions.shape[2] - 2
@@ -114,12 +114,11 @@ def _forward(actions, sequences, past, alpha, tiny, low, high):
     weight = np.empty(length + 4, alpha.dtype)
     popped = np.empty((2, length), alpha.dtype)
     for s in range(low, high):
-        b, begin, first, end = sequences[s]
+        b, begin, end = sequences[s]
         own = _block(alpha, b, begin, end)
-        if first == begin:
-            own[0, 0] = 1
-        for i in range(max(first - begin, 1), end - begin):
-            action = actions[b, begin + i - past]
+        own[0, 0] = 1
+        for i in range(1, end - begin):
+            action = actions[b, begin + i]
             row, q = own[i], own[i - 1]
             share = action[pops + 1]
             for n in range(i):
@@ -136,12 +135,12 @@ def _forward(actions, sequences, past, alpha, tiny, low, high):
                     row[n] = 0
             row[i] = action[0]
         if begin > 0:
-            alpha[b, first:end, begin:end] = own[first - begin :]
+            alpha[b, begin:end, begin:end] = own
 
 
 @compiled
-def _backward(grad_alpha, actions, sequences, past, alpha, tiny, grad_actions, low, high):
-    """Fills grad_actions [batch, N - past, 2 + K] for the sequences low to high.
+def _backward(grad_alpha, actions, sequences, alpha, tiny, grad_actions, low, high):
+    """Fills grad_actions [batch, N, 2 + K] for the sequences low to high.
 
     Row j of T holds alpha_{j-1}, whose gradient is the sum over the later positions i and the pops k of
     v_{k-1}[j] u_k, with v_k = alpha_{i-1} T^k and u_k = a_popk G_i + T u_{k+1}. Both are stored for one sequence at a
@@ -149,7 +148,7 @@ def _backward(grad_alpha, actions, sequences, past, alpha, tiny, grad_actions, l
     """
     longest = 0
     for s in range(low, high):
-        longest = max(longest, sequences[s, 3] - sequences[s, 1])
+        longest = max(longest, sequences[s, 2] - sequences[s, 1])
     pops = actions.shape[2] - 2
     index = np.empty(longest + 4, np.int64)
     weight = np.empty(longest + 4, alpha.dtype)
@@ -159,11 +158,11 @@ def _backward(grad_alpha, actions, sequences, past, alpha, tiny, grad_actions, l
     sent = np.empty((pops, longest, longest), alpha.dtype)  # u_1, ..., u_K of every position
     stacks = np.empty((pops - 1, longest, longest), alpha.dtype)  # v_1, ..., v_{K-1}; v_0 is a row of alpha
     for s in range(low, high):
-        b, begin, first, end = sequences[s]
+        b, begin, end = sequences[s]
         own, length = _block(alpha, b, begin, end), end - begin
         passed[:] = 0
-        for i in range(length - 1, max(first - begin, 1) - 1, -1):
-            action, result = actions[b, begin + i - past], grad_actions[b, begin + i - past]
+        for i in range(length - 1, 0, -1):
+            action, result = actions[b, begin + i], grad_actions[b, begin + i]
             upstream, q = grad_alpha[b, begin + i, begin:], own[i - 1]
             for n in range(i + 1):
                 grad[n] = upstream[n] + passed[n]
@@ -202,15 +201,12 @@ def _backward(grad_alpha, actions, sequences, past, alpha, tiny, grad_actions, l
             passed[i] = 0
 
 
-def forward(actions: Tensor, start: Tensor | None, past: Tensor | None) -> Tensor:
-    """alpha [batch, N, N] from actions [batch, length, 2 + K], float32 or float64, as in `stack_attention`."""
+def forward(actions: Tensor, start: Tensor | None) -> Tensor:
+    """alpha [batch, N, N] from actions [batch, N, 2 + K], float32 or float64, as in `stack_attention`."""
     batch, length, _ = actions.shape
-    done = 0 if past is None else past.shape[1]
-    alpha = actions.new_zeros(batch, done + length, done + length)
-    if past is not None:
-        alpha[:, :done, :done] = past
-    sequences = _sequences(start, batch, done, done + length)
-    given = (_array(actions), sequences, done, alpha.numpy(), _tiny(alpha))
+    alpha = actions.new_zeros(batch, length, length)
+    sequences = _sequences(start, batch, length)
+    given = (_array(actions), sequences, alpha.numpy(), _tiny(alpha))
     _share(lambda low, high: _forward(*given, low, high), len(sequences))
     return alpha
 
@@ -219,28 +215,26 @@ def backward(grad_alpha: Tensor, actions: Tensor, alpha: Tensor, start: Tensor |
     """The gradient of the actions, in their shape."""
     batch, length, _ = actions.shape
     grad_actions = torch.zeros_like(actions, memory_format=torch.contiguous_format)
-    done = alpha.shape[1] - length
-    sequences = _sequences(start, batch, done, alpha.shape[1])
-    given = (_array(grad_alpha), _array(actions), sequences, done, _array(alpha))
+    sequences = _sequences(start, batch, length)
+    given = (_array(grad_alpha), _array(actions), sequences, _array(alpha))
     _share(lambda low, high: _backward(*given, _tiny(alpha), grad_actions.numpy(), low, high), len(sequences))
     return grad_actions
 
 
-def _sequences(start, batch, done, total):
-    """The sequences with new positions, [sequences, 4]: the row, the column of position 0, the new columns from, to."""
+def _sequences(start, batch, length):
+    """The sequences, [sequences, 3]: the row, the column of position 0, the column after the last."""
     starts = np.zeros(batch, np.int64) if start is None else start.detach().to("cpu", torch.long).numpy()
     starts = starts.clip(0)  # the loops check no bounds
     if starts.ndim == 1:
-        rows, low, high = np.arange(batch), np.full(batch, done), np.full(batch, total)
+        rows, ends = np.arange(batch), np.full(batch, length)
     else:
-        changes = np.ones((batch, total - done + 1), bool)
+        changes = np.ones((batch, length + 1), bool)
         changes[:, 1:-1] = starts[:, 1:] != starts[:, :-1]
-        rows, low = changes[:, :-1].nonzero()
-        high = changes[:, 1:].nonzero()[1] + 1 + done
-        starts, low = starts[rows, low], low + done
-    low = np.maximum(low, starts)
-    found = np.stack([rows, starts, low, high], 1)
-    return np.ascontiguousarray(found[low < high])
+        rows, first = changes[:, :-1].nonzero()
+        ends = changes[:, 1:].nonzero()[1] + 1
+        starts = starts[rows, first]
+    found = np.stack([rows, starts, ends], 1)
+    return np.ascontiguousarray(found[starts < ends])
 
 
 def _array(tensor):

@@ -27,7 +27,7 @@ def _helper(function):
 
 def _kernel(function):
     """Compiles once for all lengths of about the same size, not once for each."""
-    return function if triton is None else triton.jit(function, do_not_specialize=["done", "N"])
+    return function if triton is None else triton.jit(function, do_not_specialize=["N"])
 
 
 @_helper
@@ -63,25 +63,24 @@ def _unpop(sent, share, state, out, grad, alpha, i, N, BLOCK: tl.constexpr, TILE
 
 
 @_helper
-def _sequence(starts, done, N, SEVERAL: tl.constexpr, BLOCK: tl.constexpr):
-    """A program's sequence: the column of its position 0, and its new columns from, to; from = to if it has none.
+def _sequence(starts, N, SEVERAL: tl.constexpr, BLOCK: tl.constexpr):
+    """A program's sequence: the column of its position 0, and that after its last; the same if it has none.
 
-    starts is [batch, 1]; or [batch, N - done] for several sequences in a row. A program then stands for a new position
-    and has a sequence if it is the first new position of it.
+    starts is [batch, 1]; or [batch, N] for several sequences in a row. A program then stands for a position and has a
+    sequence if it is the first position of it.
     """
     c = tl.program_id(1)
     end = N
     if SEVERAL:
-        starts += tl.program_id(0) * (N - done)
+        starts += tl.program_id(0) * N
         begin = tl.load(starts + c)
         m = tl.arange(0, BLOCK)
-        others = tl.load(starts + m, m < N - done, -1)
-        end = tl.min(tl.where((m > c) & (others != begin), m, N - done), 0) + done
+        others = tl.load(starts + m, m < N, -1)
+        end = tl.min(tl.where((m > c) & (others != begin), m, N), 0)
         end *= 1 - tl.sum(tl.where((m == c - 1) & (others == begin), 1, 0), 0)
     else:
         begin = tl.load(starts + tl.program_id(0))
-    first = tl.maximum(begin, done + c)
-    return begin, first, tl.maximum(end, first)
+    return begin, tl.maximum(end, begin)
 
 
 @_kernel
@@ -90,23 +89,22 @@ def _forward(
     starts,
     alpha,
     work,
-    done,
     N,
     POPS: tl.constexpr,
     SEVERAL: tl.constexpr,
     BLOCK: tl.constexpr,
     TILE: tl.constexpr,
 ):
-    """Fills the rows `done` and later of alpha [batch, N, N]; work [batch, POPS, N]."""
+    """Fills alpha [batch, N, N]; work [batch, POPS, N]."""
     b = tl.program_id(0).to(tl.int64)
-    begin, first, end = _sequence(starts, done, N, SEVERAL, BLOCK)
+    begin, end = _sequence(starts, N, SEVERAL, BLOCK)
     alpha += b * N * N + begin * (N + 1)
-    actions += (b * (N - done) + begin - done) * (POPS + 2)
+    actions += (b * N + begin) * (POPS + 2)
     work += b * POPS * N + begin
     n = tl.arange(0, BLOCK)
-    tl.store(alpha + n, tl.where(n == 0, 1, 0), n < tl.where(first == begin, tl.minimum(end - first, 1), 0))
+    tl.store(alpha + n, tl.where(n == 0, 1, 0), n < tl.minimum(end - begin, 1))
     tl.debug_barrier()
-    for i in range(tl.maximum(first - begin, 1), end - begin):
+    for i in range(1, end - begin):
         action = actions + i * (POPS + 2)
         state = alpha + (i - 1) * N
         row = tl.load(action + POPS + 1) * tl.load(state + n, n < i, 0)
@@ -127,7 +125,6 @@ def _backward(
     alpha,
     work,
     result,
-    done,
     N,
     POPS: tl.constexpr,
     SEVERAL: tl.constexpr,
@@ -136,18 +133,17 @@ def _backward(
 ):
     """Fills result, the gradient of the actions; overwrites grad [batch, N, N]; work [batch, POPS + 1, N]."""
     b = tl.program_id(0).to(tl.int64)
-    begin, first, end = _sequence(starts, done, N, SEVERAL, BLOCK)
+    begin, end = _sequence(starts, N, SEVERAL, BLOCK)
     alpha += b * N * N + begin * (N + 1)
     grad += b * N * N + begin * (N + 1)
-    actions += (b * (N - done) + begin - done) * (POPS + 2)
-    result += (b * (N - done) + begin - done) * (POPS + 2)
+    actions += (b * N + begin) * (POPS + 2)
+    result += (b * N + begin) * (POPS + 2)
     work += b * (POPS + 1) * N + begin
     carry = work + POPS * N
     n = tl.arange(0, BLOCK)
-    low = tl.maximum(first - begin, 1)
     length = end - begin
-    for step in range(low, length):
-        i = length - 1 - (step - low)
+    for step in range(1, length):
+        i = length - step
         action = actions + i * (POPS + 2)
         to = result + i * (POPS + 2)
         own = tl.load(grad + i * N + n, n <= i, 0)
@@ -178,18 +174,15 @@ def _backward(
         tl.debug_barrier()
 
 
-def forward(actions: Tensor, start: Tensor | None, past: Tensor | None) -> Tensor:
-    """alpha [batch, N, N] from actions [batch, length, 2 + K]; the arguments are those of `stack_attention`."""
+def forward(actions: Tensor, start: Tensor | None) -> Tensor:
+    """alpha [batch, N, N] from actions [batch, N, 2 + K]; the arguments are those of `stack_attention`."""
     batch, length, kinds = actions.shape
-    done = 0 if past is None else past.shape[1]
-    alpha = actions.new_zeros(batch, done + length, done + length)
-    if past is not None:
-        alpha[:, :done, :done] = past
-    work = actions.new_empty(batch, kinds - 2, done + length)
+    alpha = actions.new_zeros(batch, length, length)
+    work = actions.new_empty(batch, kinds - 2, length)
     starts = _starts(start, actions)
-    given = actions.contiguous(), starts, alpha, work, done
+    given = actions.contiguous(), starts, alpha, work
     with torch.cuda.device_of(alpha):
-        _forward[tuple(starts.shape)](*given, alpha.shape[1], **_sizes(alpha, kinds, start))
+        _forward[tuple(starts.shape)](*given, length, **_sizes(alpha, kinds, start))
     return alpha
 
 
@@ -198,16 +191,16 @@ def backward(grad_alpha: Tensor, actions: Tensor, alpha: Tensor, start: Tensor |
     batch, length, kinds = actions.shape
     grad = grad_alpha.clone(memory_format=torch.contiguous_format)
     result = torch.zeros_like(actions, memory_format=torch.contiguous_format)
-    work = actions.new_empty(batch, kinds - 1, alpha.shape[1])
+    work = actions.new_empty(batch, kinds - 1, length)
     starts = _starts(start, actions)
     given = grad, actions.contiguous(), starts, alpha.contiguous(), work, result
     with torch.cuda.device_of(alpha):
-        _backward[tuple(starts.shape)](*given, alpha.shape[1] - length, alpha.shape[1], **_sizes(alpha, kinds, start))
+        _backward[tuple(starts.shape)](*given, length, **_sizes(alpha, kinds, start))
     return result
 
 
 def _starts(start: Tensor | None, actions: Tensor) -> Tensor:
-    """[batch, 1], or [batch, length] where rows hold several sequences."""
+    """[batch, 1], or [batch, N] where rows hold several sequences."""
     if start is None:
         return torch.zeros(actions.shape[0], 1, dtype=torch.int32, device=actions.device)
     start = start.to(actions.device, torch.int32).clamp(min=0).contiguous()

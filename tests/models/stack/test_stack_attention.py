@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from hf_mech.models.stack import StackError, read_stack, stack_attention, stack_attention_reference, stack_kernel_cpu
-from hf_mech.models.stack.stack_attention import stack_attention_step
 
 BATCH, LENGTH = 4, 13
 STARTS = [None, (0, 3, 7, LENGTH - 1)]
@@ -124,43 +123,6 @@ def test_almost_hard_actions(hardness):
 
 
 @pytest.mark.usefixtures("form")
-@pytest.mark.parametrize("start", STARTS)
-@pytest.mark.parametrize("pops", [1, 3])
-def test_in_chunks_it_is_the_same(pops, start):
-    actions, start = random_actions(pops), positions(start)
-    whole = stack_attention(actions, start=start)
-    alpha = stack_attention(actions[:, :2], start=start)
-    for low, high in [(2, 3), (3, 8), (8, 9), (9, LENGTH)]:
-        before = alpha
-        alpha = stack_attention(actions[:, low:high], start=start, past=before)
-        assert torch.equal(alpha[:, :low, :low], before)
-    torch.testing.assert_close(alpha, whole)
-
-
-@pytest.mark.usefixtures("form")
-def test_the_gradient_of_a_chunk():
-    actions, start = random_actions(2), torch.tensor([0, 1, 4, 9])
-    past = stack_attention(actions[:, :5], start=start)
-    grad = torch.randn(BATCH, LENGTH, LENGTH, dtype=torch.float64)
-    fast = with_gradient(lambda a: stack_attention(a, start=start, past=past), actions[:, 5:], grad)
-
-    def rest(later):
-        alpha = stack_attention_reference(torch.cat([actions[:, :5], later], 1), start=start)
-        return torch.cat([past.new_zeros(BATCH, 5, LENGTH), alpha[:, 5:]], 1)
-
-    torch.testing.assert_close(fast[1], with_gradient(rest, actions[:, 5:], grad)[1])
-
-
-@pytest.mark.parametrize("start", STARTS)
-def test_a_step_is_the_next_row(start):
-    actions, start = random_actions(2), positions(start)
-    alpha = stack_attention_reference(actions, start=start)
-    for i in range(1, LENGTH):
-        row = stack_attention_step(actions[:, i], alpha[:, :i, :i], start=start)
-        torch.testing.assert_close(row, alpha[:, i, : i + 1])
-
-
-@pytest.mark.usefixtures("form")
 def test_padding_on_the_left_only_shifts():
     actions = random_actions(2, 1)
     padded = torch.cat([random_actions(2, 1, 4), actions], 1)
@@ -233,21 +195,12 @@ def test_no_graph_without_need():
     assert not stack_attention(random_actions()).requires_grad
 
 
-@pytest.mark.parametrize(
-    ("start", "chunk"),
-    [
-        ((0, 1, 2, 3), True),
-        pytest.param((0, 1, 2, 3), False, marks=pytest.mark.slow),
-        pytest.param(None, True, marks=pytest.mark.slow),
-        pytest.param(None, False, marks=pytest.mark.slow),
-    ],
-)
-def test_the_operator_meets_pytorchs_own_checks(start, chunk):
+@pytest.mark.parametrize("start", [(0, 1, 2, 3), pytest.param(None, marks=pytest.mark.slow)])
+def test_the_operator_meets_pytorchs_own_checks(start):
     """Schema, fake tensors, autograd registration and tracing."""
     operator, start = sys.modules[stack_attention.__module__]._forward, positions(start)
     actions = random_actions(dtype=torch.float32).requires_grad_()
-    past = stack_attention(random_actions(dtype=torch.float32), start=start) if chunk else None
-    torch.library.opcheck(operator, (actions, start, past))
+    torch.library.opcheck(operator, (actions, start))
 
 
 @pytest.mark.parametrize("start", [pytest.param(None, marks=pytest.mark.slow), STARTS[1]])
@@ -307,10 +260,6 @@ good = random_actions()
         ({"start": torch.zeros(3, dtype=torch.long)}, r"each of the 4 rows.*\[3\]"),
         ({"start": torch.zeros(4)}, "integer.*float32"),
         ({"start": torch.tensor([0, 0, -1, 0])}, r"negative.*\[0, 0, -1, 0\]"),
-        ({"past": good}, r"past must be.*\[4, 13, 3\]"),
-        ({"past": good[:, :0, :0]}, "leave it out"),
-        ({"past": torch.eye(2).expand(3, 2, 2)}, r"\[4, past_length, past_length\].*\[3, 2, 2\]"),
-        ({"past": torch.eye(2).expand(4, 2, 2).clone().requires_grad_()}, "detach"),
     ],
 )
 def test_bad_input(arguments, message):
@@ -339,9 +288,6 @@ def test_on_a_gpu(pops, start, dtype, tolerance):
     slow = with_gradient(lambda a: stack_attention_reference(a, start=start), actions, grad)
     fast = with_gradient(lambda a: stack_attention(a, start=start), actions.cuda(), grad.cuda())
     torch.testing.assert_close(tuple(t.cpu() for t in fast), slow, rtol=0, atol=tolerance)
-    past = fast[0][:, :5, :5]
-    chunked = stack_attention(actions[:, 5:].cuda(), start=start, past=past)
-    torch.testing.assert_close(chunked.cpu(), slow[0], rtol=0, atol=tolerance)
 
 
 @pytest.mark.gpu
@@ -354,12 +300,10 @@ def test_long_rows_on_a_gpu(length):
     torch.testing.assert_close(tuple(t.cpu() for t in found), expected, rtol=1e-3, atol=1e-3)
 
 
-@pytest.mark.parametrize("length", [1, 5])
-def test_autocast_does_not_round_the_recursion(length: int):
+def test_autocast_does_not_round_the_recursion():
     """A row's rounding would go into all later ones."""
-    actions = torch.rand(2, 20 + length, 3, generator=torch.Generator().manual_seed(0)).softmax(-1)
+    actions = torch.rand(2, 25, 3, generator=torch.Generator().manual_seed(0)).softmax(-1)
     expected = stack_attention(actions)
     with torch.autocast("cpu", torch.bfloat16):
-        past = stack_attention(actions[:, :20])
-        alpha = stack_attention(actions[:, 20:], past=past)
+        alpha = stack_attention(actions)
     torch.testing.assert_close(alpha, expected)
