@@ -131,6 +131,7 @@ def domains_figure(
             (max(len(lines) for _, lines in columns) + 3) * _HIGH + 0.3,
         )
     )
+    figure.add_axes((0, 0, 1, 1)).axis("off")  # a notebook shows no figure without axes
     left, top = 0.25, figure.get_figheight() - 0.3
     for (title, lines), wide in zip(columns, widths, strict=True):
         _write(figure, left, top, [(title, "same")], bold=True)

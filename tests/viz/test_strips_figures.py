@@ -121,7 +121,9 @@ def test_renaming_keeps_the_domain(learned: StripsDomain, hidden: StripsDomain):
     ],
 )
 def test_two_domains_side_by_side(hidden: StripsDomain, learned: StripsDomain):
-    assert drawn(domains_figure(hidden, learned))
+    figure = domains_figure(hidden, learned)
+    assert drawn(figure)
+    assert figure.axes  # else a notebook shows nothing
     console = Console(width=200, file=io.StringIO())
     console.print(domains_text(hidden, learned))
     assert "Hidden domain" in console.file.getvalue()  # type: ignore[attr-defined]
