@@ -11,11 +11,7 @@ FOLDER = Path(__file__).parents[2] / "docs" / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.md"))
 SECONDS = 300  # for each, on two cores
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),  # of Jupyter's own packages
-    pytest.mark.filterwarnings("ignore::ResourceWarning"),
-]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(params=NOTEBOOKS, ids=lambda path: path.stem)
