@@ -16,8 +16,9 @@ FLOORS = (
     ("probing",),
     ("control", "languages", "lookahead", "planning", "programs"),
     ("metrics",),
-    ("cli", "dataset_builders"),
+    ("dataset_builders",),
     ("training",),
+    ("cli",),
 )
 MODULES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path

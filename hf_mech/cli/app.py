@@ -18,6 +18,7 @@ from hf_mech.cli.play import play_checkpoint
 from hf_mech.cli.programs import compile_to_folder, list_programs, run_prompts, run_turing_machine, trace_prompt
 from hf_mech.cli.push import push
 from hf_mech.cli.test_llm import ask_llm
+from hf_mech.cli.train import train
 
 _DEMO_NEEDS = ("matplotlib", "networkx", "up_pyperplan")  # modules of the extras `viz` and `plan`
 
@@ -132,6 +133,7 @@ def verify(
         typer.echo(f"{name}: OK")
 
 
+app.add_typer(train, name="train")
 app.command("push")(push)
 app.command("checkpoints")(list_checkpoints)
 app.command("compile")(compile_to_folder)

@@ -36,3 +36,12 @@ def bibtex(key: str) -> str:
     if key not in _BY_KEY:
         raise HubError(f"The bibliography has no entry {key!r}; choose one of {', '.join(KEYS)}.")
     return _BY_KEY[key]
+
+
+def title(key: str) -> str:
+    """The title of a paper, in words.
+
+    >>> title("hu2025belief")
+    'The Belief State Transformer'
+    """
+    return re.sub("[{}]", "", re.search(r"title\s*=\s*(.+),\n", bibtex(key))[1])  # type: ignore[index]

@@ -115,7 +115,10 @@ def code_version(package_folder: str | os.PathLike[str] | None = None) -> str:
 
 def running_command() -> str:
     """The command line of this process, to be copied and run again, without secrets; the interpreter is `python`."""
-    return shlex.join(["python", *redact(sys.orig_argv[1:])])
+    words = redact(sys.orig_argv[1:])
+    if words and Path(words[0]).stem == "hf-mech":
+        return shlex.join(["hf-mech", *words[1:]])
+    return shlex.join(["python", *words])
 
 
 def without_folders(command: str) -> str:

@@ -21,6 +21,7 @@ class BeliefStateExperiment(Experiment[Run, RunOutcome]):
     """A run is one model on one kind of graph from one seed."""
 
     name = "belief_state"
+    paper = "hu2025belief"
     settings = Run
     outcome = RunOutcome
     options = StarGraphOptions

@@ -139,7 +139,6 @@ def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
             "chosen": chosen,
         },
         model_class=_class_of(chosen).__name__,
-        paper="hu2025belief",
         task="text-generation",
         tags=["star-graph", "planning", "path-finding"],
         headline=[METRIC],

@@ -14,6 +14,7 @@ class DiscoverExperiment(Experiment[Run, RunOutcome]):
     """A run is one model's hidden states with one seed of the fit."""
 
     name = "discover"
+    paper = "smolensky2024mechanisms"
     settings = Run
     outcome = RunOutcome
     train = staticmethod(test_run)

@@ -77,7 +77,6 @@ def card(finished: Mapping[Path, RunOutcome]) -> Card:
             "unseen": f"{100 * max(outcome.unseen for outcome in outcomes):.1f}",
         },
         model_class="GPT2LMHeadModel" if folder else "none",
-        paper="smolensky2024mechanisms",
         task="text-generation",
         tags=["templatic-generation", "interpretability", "tensor-product-representation"],
         headline=[ACCURACY],

@@ -176,6 +176,16 @@ def commands_for(runs: Sequence[Settings]) -> list[list[str]]:
     return commands
 
 
+def choices(experiment: Declared) -> dict[str, list[str]]:
+    """The values that an option may take, where they are known, by the option's name."""
+    known = {"preset": list(experiment.settings.PRESETS)}
+    for settings in (experiment.settings, *experiment.shared):
+        for entry in fields(settings):
+            if values := [str(value) for value in entry.metadata.get("known") or ()]:
+                known[entry.metadata.get("called") or entry.name] = values
+    return known
+
+
 def carried_options(experiment: Declared, parser: HfArgumentParser, arguments: Sequence[str]) -> list[str]:
     """The options of a command that choose its runs and are no settings of theirs, as arguments."""
     given, executed, _ = parser.parse_args_into_dataclasses(list(arguments), return_remaining_strings=True)

@@ -55,7 +55,7 @@ class Card:
         measured: their figures.
         text: the variables of the template.
         model_class: the class to load the checkpoint with.
-        paper: the paper's key in the bibliography.
+        paper: the paper's key in the bibliography; by default the experiment's.
         task: the Hub's name of the task.
         tags: the Hub's tags.
         headline: the metrics that stand in the card's metadata.
@@ -70,8 +70,8 @@ class Card:
     measured: list[Measurement]
     text: Mapping[str, Any]
     model_class: str
-    paper: str
     task: str
+    paper: str = ""
     tags: Sequence[str] = ()
     headline: Sequence[str] = ()
     figures: Mapping[str, tuple[Figure | bytes, str]] = field(default_factory=dict)

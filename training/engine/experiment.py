@@ -11,6 +11,7 @@ import json
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Generic, TypeVar
@@ -32,6 +33,7 @@ class Experiment(ABC, Generic[S, O]):
         report: the module with the functions `card`, `order`, `table`, `results` and `summary`, if these are not the
             subclass's own.
         name: runs stand under `runs/<name>`.
+        paper: its paper's key in the bibliography.
         settings, outcome: the classes of its settings and its outcomes.
         shared: classes of settings that all runs of a command share, such as those of the data.
         options: the class of its options.
@@ -43,6 +45,7 @@ class Experiment(ABC, Generic[S, O]):
 
     report: ModuleType
     name: str
+    paper: str
     settings: type[Settings]
     outcome: type[Outcome[Any]]
     shared: tuple[type[Settings], ...] = ()
@@ -75,7 +78,7 @@ class Experiment(ABC, Generic[S, O]):
             finished: the outcomes by folder, in the order of the tables: all runs under --output_dir that share a card
                 with runs that were asked for.
         """
-        return self.report.card(finished)
+        return replace(self.report.card(finished), paper=self.paper)
 
     def order(self, outcome: O, /) -> Any:
         """A key that sorts the outcomes as the tables have them."""

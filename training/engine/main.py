@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import statistics
 import sys
@@ -9,8 +10,11 @@ from collections.abc import Hashable, Sequence
 from contextlib import ExitStack, redirect_stderr
 from functools import lru_cache
 from io import StringIO
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
+
+from transformers import HfArgumentParser
 
 from hf_mech.hub import Measurement, Results
 from hf_mech.hub.environment import running_command, usable_cores
@@ -43,7 +47,7 @@ def main(experiment: Experiment[Any, Any], arguments: Sequence[str] | None = Non
         SystemExit: for an error of ours one line and code 2 (options that make no sense) or 1 (such as a failed
             upload); after Ctrl-C the command that goes on, and code 130.
     """
-    parser = parser_of(experiment, about)
+    parser = _parser(experiment, arguments, about)
     try:
         request = read(experiment, parser, arguments)
         check_trackers(request.options.report_to)
@@ -69,6 +73,20 @@ def main(experiment: Experiment[Any, Any], arguments: Sequence[str] | None = Non
             2 if isinstance(error, _WRONG_VALUES) else 1,
             _one_line(parser.prog, error),
         )
+
+
+def _parser(
+    experiment: Experiment[Any, Any], arguments: Sequence[str] | None, about: str | None
+) -> HfArgumentParser:
+    """The command's parser, which calls the command as it was called; and so its examples, in an installed package."""
+    parser = parser_of(experiment, about)
+    if arguments is None:
+        words = shlex.split(running_command())
+        parser.prog = shlex.join(takewhile(lambda word: not word.startswith("--"), words))
+        if words[0] == "hf-mech":
+            examples = re.sub(r"python -m training\.(?:train|run)_", "hf-mech train ", about or "")
+            parser.description = examples.replace("-m training.", f"-m {__name__.partition('.engine')[0]}.")
+    return parser
 
 
 def _one_line(program: str, error: Exception) -> str:
@@ -209,7 +227,7 @@ def _published(settings: Settings) -> float | None:
     """The mean time of the published runs that agree in every setting that both name, departures among them."""
     own, departures = settings.to_dict(), settings.departures
     for entry in _all_published():
-        shared = entry.setting.keys() & own.keys() - {"seed", "seeds"}
+        shared = entry.setting.keys() & own.keys() - {"seed", "seeds", "data_seed"}
         named = entry.metric in _TIMES and entry.config in own.values() and "preset" in shared
         if named and departures.keys() <= shared and all(entry.setting[name] == own[name] for name in shared):
             return entry.mean

@@ -14,6 +14,7 @@ class FormalLanguagesExperiment(Experiment[Run, RunOutcome]):
     """A run is one task, layout, model, encoding and seed."""
 
     name = "formal_languages"
+    paper = "li2024stack"
     settings = Run
     outcome = RunOutcome
     options = StepOptions

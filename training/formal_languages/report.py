@@ -108,7 +108,6 @@ def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
             "example": _example(task, causal),
         },
         model_class="none" if model is None else type(model).__name__,
-        paper="li2024stack",
         task="text-generation" if causal else "fill-mask",
         tags=["stack-attention", "formal-languages", "length-generalization", "interpretability"],
         headline=[SCORE],

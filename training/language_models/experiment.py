@@ -84,6 +84,7 @@ class LanguageModelsExperiment(Experiment[Run, RunOutcome]):
     """A run is one objective, start, form and seed on one corpus."""
 
     name = "lm"
+    paper = "li2024stack"
     settings = Run
     outcome = RunOutcome
     shared = (Data,)

@@ -96,7 +96,6 @@ def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
             "auto": "AutoModelForCausalLM" if causal else "AutoModelForMaskedLM",
         },
         model_class=type(model).__name__,
-        paper="li2024stack",
         task="text-generation" if causal else "fill-mask",
         tags=["stack-attention", "language-modeling"],
         headline=[SCORE],

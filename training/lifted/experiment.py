@@ -14,6 +14,7 @@ class LiftedExperiment(Experiment[Cell, CellOutcome]):
     """A run is one learner on one log; all runs share a card."""
 
     name = "lifted"
+    paper = "nunezmolina2025strips"
     settings = Cell
     outcome = CellOutcome
     unit = "cells"

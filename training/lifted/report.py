@@ -98,7 +98,6 @@ def card(finished: Mapping[Path, CellOutcome]) -> Card:
         measured=measured,
         text={"table": summary_table(rows).markdown()},
         model_class="none",
-        paper="nunezmolina2025strips",
         task="other",
         tags=["strips", "planning", "world-model"],
         headline=[WALKS, CONTRADICTIONS],

@@ -17,6 +17,7 @@ class MachinesExperiment(Experiment[Trials, TrialsOutcome]):
     """A run is one program; nothing is trained."""
 
     name = "machines"
+    paper = "smolensky2024mechanisms"
     settings = Trials
     outcome = TrialsOutcome
     preset = "usual"

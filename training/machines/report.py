@@ -61,7 +61,6 @@ def card(finished: Mapping[Path, TrialsOutcome]) -> Card:
         measured=measured,
         text={"table": table_of(measured).markdown()},
         model_class="DATForCausalLM",
-        paper="smolensky2024mechanisms",
         task="text-generation",
         tags=["compiled-program", "turing-machine"],
         headline=[_METRICS[0]],

@@ -22,6 +22,7 @@ class MSATExperiment(Experiment[Run, RunOutcome]):
     """A run is one model in one scenario from one seed."""
 
     name = "msat"
+    paper = "moodley2024msat"
     settings = Run
     outcome = RunOutcome
     options = MSATOptions

@@ -190,7 +190,6 @@ def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
             "processor": chosen.place.frames,
         },
         model_class="MSATDecisionTransformer",
-        paper="moodley2024msat",
         task="reinforcement-learning",
         tags=["reinforcement-learning", "offline-rl", "decision-transformer", "multi-discrete"]
         + (["vizdoom"] if chosen.place.builder else []),

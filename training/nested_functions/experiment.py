@@ -14,6 +14,7 @@ class NestedFunctionExperiment(Experiment[Run, RunOutcome]):
     """A run is one model on one configuration from one seed."""
 
     name = "nested_functions"
+    paper = "smolensky2024mechanisms"
     settings = Run
     outcome = RunOutcome
     options = StepOptions

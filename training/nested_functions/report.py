@@ -80,7 +80,6 @@ def card(finished: Mapping[Path, RunOutcome]) -> Card:
         measured=measured,
         text={"run": run, "learned": learned, "table": table_of(measured).markdown(), "parameters": first.parameters},
         model_class=type(model).__name__,
-        paper="smolensky2024mechanisms",
         task="text-generation",
         tags=["nested-functions", "in-context-learning", "out-of-distribution"],
         headline=[METRIC],

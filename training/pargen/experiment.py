@@ -28,6 +28,7 @@ class PargenExperiment(Experiment[Part, PartOutcome]):
     """A run is a part of a split; nothing is trained."""
 
     name = "pargen"
+    paper = "smolensky2024mechanisms"
     settings = Part
     outcome = PartOutcome
     options = PargenOptions

@@ -92,7 +92,6 @@ def card(finished: Mapping[Path, PartOutcome]) -> Card:
             "words": f"{max(part.num_open_values for part in parts):,}",
         },
         model_class="DATForCausalLM",
-        paper="smolensky2024mechanisms",
         task="text-generation",
         tags=["templatic-generation", "in-context-learning", "compiled-program"],
         headline=[METRIC],

@@ -12,6 +12,7 @@ class SemiFormalExperiment(Experiment[Run, RunOutcome]):
     """A run is one model from one seed."""
 
     name = "semi_formal"
+    paper = "smolensky2024mechanisms"
     settings = Run
     outcome = RunOutcome
     options = StepOptions

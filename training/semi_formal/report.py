@@ -78,7 +78,6 @@ def card(finished: Mapping[Path, RunOutcome]) -> Card:
         measured=measured,
         text={"table": splits_table(measured).markdown(), "num_eval": outcomes[0].settings.num_eval},
         model_class="SemiFormalForSequenceClassification",
-        paper="smolensky2024mechanisms",
         task="text-classification",
         tags=["semi-formal", "compiled-program", "out-of-distribution"],
         headline=[ACCURACY],

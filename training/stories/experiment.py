@@ -24,6 +24,7 @@ class StoriesExperiment(Experiment[Run, RunOutcome]):
     """A run is one model from one seed."""
 
     name = "stories"
+    paper = "hu2025belief"
     settings = Run
     outcome = RunOutcome
     options = StoryOptions

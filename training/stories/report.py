@@ -105,7 +105,6 @@ def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
         measured=measured,
         text={"run": chosen, "table": measures_table(measured).markdown()},
         model_class=type(model).__name__,
-        paper="hu2025belief",
         task="text-generation",
         tags=["stories", "infilling", "goal-conditioned-generation"],
         headline=["joined" if chosen.corpus == "grammar" else "exact_match"],

@@ -32,6 +32,7 @@ class StripsExperiment(Experiment[Cell, CellOutcome]):
     """Cells of Table 1; the seeds of a cell are trained at once."""
 
     name = "strips"
+    paper = "nunezmolina2025strips"
     settings = Cell
     outcome = CellOutcome
     options = StripsOptions

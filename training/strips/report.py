@@ -75,7 +75,6 @@ def card(outcomes: Mapping[Path, CellOutcome]) -> Card:
             "first": hidden.action_names[0],
         },
         model_class="StripsTransformer",
-        paper="nunezmolina2025strips",
         task="token-classification",
         tags=["strips", "planning", "world-model", "interpretability"],
         headline=[TEST],

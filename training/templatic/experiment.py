@@ -22,6 +22,7 @@ class TemplaticExperiment(Experiment[Run, RunOutcome]):
     """A run is one model on one task from one seed."""
 
     name = "templatic"
+    paper = "smolensky2024mechanisms"
     settings = Run
     outcome = RunOutcome
     options = TemplaticOptions

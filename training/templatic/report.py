@@ -96,7 +96,6 @@ def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
             "auto": "AutoModelForSeq2SeqLM" if chosen and chosen.model == "transformer" else "AutoModelForCausalLM",
         },
         model_class=_CLASSES[chosen.model].__name__ if chosen else "none",
-        paper="smolensky2024mechanisms",
         task="text-generation",
         tags=["templatic-generation", "in-context-learning", "out-of-distribution"],
         headline=[METRIC],
