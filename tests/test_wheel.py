@@ -25,10 +25,25 @@ def test_the_builders_are_inside_the_package(wheel: set[str]) -> None:
     assert {path for path in wheel if "dataset_builders" in path} == builders
 
 
+def test_the_training_is_inside_the_package(wheel: set[str]) -> None:
+    files = {path for path in (ROOT / "training").rglob("*.*") if path.is_file() and "__pycache__" not in path.parts}
+    expected = {f"hf_mech/{path.relative_to(ROOT).as_posix()}" for path in files}
+    of_the_clone = {"hf_mech/training/make_checkpoints.py", "hf_mech/training/render_readme.py"}
+    assert {path for path in wheel if path.startswith("hf_mech/training")} == expected - of_the_clone
+
+
+def test_the_published_times_are_in_it(wheel: set[str]) -> None:
+    """`--dry_run` says how long a similar run took."""
+    results = {
+        f"hf_mech/{path.relative_to(ROOT).as_posix()}" for path in (ROOT / "docs/results").glob("*/results.json")
+    }
+    assert {path for path in wheel if path.startswith("hf_mech/docs")} == results
+
+
 def test_every_file_of_the_package_is_in_it(wheel: set[str]) -> None:
     files = (path for path in (ROOT / "hf_mech").rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     expected = {path.relative_to(ROOT).as_posix() for path in files}
-    assert expected - wheel == {"hf_mech/dataset_builders.py"}  # the folder comes in its place
+    assert expected - wheel == {"hf_mech/dataset_builders.py", "hf_mech/training.py"}  # the folders come in their place
     assert {Path(path).suffix for path in wheel} >= {".bib", ".pddl", ".psl", ".lark", ".md", ".typed"}
 
 

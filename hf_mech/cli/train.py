@@ -67,7 +67,9 @@ for _name in _MODULES:
 
 @train.callback(invoke_without_command=True)
 def _options(
-    list_all: Annotated[bool, typer.Option("--list", help="Print what each trains, its presets and its paper.")] = False,
+    list_all: Annotated[
+        bool, typer.Option("--list", help="Print what each trains, its presets and its paper.")
+    ] = False,
 ) -> None:
     """Train a model on two cores, on generated data or your own. `hf-mech train NAME --help` lists NAME's options."""
     if list_all:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
-from argparse import RawDescriptionHelpFormatter
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, make_dataclass
 from itertools import product
+from pathlib import Path
 from typing import Any, Generic, NoReturn, Protocol, TypeVar, get_type_hints
 
+import yaml
 from transformers import HfArgumentParser
 
 from hf_mech.hub.redaction import redact
@@ -44,6 +46,10 @@ class Options:
     )
     push_to_hub: bool = field(default=False, metadata={"help": "push each card's checkpoint and the card"})
     hub_user: str | None = field(default=None, metadata={"help": "the user or organization to push to"})
+    config_file: str | None = field(
+        default=None,
+        metadata={"help": "options in YAML, such as the run.yaml of a run; those of the command line replace them"},
+    )
     dry_run: bool = field(
         default=False,
         metadata={"help": "train nothing; print the runs, and how long similar ones took"},
@@ -74,6 +80,7 @@ class Request(Generic[T]):
         axes: the values of each axis.
         presets, seeds: of the runs.
         overrides: values by option, those that were given.
+        carried: the other options that choose the runs.
     """
 
     options: T
@@ -81,6 +88,7 @@ class Request(Generic[T]):
     presets: list[str]
     seeds: list[int]
     overrides: dict[str, Any] = field(default_factory=dict)
+    carried: dict[str, Any] = field(default_factory=dict)
 
     def combinations(self) -> list[dict[str, Any]]:
         """The arguments of `Settings.of`, run by run: the first axis outermost, then the seeds, then the other axes."""
@@ -99,6 +107,8 @@ class Declared(Protocol):
     options: type[Options]
     seeds: int
     preset: str
+
+    def chosen_by(self, run: Any, /) -> dict[str, Any]: ...
 
 
 class _Parser(HfArgumentParser):
@@ -129,9 +139,7 @@ def read(experiment: Declared, parser: HfArgumentParser, arguments: Sequence[str
     Raises:
         SettingsError: a value that makes no sense.
     """
-    given, executed, unknown = parser.parse_args_into_dataclasses(
-        None if arguments is None else list(arguments), return_remaining_strings=True
-    )
+    given, executed, unknown = _parsed(parser, sys.argv[1:] if arguments is None else arguments)
     if unknown:
         raise SettingsError(f"unrecognized arguments: {' '.join(redact(unknown))}; see --help.")
     options = experiment.options(**vars(executed))
@@ -151,7 +159,44 @@ def read(experiment: Declared, parser: HfArgumentParser, arguments: Sequence[str
     }
     names = [name for settings in (experiment.settings, *experiment.shared) for name in names_of(settings, OPTION)]
     overrides = {name: value for name in names if (value := getattr(given, name)) is not None}
-    return Request(options, axes, presets, _seeds(experiment, options), overrides)
+    return Request(
+        options, axes, presets, _seeds(experiment, options), overrides, _carried(experiment, given, executed)
+    )
+
+
+def _parsed(parser: HfArgumentParser, arguments: Sequence[str]) -> Any:
+    """What the parser makes of the arguments, behind the options in the file of `--config_file`; and what is left over.
+
+    Raises:
+        SettingsError: the file is no YAML of options.
+    """
+    of_file = ArgumentParser(add_help=False, allow_abbrev=False)
+    of_file.add_argument("--config_file", type=Path)
+    found, rest = of_file.parse_known_args(arguments, Namespace(config_file=None))
+    words: list[str] = []
+    if found.config_file is not None:
+        try:
+            content = yaml.safe_load(found.config_file.read_text("utf-8"))
+        except yaml.YAMLError as error:
+            raise SettingsError(f"--config_file {found.config_file} is no YAML: {error}") from error
+        if not isinstance(content, dict):
+            raise SettingsError(
+                f"--config_file {found.config_file} must hold options and their values, got {content!r:.60}."
+            )
+        words = [word for name, value in content.items() if value is not None for word in _as_option(name, value)]
+    return parser.parse_args_into_dataclasses([*words, *rest], return_remaining_strings=True)
+
+
+def config_of(experiment: Declared, run: Settings, request: Request[Any]) -> dict[str, Any]:
+    """The options that make a run, also where its preset has changed since, as a file for `--config_file` has them."""
+    config: dict[str, Any] = {}
+    for entry in fields(run):
+        role, value = entry.metadata.get("role"), getattr(run, entry.name)
+        if role in (AXIS, OPTION) and value is not None:
+            config[_called(entry) if role == AXIS else entry.name] = value
+    seeds = run.seed if hasattr(run, "seed") else run.seeds  # type: ignore[attr-defined]
+    config |= {"preset": run.preset, "seeds": str(seeds), **request.carried, **experiment.chosen_by(run)}
+    return {name: value for name, value in config.items() if value is not None}
 
 
 def commands_for(runs: Sequence[Settings]) -> list[list[str]]:
@@ -188,17 +233,20 @@ def choices(experiment: Declared) -> dict[str, list[str]]:
 
 def carried_options(experiment: Declared, parser: HfArgumentParser, arguments: Sequence[str]) -> list[str]:
     """The options of a command that choose its runs and are no settings of theirs, as arguments."""
-    given, executed, _ = parser.parse_args_into_dataclasses(list(arguments), return_remaining_strings=True)
-    line = []
-    for settings in experiment.shared:
-        for name in names_of(settings, OPTION):
-            line += [] if (value := getattr(given, name)) is None else _as_option(name, value)
+    given, executed, _ = _parsed(parser, arguments)
+    carried = _carried(experiment, given, executed)
+    return [word for name, value in carried.items() for word in _as_option(name, value)]
+
+
+def _carried(experiment: Declared, given: Any, executed: Any) -> dict[str, Any]:
+    shared = [name for settings in experiment.shared for name in names_of(settings, OPTION)]
+    carried = {name: value for name in shared if (value := getattr(given, name)) is not None}
     known = {entry.name for entry in fields(StepOptions)}
     for entry in fields(experiment.options):
         usual = entry.default if entry.default_factory is MISSING else entry.default_factory()
         if entry.name not in known and (value := getattr(executed, entry.name)) != usual:
-            line += _as_option(entry.name, value)
-    return line
+            carried[entry.name] = value
+    return carried
 
 
 def _as_option(name: str, value: Any) -> list[str]:

@@ -63,6 +63,10 @@ class Experiment(ABC, Generic[S, O]):
         """
         yield [self.settings.of(**given) for given in request.combinations()]  # type: ignore[misc]
 
+    def chosen_by(self, settings: S, /) -> dict[str, Any]:
+        """Values of options of the command that choose this run and no other; here none. None drops an option."""
+        return {}
+
     @abstractmethod
     def train(self, settings: S, job: Job, /) -> O | None:
         """Trains one run, or goes on from its last checkpoint; saves the model in `job.folder / "model"`."""

@@ -21,7 +21,7 @@ from hf_mech.hub.environment import running_command, usable_cores
 from hf_mech.hub.files import held, naming_the_path
 from hf_mech.hub.redaction import redact, redacted_traceback
 
-from .arguments import Options, Request, carried_options, commands_for, parser_of, read
+from .arguments import Options, Request, carried_options, commands_for, config_of, parser_of, read
 from .experiment import Experiment
 from .run import OUTCOME_FILE, Outcome, check_trackers, files_named, last_checkpoint, step_of
 from .runner import is_main_process, launched_processes, run_all
@@ -75,9 +75,7 @@ def main(experiment: Experiment[Any, Any], arguments: Sequence[str] | None = Non
         )
 
 
-def _parser(
-    experiment: Experiment[Any, Any], arguments: Sequence[str] | None, about: str | None
-) -> HfArgumentParser:
+def _parser(experiment: Experiment[Any, Any], arguments: Sequence[str] | None, about: str | None) -> HfArgumentParser:
     """The command's parser, which calls the command as it was called; and so its examples, in an installed package."""
     parser = parser_of(experiment, about)
     if arguments is None:
@@ -96,9 +94,10 @@ def _one_line(program: str, error: Exception) -> str:
 def _run(experiment: Experiment[Any, Any], stages: Sequence[Sequence[Settings]], request: Request[Any]) -> None:
     options = request.options
     jobs = 1 if launched_processes() > 1 else options.jobs or usable_cores()
+    configs = {run: config_of(experiment, run, request) for runs in stages for run in runs}
     for number, runs in enumerate(stages):
         if runs:  # a later stage may need all runs of this one
-            run_all(experiment, runs, options, jobs, wait=any(stages[number + 1 :]))
+            run_all(experiment, runs, options, jobs, wait=any(stages[number + 1 :]), configs=configs)
     if not is_main_process():
         return
     asked = [settings for runs in stages for settings in runs]
@@ -159,7 +158,7 @@ def command_of(experiment: Experiment[Any, Any], finished: Sequence[Outcome[Any]
     say how to make the runs, the commands that did follow each other.
     """
     done = list(dict.fromkeys(outcome.origin["command"] for outcome in finished))
-    if len(done) == 1 or launched_processes() > 1:
+    if launched_processes() > 1 or (len(done) == 1 and "--config_file" not in done[0]):
         return " && ".join(done)
     words = shlex.split(done[0])
     start = words[: next((place for place, word in enumerate(words) if word.startswith("--")), len(words))]

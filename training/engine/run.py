@@ -118,6 +118,7 @@ class Job:
         folder: `run.json`, `checkpoint-*/` while it trains, `model/` and `outcome.json` stand there.
         options: the command's.
         origin: what to note as the outcome's origin.
+        config: the options that make the run, for `run.yaml`.
         position: the progress bar's line.
         tracker: takes the figures that the run logs.
         stop_at: leave after this step (or epoch) as if killed, and return None; for tests of resuming.
@@ -126,6 +127,7 @@ class Job:
     folder: Path
     options: Any
     origin: dict[str, Any]
+    config: dict[str, Any] = field(default_factory=dict)
     position: int = 0
     tracker: Tracker = field(default_factory=Tracker)
     stop_at: int | None = None

@@ -2,6 +2,7 @@
 
 .<run>.lock             beside the folder, while a process trains the run; another command goes on with its other runs
 run.json                the settings; a run of other settings is refused the folder
+run.yaml                the options that make the run: `--config_file run.yaml` repeats it
 checkpoint-<step>/      the state, replaced by the next one; gone when the run is done
 model/  outcome.json    the model and the outcome, which is written last
 """
@@ -15,7 +16,7 @@ import pickle
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, nullcontext, suppress
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
+import yaml
 from accelerate import PartialState
 from accelerate.utils import broadcast_object_list, parse_flag_from_env
 from tqdm.auto import tqdm
@@ -40,6 +42,7 @@ from .settings import Settings, SettingsError
 S = TypeVar("S", bound=Settings)
 O = TypeVar("O", bound=Outcome[Any])  # noqa: E741
 RUN_FILE = "run.json"
+CONFIG_FILE = "run.yaml"
 _LOOK_AGAIN = 2.0  # seconds
 
 
@@ -48,7 +51,13 @@ class RunInProgressError(RunError):
 
 
 def run_all(
-    experiment: Experiment[S, O], runs: Sequence[S], options: Options, jobs: int, *, wait: bool = False
+    experiment: Experiment[S, O],
+    runs: Sequence[S],
+    options: Options,
+    jobs: int,
+    *,
+    wait: bool = False,
+    configs: Mapping[S, dict[str, Any]] | None = None,
 ) -> list[O | None]:
     """The outcome of each run; they begin in their order, `jobs` at a time.
 
@@ -61,11 +70,15 @@ def run_all(
         options: the command's.
         jobs: how many at a time; 1: here, in this process.
         wait: until the other processes have done their runs; otherwise the outcome of a run in progress is None.
+        configs: the options that make each run, to be noted beside it.
     """
     outcomes: dict[int, O | None] = {}
     missing = list(range(len(runs)))
     while True:
-        before, found = len(missing), _run_free(experiment, [runs[number] for number in missing], options, jobs)
+        before, found = (
+            len(missing),
+            _run_free(experiment, [runs[number] for number in missing], options, jobs, configs or {}),
+        )
         outcomes |= {missing[number]: outcome for number, outcome in found.items()}
         missing = [number for number in missing if number not in outcomes]
         if not missing or (len(missing) == before and not wait):
@@ -74,10 +87,14 @@ def run_all(
             time.sleep(_LOOK_AGAIN)
 
 
-def _run_free(experiment: Experiment[S, O], runs: Sequence[S], options: Options, jobs: int) -> dict[int, O | None]:
+def _run_free(
+    experiment: Experiment[S, O], runs: Sequence[S], options: Options, jobs: int, configs: Mapping[S, dict[str, Any]]
+) -> dict[int, O | None]:
     """The outcomes of the runs that no other process trains, by number."""
     origin, output_dir = this_process(), Path(options.output_dir)
-    all_jobs = [Job(folder=output_dir / settings.name, options=options, origin=origin) for settings in runs]
+    all_jobs = [
+        Job(folder=output_dir / run.name, options=options, origin=origin, config=configs.get(run, {})) for run in runs
+    ]
     found: dict[int, O | None] = {}
     if jobs == 1 or len(runs) == 1:
         for number, (settings, job) in enumerate(zip(runs, all_jobs, strict=True)):
@@ -158,6 +175,9 @@ def _alone(folder: Path) -> Iterator[None]:
 
 def _run_one(experiment: Experiment[S, O], settings: S, job: Job) -> O | None:
     claim(job.folder, settings)
+    if job.config and not (job.folder / CONFIG_FILE).exists() and is_main_process():
+        text = yaml.safe_dump(redact(job.config), sort_keys=False, allow_unicode=True)
+        write_text_atomically(job.folder / CONFIG_FILE, text)
     if (job.folder / OUTCOME_FILE).exists():
         if is_main_process():
             remove_checkpoints(job.folder)  # a kill may have come between the outcome and this

@@ -7,6 +7,7 @@ import json
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from transformers import AutoTokenizer
 
@@ -143,6 +144,13 @@ class LanguageModelsExperiment(Experiment[Run, RunOutcome]):
                 for form in options.forms
             ]
         return [first, rest]
+
+    def chosen_by(self, settings: Run) -> dict[str, Any]:
+        """A run from pretrained weights makes them first."""
+        begun = settings.start in ("pretrained", "pretraining")
+        use = {"vanilla": "false", "between": "between"}.get(settings.form, "true")
+        gate = str(settings.form == "gated").lower()
+        return {"use_stack": use, "stack_gate": gate, "pretrain": begun, "scratch": not begun}
 
     def shares_card(self, settings: Run) -> Hashable:
         return settings.data, settings.preset

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..engine import Experiment, Options, Request, SettingsError
 from ..engine.settings import seeds_as_text
@@ -77,6 +78,9 @@ class StripsExperiment(Experiment[Cell, CellOutcome]):
             ]
         # Preset by preset; large training sets first, so that no core waits long for the last cell.
         yield sorted(cells, key=lambda cell: (request.presets.index(cell.preset), -cell.num_train))
+
+    def chosen_by(self, settings: Cell) -> dict[str, Any]:
+        return {"head_factor_at_largest": None}
 
     def shares_card(self, settings: Cell) -> Hashable:
         return settings.labels[0], settings.seeds

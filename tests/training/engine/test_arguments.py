@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.training.cases import CASES, Case
 from training.engine import main
-from training.engine.arguments import parser_of, read
+from training.engine.arguments import config_of, parser_of, read
 
 
 @pytest.fixture(params=CASES)
@@ -104,3 +105,38 @@ def test_a_dry_run_trains_nothing(case: Case, tmp_path: Path, capsys: pytest.Cap
     assert "new" in said
     assert f" {case.experiment.unit}" in said
     assert not (tmp_path / "runs").exists()
+
+
+def test_the_config_of_a_run_makes_it(case: Case, tmp_path: Path) -> None:
+    request = case.request(tmp_path / "runs")
+    run = next(run for stage in case.experiment.stages(request) for run in stage)
+    file = tmp_path / "run.yaml"
+    file.write_text(yaml.safe_dump(config_of(case.experiment, run, request)))
+    line = ["--config_file", str(file), "--output_dir", str(tmp_path / "runs")]
+    again = read(case.experiment, parser_of(case.experiment, None), line)
+    made = [run for stage in case.experiment.stages(again) for run in stage]
+    assert made[0] == run
+    assert len(made) == 1 or case.experiment.name in ("pargen", "machines")  # all parts of the run's prompts
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("steps: [", "is no YAML"),
+        ("steps", "must hold options and their values"),
+        ("stepps: 3", "unrecognized arguments: --stepps 3"),
+    ],
+)
+def test_a_wrong_config_is_refused(content: str, message: str, tmp_path: Path, capsys: Any) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text(content)
+    assert message in refused(CASES["toy"], capsys, "--config_file", str(file))
+
+
+def test_the_command_line_comes_before_the_config(tmp_path: Path) -> None:
+    file = tmp_path / "run.yaml"
+    file.write_text("steps: 3\ndropout: 0.5\nseeds: 4\nmodulus: [5, 7]\n")
+    toy = CASES["toy"].experiment
+    request = read(toy, parser_of(toy, None), ["--steps", "9", "--config_file", str(file)])
+    assert request.overrides == {"steps": 9, "dropout": 0.5}
+    assert (request.seeds, request.axes) == ([4], {"modulus": [5, 7]})

@@ -161,7 +161,18 @@ def test_what_a_kill_left_of_a_finished_run_is_removed(tmp_path: Path) -> None:
     folder = tmp_path / "runs" / "5-cpu-steps=5-seed0"
     (folder / "checkpoint-4").mkdir()
     main(EXPERIMENT, command)
-    assert sorted(path.name for path in folder.iterdir()) == ["model", "outcome.json", "run.json"]
+    assert sorted(path.name for path in folder.iterdir()) == ["model", "outcome.json", "run.json", "run.yaml"]
+
+
+def test_the_run_yaml_of_a_run_repeats_it(finished: tuple[Path, str], tmp_path: Path) -> None:
+    first, name = finished[0] / "runs", "5-cpu-seed1"
+    folders = ["--output_dir", str(tmp_path / "runs"), "--cards_dir", str(tmp_path / "cards")]
+    main(EXPERIMENT, ["--config_file", str(first / name / "run.yaml"), *folders])
+    assert [path.parent.name for path in (tmp_path / "runs").glob("*/run.json")] == [name]
+    weights = ((root / name / "model" / "model.safetensors").read_bytes() for root in (first, tmp_path / "runs"))
+    assert len(set(weights)) == 1
+    command = json.loads((tmp_path / "cards" / "toy" / "results.json").read_text())["command"]
+    assert "--config_file" not in command  # it could not be repeated elsewhere
 
 
 @pytest.mark.slow
