@@ -75,10 +75,8 @@ def run_all(
     outcomes: dict[int, O | None] = {}
     missing = list(range(len(runs)))
     while True:
-        before, found = (
-            len(missing),
-            _run_free(experiment, [runs[number] for number in missing], options, jobs, configs or {}),
-        )
+        before, left = len(missing), [runs[number] for number in missing]
+        found = _run_free(experiment, left, options, jobs, configs or {})
         outcomes |= {missing[number]: outcome for number, outcome in found.items()}
         missing = [number for number in missing if number not in outcomes]
         if not missing or (len(missing) == before and not wait):

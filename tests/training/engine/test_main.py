@@ -133,3 +133,12 @@ def test_a_card_names_a_command_that_repeats_it(name: str, commands: list[str], 
     ]
     made = command_of(experiment, outcomes, experiment.options(output_dir="runs"))
     assert made.split(" && ") == [PYTHON + command for command in repeats]
+
+
+def test_a_card_names_no_file_of_options(tmp_path: Path) -> None:
+    """The file need not be where the card is read."""
+    file, run = tmp_path / "run.yaml", Count.of("cpu", {"steps": 5}, modulus=5, seed=3)
+    file.write_text("steps: 5\nseeds: 3\n")
+    origin = {"command": f"{PYTHON}--config_file {file}"}
+    made = command_of(EXPERIMENT, [SimpleNamespace(settings=run, origin=origin)], EXPERIMENT.options(output_dir="runs"))
+    assert made == f"{PYTHON}--modulus 5 --preset cpu --seeds 3 --steps 5"
