@@ -2,6 +2,8 @@
 
 python -m training.run_architecture                        # all programs of the package: minutes on one core
 python -m training.run_architecture --prompts 2 --cards_dir out
+
+Nothing is trained, and it takes no data of yours.
 """
 
 if not __package__:  # started as a file: `python training/run_architecture.py`

@@ -8,6 +8,8 @@
 A run fits tensor product representations to the hidden states of every layer, and measures them on other prompts, for
 the parse and for a shuffled one. Each leaves its outcome under --output_dir. At the end --cards_dir gets results.json
 and a card of all of them.
+
+Nothing is trained, and it takes no data of yours.
 """
 
 if not __package__:  # started as a file: `python training/run_discover.py`

@@ -6,6 +6,8 @@
 
 Every program leaves its outcome under --output_dir, and one that is there is not run again. At the end --cards_dir gets
 results.json and a card of all outcomes that --output_dir holds.
+
+Nothing is trained, and it takes no data of yours.
 """
 
 if not __package__:  # started as a file: `python training/run_machines.py`

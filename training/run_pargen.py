@@ -7,6 +7,8 @@
 Every part of a split leaves its outcome under --output_dir, and a part that is there is not run again; so a run that
 was killed goes on, and the table can be made in several sittings. At the end --cards_dir gets results.json, a picture
 and a model card of all the parts that --output_dir holds of the program.
+
+Nothing is trained; your own prompts: `hf-mech run`.
 """
 
 if not __package__:  # started as a file: `python training/run_pargen.py`

@@ -10,7 +10,7 @@
 A run is one model on one kind of graph from one seed. Each leaves its model and outcome in a folder of its own under
 --output_dir; a run that is there is not trained again, and one that was killed goes on from its last checkpoint, bit
 for bit. At the end all runs of the preset that lie under --output_dir are written to --cards_dir: results.json, figures
-and a model card.
+and a model card. The graphs are drawn anew in every step; texts of your own that reach a given end: train_stories.
 """
 
 if not __package__:  # started as a file: `python training/train_belief_state.py`

@@ -10,7 +10,7 @@
 A run is one task, layout, model, encoding and seed. Each leaves its model and outcome in a folder of its own under
 --output_dir; a run that is there is not trained again, and one that was killed goes on from its last checkpoint, bit
 for bit. At the end all runs of the tasks and the preset that lie under --output_dir are written to --cards_dir:
-results.json, figures and a model card for each task.
+results.json, figures and a model card for each task. The texts are drawn anew in every step; for your own: train_lm.
 """
 
 if not __package__:  # started as a file: `python training/train_formal_languages.py`

@@ -7,7 +7,7 @@
 
 A cell is a domain, the kind of its log, a learner and a seed; the seed draws the instances, the log and the test. Every
 cell leaves its outcome under --output_dir, and one that is there is not run again. At the end --cards_dir gets
-results.json, pictures and a card of all outcomes that --output_dir holds.
+results.json, pictures and a card of all outcomes that --output_dir holds. A log of your own: `hf-mech learn`.
 """
 
 if not __package__:  # started as a file: `python training/train_lifted.py`

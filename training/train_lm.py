@@ -5,7 +5,7 @@
     python -m training.train_lm --dataset_name Salesforce/wikitext --dataset_config_name wikitext-2-raw-v1 \\
         --preset paper --objective clm --use_stack true
     python -m training.train_lm --model_name_or_path gpt2 --objective clm --use_stack true --stack_gate false true \\
-        --train_file a.txt --validation_file b.txt --test_file c.txt --preset paper
+        --train_file a.txt --validation_file b.txt --test_file c.txt --preset paper  # or .jsonl
     python -m training.train_lm --dataset_name hf_mech/nested_text --dataset_config_name json --preset nested \\
         --objective clm --use_stack false true between                      # a Llama on JSON, deeper than trained
 

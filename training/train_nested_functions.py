@@ -3,6 +3,7 @@
     python -m training.train_nested_functions --model dat --config all      # no training: all splits
     python -m training.train_nested_functions --model gpt2 --seeds 0..2     # preset cpu: reduced
     python -m training.train_nested_functions --model gpt2 --preset full --mixed_precision bf16 --jobs 1
+    python -m training.train_nested_functions --model gpt2 --train_file mine.jsonl   # your prompts and completions
 
 A run is one model on one configuration of hf_mech/nested_functions from one seed. Each leaves its model and outcome in
 a folder of its own under --output_dir; a run that is there is not trained again, and one that was killed goes on from

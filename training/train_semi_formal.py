@@ -6,7 +6,8 @@
 
 A run is one model from one seed, trained on the labels of `hf_mech/rules`. Each leaves its model and outcome in a
 folder of its own under --output_dir; a run that is there is not trained again, and one that was killed goes on from its
-last checkpoint, bit for bit. At the end --cards_dir gets results.json and a model card of all of them.
+last checkpoint, bit for bit. At the end --cards_dir gets results.json and a model card of all of them. Its
+program reads rules as `hf_mech/rules` writes them, and no data of another form.
 """
 
 if not __package__:  # started as a file: `python training/train_semi_formal.py`

@@ -4,6 +4,7 @@
     python -m training.train_stories --model fim --seeds 0..2   # the baseline alone
     python -m training.train_stories --preset gpu-10min --jobs 1
     python -m training.train_stories --preset paper --jobs 1     # TinyStories, from the Hub
+    python -m training.train_stories --train_file mine.jsonl     # your texts, in a column `text`
 
 A run is one model from one seed. Each leaves its model and outcome, with its completions, in a folder of its own under
 --output_dir; a run that is there is not trained again, and one that was killed goes on from its last checkpoint, bit

@@ -4,6 +4,7 @@
     python -m training.train_templatic --model nano_gpt --seeds 0..2
     python -m training.train_templatic --model nano_gpt,nano_gpt_attn_only --preset paper --mixed_precision bf16 \\
         --max_minutes 240 --data_workers 8 --jobs 1 --eval_prompts 2000 --eval_batch 500           # for a GPU
+    python -m training.train_templatic --model nano_gpt --train_file mine.jsonl   # your prompts and completions
 
 A run is one model on one task from one seed. Each leaves its model and outcome in a folder of its own under
 --output_dir; a run that is there is not trained again, and one that was killed goes on from its last checkpoint, bit

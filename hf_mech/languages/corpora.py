@@ -109,7 +109,12 @@ def stdlib_corpus(folder: Path | None = None, *, max_characters: int | None = No
 
 
 def hub_corpus(
-    name: str, config: str | None = None, *, revision: str | None = None, max_characters: int | None = None
+    name: str,
+    config: str | None = None,
+    *,
+    revision: str | None = None,
+    data_files: Mapping[str, Sequence[str]] | None = None,
+    max_characters: int | None = None,
 ) -> Corpus:
     """A data set with the splits train, validation and test and a column `text` or `sentence`, by `load_dataset`.
 
@@ -118,7 +123,7 @@ def hub_corpus(
     Raises:
         LanguagesError: if a split is missing or empty, or there is no column of text.
     """
-    loaded = load_dataset(name, config, revision=revision)
+    loaded = load_dataset(name, config, revision=revision, data_files=data_files)
     splits = {}
     for split, rows in loaded.items():
         column = next((column for column in _TEXT_COLUMNS if column in rows.column_names), None)

@@ -16,8 +16,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Generic, TypeVar
 
+from hf_mech.hub.checkpoint import load_checkpoint, load_processing_class
+
 from .arguments import Options, Request
-from .card import Card
+from .card import Card, Checkpoint
+from .own_data import TEMPLATE, OwnData, own_card, own_table
 from .run import OUTCOME_FILE, Job, Outcome
 from .settings import Settings
 from .tables import Table
@@ -75,6 +78,11 @@ class Experiment(ABC, Generic[S, O]):
         """A key that is the same for runs that share a card: here the preset."""
         return settings.preset
 
+    def card_key(self, settings: S, /) -> Hashable:
+        """A key of the card: that of [`shares_card`], or the user's data set."""
+        own = isinstance(settings, OwnData) and settings.own_data
+        return ("own", own, settings.preset) if own else self.shares_card(settings)
+
     def card(self, finished: Mapping[Path, O], /) -> Card:
         """The card of finished runs.
 
@@ -83,6 +91,14 @@ class Experiment(ABC, Generic[S, O]):
                 with runs that were asked for.
         """
         return replace(self.report.card(finished), paper=self.paper)
+
+    def card_and_table(self, finished: Mapping[Path, O], /) -> tuple[Card, Table | str, Path]:
+        """The card, the table that the command prints, and the template of the card's text."""
+        outcomes = list(finished.values())
+        if isinstance(first := outcomes[0].settings, OwnData) and first.own_data:
+            checkpoint = Checkpoint(*self.load_model(next(iter(finished)), outcomes[0]))
+            return own_card(self.name, self.paper, outcomes, checkpoint), own_table(outcomes), TEMPLATE
+        return self.card(finished), self.table(outcomes), self.folder / "card.md"
 
     def order(self, outcome: O, /) -> Any:
         """A key that sorts the outcomes as the tables have them."""
@@ -103,6 +119,10 @@ class Experiment(ABC, Generic[S, O]):
     def summary(self, cards: Path, /) -> list[list[str]]:
         """The experiment's rows of the README's summary: experiment, measure, ours, the paper's, what is reduced."""
         return self.report.summary(cards)
+
+    def load_model(self, folder: Path, outcome: O, /) -> tuple[Any, Any]:
+        """The model of a finished run, and its tokenizer or processor."""
+        return load_checkpoint(folder / "model"), load_processing_class(folder / "model")
 
     def load(self, folder: Path) -> O:
         """The outcome of a finished run."""

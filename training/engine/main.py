@@ -23,6 +23,7 @@ from hf_mech.hub.redaction import redact, redacted_traceback
 
 from .arguments import Options, Request, carried_options, commands_for, config_of, parser_of, read
 from .experiment import Experiment
+from .own_data import OwnData
 from .run import OUTCOME_FILE, Outcome, check_trackers, files_named, last_checkpoint, step_of
 from .runner import is_main_process, launched_processes, run_all
 from .settings import Settings, SettingsError
@@ -55,6 +56,9 @@ def main(experiment: Experiment[Any, Any], arguments: Sequence[str] | None = Non
             raise SettingsError("A run is not shared by processes: start this with python, and give --jobs.")
         output_dir = Path(request.options.output_dir)
         stages = [list(dict.fromkeys(stage)) for stage in experiment.stages(request)]
+        for run in next(filter(None, stages), [])[:1]:  # all runs of a command have the same data
+            if isinstance(run, OwnData):
+                run.check_own_data()
         if request.options.dry_run:
             if is_main_process():
                 print_markdown(plan_of(experiment, [run for stage in stages for run in stage], output_dir).markdown())
@@ -103,23 +107,22 @@ def _run(experiment: Experiment[Any, Any], stages: Sequence[Sequence[Settings]],
     asked = [settings for runs in stages for settings in runs]
     _say_unfinished(experiment, asked, Path(options.output_dir))
     every = finished_runs(experiment, asked, Path(options.output_dir))
-    cards = [experiment.card(finished) for finished in every]
-    if len({card.name for card in cards}) < len(cards):
-        names = ", ".join(card.name for card in cards)
+    made = [experiment.card_and_table(finished) for finished in every]
+    if len({card.name for card, _, _ in made}) < len(made):
+        names = ", ".join(card.name for card, _, _ in made)
         raise SettingsError(
             f"{experiment.name} gives two cards one name: {names}. Name them by what `shares_card` tells."
         )
-    for card, finished in zip(cards, every, strict=True):
+    for (card, table, template), finished in zip(made, every, strict=True):
         folder, checkpoint = Path(options.cards_dir) / card.name, Path(options.output_dir) / card.name
         with ExitStack() as locks:  # another command may be writing the same card
             for written in dict.fromkeys([checkpoint, folder]):
                 locks.enter_context(naming_the_path(written))
                 locks.enter_context(held(written, wait=True))
-            card.write(experiment.folder / "card.md", folder, command_of(experiment, list(finished.values()), options))
+            card.write(template, folder, command_of(experiment, list(finished.values()), options))
             card.save_checkpoint(checkpoint)
             if options.push_to_hub:
                 card.push(folder, options.hub_user)
-        table = experiment.table(list(finished.values()))
         print_markdown(table.markdown() if isinstance(table, Table) else table)
         print(f"card: {folder}" + (f", checkpoint: {checkpoint}" if card.checkpoint else ""))
 
@@ -138,10 +141,10 @@ def finished_runs(
     experiment: Experiment[Any, Any], asked: Sequence[Settings], output_dir: Path
 ) -> list[dict[Path, Outcome[Any]]]:
     """The finished runs that share a card with runs asked for, card by card: by folder, in the order of the tables."""
-    cards: dict[Hashable, dict[Path, Outcome[Any]]] = {experiment.shares_card(settings): {} for settings in asked}
+    cards: dict[Hashable, dict[Path, Outcome[Any]]] = {experiment.card_key(settings): {} for settings in asked}
     found = [(file.parent, experiment.load(file.parent)) for file in files_named(output_dir, OUTCOME_FILE)]
     for folder, outcome in sorted(found, key=lambda pair: experiment.order(pair[1])):
-        key = experiment.shares_card(outcome.settings)
+        key = experiment.card_key(outcome.settings)
         if key in cards and folder == output_dir / outcome.settings.name:  # not a copy of somebody's
             cards[key][folder] = outcome
     return [finished for finished in cards.values() if finished]
@@ -174,8 +177,8 @@ def command_of(experiment: Experiment[Any, Any], finished: Sequence[Outcome[Any]
                 made |= {run for stage in experiment.stages(request) for run in stage}
     except (ValueError, OSError, SystemExit):
         return " && ".join(done)
-    cards = {experiment.shares_card(run) for run in runs}
-    if {run for run in made if experiment.shares_card(run) in cards} != set(runs):
+    cards = {experiment.card_key(run) for run in runs}
+    if {run for run in made if experiment.card_key(run) in cards} != set(runs):
         return " && ".join(done)
     return " && ".join(shlex.join(redact([*start, *line])) for line in lines)
 

@@ -153,6 +153,11 @@ class Outcome(Generic[S]):
     origin: dict[str, Any]
     seconds: float
 
+    @property
+    def own_figures(self) -> dict[str, float]:
+        """The figures of a run on a data set of the user's, by name."""
+        raise NotImplementedError
+
     def save(self, folder: Path) -> None:
         text = json.dumps(redact(asdict(self)), indent=1, ensure_ascii=False)
         write_text_atomically(folder / OUTCOME_FILE, text + "\n")
@@ -196,6 +201,10 @@ class CompletionsOutcome(TrainedOutcome[S]):
     def exact_match(self) -> dict[str, float]:
         """The share of right completions, by split."""
         return {split: self.right[split] / of for split, of in self.measured.items()}
+
+    @property
+    def own_figures(self) -> dict[str, float]:
+        return {f"exact_match on {split}": share for split, share in self.exact_match.items()}
 
 
 def by_setting(

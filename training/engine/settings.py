@@ -84,6 +84,7 @@ class Settings:
 
     Attributes:
         PRESETS: preset's name to values by field; a value that is a function gets the axes and the fixed fields.
+        IN_LABELS: options that `labels` tells, so that the name does not have them twice.
         preset: the preset's name.
 
     Raises:
@@ -91,6 +92,7 @@ class Settings:
     """
 
     PRESETS: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
+    IN_LABELS: ClassVar[Sequence[str]] = ()
 
     preset: str = fixed("the preset's name")
 
@@ -138,7 +140,8 @@ class Settings:
     @property
     def name(self) -> str:
         """The run's folder under --output_dir."""
-        parts = [*self.labels, self.preset, *(f"{name}={value}" for name, value in self.departures.items())]
+        departures = {name: value for name, value in self.departures.items() if name not in self.IN_LABELS}
+        parts = [*self.labels, self.preset, *(f"{name}={value}" for name, value in departures.items())]
         parts += self.ending
         name = "-".join(redact(part).replace("/", "_") for part in parts)
         if len(name) <= _LONGEST_NAME:

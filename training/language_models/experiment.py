@@ -15,6 +15,7 @@ from hf_mech.hub.files import held
 from hf_mech.languages.corpora import Corpus, file_corpus, hub_corpus, prepare, stdlib_corpus, train_tokenizer
 
 from ..engine import Experiment, Options, Request, SettingsError
+from ..engine.own_data import READERS, reader_of
 from ..engine.runner import processes
 from ..engine.settings import check_names
 from . import report
@@ -30,12 +31,17 @@ class LanguageModelOptions(Options):
     """Options of the language models besides those of every experiment: the corpus, and what is trained on it."""
 
     corpus: str | None = field(default=None, metadata={"help": "stdlib: the sources of Python's standard library"})
-    dataset_name: str | None = field(default=None, metadata={"help": "a data set on the Hub, for load_dataset"})
+    dataset_name: str | None = field(
+        default=None, metadata={"help": "a folder or a data set on the Hub, with a column `text` or `sentence`"}
+    )
     dataset_config_name: str | None = field(default=None, metadata={"help": "its configuration"})
     dataset_revision: str | None = field(default=None, metadata={"help": "its branch, such as refs/convert/parquet"})
-    train_file: list[str] = field(default_factory=list, metadata={"help": "text files, each a document"})
-    validation_file: list[str] = field(default_factory=list, metadata={"help": "text files"})
-    test_file: list[str] = field(default_factory=list, metadata={"help": "text files"})
+    train_file: list[str] = field(
+        default_factory=list,
+        metadata={"help": "text files, each a document; or JSON lines, CSV or Parquet with such a column"},
+    )
+    validation_file: list[str] = field(default_factory=list, metadata={"help": "of the same kind"})
+    test_file: list[str] = field(default_factory=list, metadata={"help": "of the same kind"})
     use_stack: list[str] = field(
         default_factory=lambda: ["false", "true"],
         metadata={"help": "false: vanilla; true: stack; between: stacks between the layers, a baseline; or several"},
@@ -166,6 +172,9 @@ def corpus_of(options: LanguageModelOptions, settings: Data) -> Corpus:
             options.dataset_name, options.dataset_config_name, revision=options.dataset_revision, max_characters=most
         )
     files = {"train": options.train_file, "validation": options.validation_file, "test": options.test_file}
+    paths = [path for own in files.values() for path in own]
+    if Path(paths[0]).suffix in READERS:
+        return hub_corpus(reader_of(paths), data_files=files, max_characters=most)
     return file_corpus(files, max_characters=most)
 
 

@@ -18,7 +18,7 @@ import hf_mech  # noqa: F401  load_dataset learns our names
 from hf_mech.programs.nested_functions.calls import SPLITS
 from hf_mech.programs.psl.compile import compile_program
 from hf_mech.programs.psl.library import complete_batch, program_text
-from hf_mech.programs.templatic.batches import Layout, TrainingBatches, word_tokenizer, words_of
+from hf_mech.programs.templatic.batches import Layout, TrainingBatches, lengths_of, word_tokenizer, words_of
 
 from ..engine import Job
 from ..engine.loop import Training
@@ -49,7 +49,7 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
     data: dict[str, Any] = {"seed": run.data_seed}
     if run.num_train:
         data["num_train"] = run.num_train
-    splits = datasets.load_dataset(DATASET, run.config, **data)
+    splits = run.own_splits() if run.own_data else datasets.load_dataset(DATASET, run.config, **data)
     if run.model == "dat":
         model, tokenizer = compile_program(program_text(PROGRAM), max_position_embeddings=POSITIONS)
         training = None
@@ -57,7 +57,8 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
         tokenizer = word_tokenizer(
             words_of(text for name in ("prompt", "completion") for text in splits["train"][name])
         )
-        training = prepare(run, Layout(tokenizer, "decoder"), splits["train"])
+        longest = max(int(lengths_of(rows).max()) for rows in splits.values()) if run.own_data else 0
+        training = prepare(run, Layout(tokenizer, "decoder"), splits["train"], max(POSITIONS, longest + 3))
         if not training.run(job):
             return None
         model = training.accelerator.unwrap_model(training.model).eval()
@@ -86,13 +87,13 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
     )
 
 
-def prepare(run: Run, layout: Layout, rows: datasets.Dataset) -> Training:
+def prepare(run: Run, layout: Layout, rows: datasets.Dataset, positions: int = POSITIONS) -> Training:
     """GPT-2 with new weights, and all that trains it on the completions of the rows."""
     tokenizer = layout.tokenizer
     set_seed(run.seed)
     config = GPT2Config(
         vocab_size=len(tokenizer),
-        n_positions=POSITIONS,
+        n_positions=positions,
         n_layer=run.layers,
         n_embd=run.hidden,
         n_head=run.heads,

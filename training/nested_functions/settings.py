@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from hf_mech.programs.nested_functions.calls import VOCABULARIES
 
-from ..engine import Settings, axis, fixed, option
+from ..engine import SettingsError, axis, fixed, option
+from ..engine.own_data import OwnData
 from ..engine.settings import SCHEDULERS
 
 MODELS = ("dat", "gpt2")
@@ -14,7 +15,7 @@ MODELS = ("dat", "gpt2")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run(Settings):
+class Run(OwnData):
     """A run: a model, a configuration, a seed, and how GPT-2 is built and trained."""
 
     PRESETS = {
@@ -36,6 +37,9 @@ class Run(Settings):
         },
     }
 
+    COLUMNS = {"prompt": str, "completion": str}
+    GENERATED = ("config", "data_seed", "num_train")
+
     model: str = axis("the models", MODELS)
     config: str = axis("configurations of hf_mech/nested_functions", VOCABULARIES, default=["small"])
     seed: int = fixed("of the weights, and of the order of the training prompts")
@@ -52,3 +56,8 @@ class Run(Settings):
     mixed_precision: str = option("of the arithmetic", default="no", known=("no", "bf16"))
     data_seed: int = option("seed of the data set", default=0, least=0)
     num_train: int | None = option("training prompts; all by default", default=None, least=1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.own_data and self.model != "gpt2":
+            raise SettingsError("Your data trains gpt2; the compiled program is not trained: --model gpt2.")

@@ -48,7 +48,9 @@ def load_stories(run: Run) -> StoryData:
     Raises:
         LookaheadError: too few held-out stories for `eval_stories`.
     """
-    if run.corpus == "grammar":
+    if run.own_data:
+        train, test = run.own_splits().values()
+    elif run.corpus == "grammar":
         counts = {"num_train": run.num_train, "num_test": run.num_test}
         splits = load_dataset("hf_mech/stories", "grammar", seed=run.data_seed, length=run.length, **counts)
         train, test = splits["train"], splits["test"]

@@ -46,6 +46,10 @@ class RunOutcome(Outcome[Run]):
     completions: list[str]  # goal known
     continuations: list[str]  # goal unknown
 
+    @property
+    def own_figures(self) -> dict[str, float]:
+        return {"held_out_loss": self.held_out_loss, "exact_match": self.exact_match}
+
 
 def train_run(run: Run, job: Job) -> RunOutcome | None:
     """Trains a run, or goes on where a killed one stopped.
@@ -114,7 +118,7 @@ def completions_of(
 
 def searched(run: Run, model: PreTrainedModel, data: StoryData, num_rollouts: int) -> float | None:
     """The share of snippets that Algorithm 1 completes to stories of the grammar whose parts agree."""
-    if run.corpus != "grammar" or run.model != "bst" or not num_rollouts:
+    if run.corpus != "grammar" or run.own_data or run.model != "bst" or not num_rollouts:
         return None
     room = run.max_tokens - run.prefix_tokens - run.suffix_tokens
     options: dict[str, Any] = {"layout": None, "batch_size": 1, "num_rollouts": num_rollouts}
@@ -134,7 +138,7 @@ def outcome_of(run: Run, data: StoryData, middles: list[list[int]], rests: list[
     decode = data.tokenizer.decode
     whole = joined_texts(data.tokenizer, rows["prefix_ids"], middles, rows["suffix_ids"])
     open_ended = joined_texts(data.tokenizer, rows["prefix_ids"], rests)
-    ours = run.corpus == "grammar"
+    ours = run.corpus == "grammar" and not run.own_data
     known, unknown = (joins(whole), joins(open_ended)) if ours else (None, None)
     completions = [decode(ids) for ids in middles]
     return {

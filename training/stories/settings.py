@@ -8,7 +8,8 @@ from typing import Any
 from hf_mech.lookahead.stories.grammar import LENGTHS, Length
 from hf_mech.lookahead.stories.tokens import HELD_OUT, MAX_TOKENS, PREFIX_TOKENS, SUFFIX_TOKENS, VOCABULARY
 
-from ..engine import Settings, SettingsError, axis, fixed, option
+from ..engine import SettingsError, axis, fixed, option
+from ..engine.own_data import OwnData
 from ..engine.settings import SCHEDULERS, By
 
 MODELS = ("bst", "fim")
@@ -39,7 +40,7 @@ _CPU: dict[str, Any] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run(Settings):
+class Run(OwnData):
     """A run: a model and a seed, and how the model is built, trained and measured."""
 
     PRESETS = {
@@ -89,6 +90,9 @@ class Run(Settings):
             "steps": _by_model(13_000, 12_000),
         },
     }
+
+    COLUMNS = {"text": str}
+    GENERATED = ("corpus", "length", "num_train", "num_test", "data_seed")
 
     model: str = axis("bst: Belief State Transformer; fim: GPT-2 that fills in the middle", MODELS, default=MODELS)
     seed: int = fixed("of the weights, of the dropout, of the order of the stories, and of the baseline's suffixes")

@@ -65,7 +65,7 @@ class StripsCheckpoints(Checkpoints[Cell, CellOutcome]):
         seeds = range(seed, seed + (10 if count >= _MANY else 1))
         right, hidden = 0.0, load_bundled(run.domain).domain
         for own in seeds:
-            traces, _ = load_traces(replace(run, data_seed=own, num_train=2, num_test=count // len(seeds)))
+            traces = load_traces(replace(run, data_seed=own, num_train=2, num_test=count // len(seeds))).splits
             right += float(trace_accuracy(model.theta, *traces["test"])[0]) / len(seeds)
         found = find_distinguishing_trace(
             model.to_domain(), hidden, initial_states=reachable_states(load_bundled(run.domain))
@@ -81,7 +81,7 @@ class StripsCheckpoints(Checkpoints[Cell, CellOutcome]):
         problem = load_bundled(run.domain)
         hidden, learned = problem.domain, model.to_domain(name=f"{run.domain}-learned")
         title = f"Learned from {run.num_train} traces"
-        traces, _ = load_traces(replace(run, num_train=2, num_test=100))
+        traces = load_traces(replace(run, num_train=2, num_test=100)).splits
         ids, labels = traces["test"]
         names = model.config.actions
         valid = next(row for row in range(len(ids)) if (labels[row] <= 0).all() and (labels[row] == 0).sum() >= 3)

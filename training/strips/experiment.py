@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+
+from hf_mech.models.strips import StripsTransformer, strips_tokenizer
 
 from ..engine import Experiment, Options, Request, SettingsError
 from ..engine.settings import seeds_as_text
 from . import report
 from .run import CellOutcome, train_cell
-from .settings import PAPER, Cell
+from .settings import EVERY_TRACE, PAPER, Cell
 
 _USUAL_SIZE = 500  # training traces, of a domain that Table 1 does not have
 
@@ -57,7 +60,7 @@ class StripsExperiment(Experiment[Cell, CellOutcome]):
         for domain in axes["domain"]:
             sizes = axes["num_train"]
             if sizes == ["all"]:
-                sizes = PAPER.values("num_train", domain=domain) or [_USUAL_SIZE]
+                sizes = PAPER.values("num_train", domain=domain) or [EVERY_TRACE if domain == "own" else _USUAL_SIZE]
             kinds = [(size, factor) for size in sizes for factor in axes["head_factor"]]
             if options.head_factor_at_largest is not None:
                 kinds.append((max(sizes), options.head_factor_at_largest))
@@ -80,7 +83,12 @@ class StripsExperiment(Experiment[Cell, CellOutcome]):
         yield sorted(cells, key=lambda cell: (request.presets.index(cell.preset), -cell.num_train))
 
     def chosen_by(self, settings: Cell) -> dict[str, Any]:
-        return {"head_factor_at_largest": None}
+        return {"head_factor_at_largest": None} | ({"sizes": None} if settings.num_train == EVERY_TRACE else {})
+
+    def load_model(self, folder: Path, outcome: CellOutcome) -> tuple[Any, Any]:
+        """The member with the best training accuracy."""
+        model = StripsTransformer.from_pretrained(folder / "model").member(outcome.best)
+        return model, strips_tokenizer(model.config.actions)
 
     def shares_card(self, settings: Cell) -> Hashable:
         return settings.labels[0], settings.seeds

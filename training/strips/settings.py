@@ -9,13 +9,16 @@ from typing import Any
 from hf_mech.planning.pddl import BUNDLED
 from hf_mech.planning.walks import NEGATIVES, POLICIES
 
-from ..engine import Settings, axis, fixed, option
+from ..engine import axis, fixed, option
+from ..engine.own_data import OwnData
 from ..engine.paper import Paper
 from ..engine.settings import SettingsError
 
 DATASET = "hf_mech/strips_traces"
 PAPER = Paper(Path(__file__).with_name("paper.json"))
 ALL_SEEDS = "0..9"
+EVERY_TRACE = 1_000_000_000
+"""The size that stands for all traces of the user's data."""
 OPTIONS_OF = {
     "gradient": ("max_steps", "eval_steps", "patience", "redraw_after", "beta2", "learning_rate", "batch_size"),
     "two_part_code": ("sweeps", "restarts", "search_factor", "shortest_only"),
@@ -31,7 +34,7 @@ OTHER_DATA = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cell(Settings):
+class Cell(OwnData):
     """A cell: a domain, a number of traces, and how the ensemble is trained."""
 
     PRESETS = {
@@ -42,13 +45,19 @@ class Cell(Settings):
         "lifted": {"learner": "lifted"},
     }
 
-    domain: str = axis("configurations of hf_mech/strips_traces", (*BUNDLED, "pddl"), all=PAPER.values("domain"))
+    COLUMNS = {"actions": list, "labels": list}
+    GENERATED = ("data_seed", "head_factor", *OTHER_DATA, "test_negatives")
+
+    domain: str = axis(
+        "configurations of hf_mech/strips_traces; own: your data", (*BUNDLED, "pddl", "own"), all=PAPER.values("domain")
+    )
     num_train: int = axis(
         "numbers of training traces; all: those of Table 1", all=["all"], default=["all"], called="sizes", least=1
     )
     head_factor: float = axis("heads per true proposition; 1: their number is known, as in the paper", default=[1.0])
     data_seed: int = axis("seeds of the traces and their initial states", default=[0], least=0)
     seeds: str = fixed("the seeds, trained at once", default=ALL_SEEDS)
+    num_propositions: int | None = option("heads, for your own data", default=None, least=1)
     learner: str = option(
         "gradient: descent, as in the paper; two_part_code: the domain with the shortest code, by annealing; locm: a "
         "peer, which sees the actions' objects and no labels; lifted: learn_lifted_domain, which sees the actions' "
@@ -101,6 +110,10 @@ class Cell(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if (self.domain == "own") != bool(self.own_data) or bool(self.own_data) != bool(self.num_propositions):
+            raise SettingsError(
+                "--domain own goes with --dataset_name or --train_file and with --num_propositions, and they with it."
+            )
         usual = {entry.name: entry.default for entry in fields(self)} | dict(self.PRESETS.get(self.preset, {}))
         for learner, names in OPTIONS_OF.items():
             if learner != self.learner and (given := [name for name in names if getattr(self, name) != usual[name]]):
@@ -110,8 +123,10 @@ class Cell(Settings):
     def labels(self) -> list[str]:
         heads = [] if self.head_factor == 1 else [f"heads-x{self.head_factor:g}"]
         data = [] if self.data_seed == 0 else [f"data{self.data_seed}"]
-        domain = self.domain if self.problem_file is None else Path(self.problem_file).stem
-        return [domain, str(self.num_train), *heads, *data]
+        file = self.problem_file or self.own_data
+        domain = self.domain if file is None else Path(file).stem
+        sizes = [] if self.num_train == EVERY_TRACE else [str(self.num_train)]
+        return [domain, *sizes, *heads, *data]
 
     @property
     def ending(self) -> list[str]:

@@ -16,12 +16,12 @@ from transformers import get_scheduler
 from transformers.utils.logging import disable_progress_bar
 
 import hf_mech  # noqa: F401  load_dataset learns our names
-from hf_mech.programs.templatic.batches import Layout, TrainingBatches, word_tokenizer, words_of
+from hf_mech.programs.templatic.batches import Layout, TrainingBatches, lengths_of, word_tokenizer, words_of
 
-from ..engine import Job
+from ..engine import Job, SettingsError
 from ..engine.loop import Training
 from ..engine.run import CompletionsOutcome
-from .models import answers, make_model, save_model
+from .models import POSITIONS, answers, make_model, save_model
 from .settings import KINDS, Run
 
 DATASET = "hf_mech/templatic_generation"
@@ -42,7 +42,11 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
         RunError: the loss is no longer a number.
     """
     disable_progress_bar()  # of saving the model, which takes no time
-    splits = datasets.load_dataset(DATASET, run.task, **run.data)
+    splits = run.own_splits() if run.own_data else datasets.load_dataset(DATASET, run.task, **run.data)
+    if (longest := max(int(lengths_of(rows).max(initial=0)) for rows in splits.values())) > POSITIONS:
+        raise SettingsError(
+            f"A prompt with its completion may have {POSITIONS:,} words, got {longest:,}; leave it out."
+        )
     columns = (splits["train"].data.column(name).to_pylist() for name in ("prompt", "completion"))
     tokenizer = word_tokenizer(words_of(text for column in columns for text in column))
     layout = Layout(tokenizer, KINDS[run.model])

@@ -9,7 +9,8 @@ from typing import Any
 from hf_mech.programs.templatic.batches import Kind
 from hf_mech.programs.templatic.tasks import TASKS
 
-from ..engine import Settings, SettingsError, axis, fixed, option
+from ..engine import SettingsError, axis, fixed, option
+from ..engine.own_data import OwnData
 from ..engine.paper import Paper
 from ..engine.settings import SCHEDULERS, By
 
@@ -30,7 +31,7 @@ def _by_model(*values: int) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run(Settings):
+class Run(OwnData):
     """A run: a task, a model, a seed, and how the model is built, trained and measured (App. M, Tables 11 and 12)."""
 
     PRESETS = {
@@ -60,6 +61,9 @@ class Run(Settings):
             "eval_prompts": 200,
         },
     }
+
+    COLUMNS = {"prompt": str, "completion": str}
+    GENERATED = ("task", "data_seed", "num_train", "num_eval")
 
     task: str = axis("configurations of hf_mech/templatic_generation", TASKS, default=[PAPERS_TASK])
     model: str = axis("the models of Table 3", MODELS)

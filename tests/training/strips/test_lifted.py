@@ -42,7 +42,8 @@ def test_plans_and_failed_actions_are_data_of_a_cell() -> None:
     cell = Cell.of("lifted", {"policy": "expert", "failure_rate": 0.1, "num_test": 50}, **AXES)
     assert (cell.data["policy"], cell.data["failure_rate"]) == ("expert", 0.1)
     assert "policy" not in Cell.of("lifted", **AXES).data
-    traces, hidden = load_traces(cell)
+    data = load_traces(cell)
+    traces, hidden = data.splits, data.hidden
     ids, labels = traces["train"]
     assert ((labels[:, :-1] == 1) & (labels[:, 1:] >= 0)).any()
     domain = lifted_domain(
