@@ -6,7 +6,7 @@
     python -m training.train_strips --domain blocksworld-2b --sizes 2000 --head_factor 2
     python -m training.train_strips --domain ferry-2c --sizes 100 --preset two_part_code --data_seed 7 --num_seeds 5
     python -m training.train_strips --domain miconic-2p --preset lifted --policy expert --num_seeds 1
-    python -m training.train_strips --domain own --num_propositions 6 --train_file mine.jsonl   # your actions and labels
+    python -m training.train_strips --domain own --num_propositions 6 --train_file mine.jsonl   # your traces
     accelerate launch -m training.train_strips --domain ferry-1c --sizes 500 --push_to_hub --hub_user me
 
 The presets `paper` and `redraw` train by gradient descent; `two_part_code` searches without gradients for the domain

@@ -17,6 +17,7 @@ from hf_mech.cli.learn import learn_log
 from hf_mech.cli.play import play_checkpoint
 from hf_mech.cli.programs import compile_to_folder, list_programs, run_prompts, run_turing_machine, trace_prompt
 from hf_mech.cli.push import push
+from hf_mech.cli.push_dataset import push_dataset
 from hf_mech.cli.test_llm import ask_llm
 from hf_mech.cli.train import train
 
@@ -135,6 +136,7 @@ def verify(
 
 app.add_typer(train, name="train")
 app.command("push")(push)
+app.command("push-dataset")(push_dataset)
 app.command("checkpoints")(list_checkpoints)
 app.command("compile")(compile_to_folder)
 app.command("programs")(list_programs)
