@@ -29,6 +29,8 @@ from hf_mech.hub.files import write_text_atomically
 from .engine import Experiment
 from .engine.recipe import Checkpoints
 from .engine.tables import Table
+from .how_long import checkpoints_table as how_long_of_checkpoints
+from .how_long import trainings_table
 
 ROOT = Path(__file__).resolve().parents[1]
 SUMMARY = "summary"
@@ -111,6 +113,10 @@ def main(root: Path = ROOT) -> int:
     tables = tables_of(root / "docs" / "results")
     stale = list(stale_cards(root / "docs" / "results", check))
     files = [root / "README.md", *sorted((root / "docs" / "results").glob("*.md"))]
+    if (root / "docs" / "how_long.md").is_file():
+        files.append(root / "docs" / "how_long.md")
+        tables["how-long"] = trainings_table(root / "docs" / "results").markdown()
+        tables["how-long-checkpoints"] = how_long_of_checkpoints(root / "model_cards").markdown()
     if (root / "model_cards" / "README.md").is_file():
         files.append(root / "model_cards" / "README.md")
         tables["checkpoints"] = checkpoints_table().markdown()

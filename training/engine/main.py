@@ -32,7 +32,7 @@ from .tables import Table, print_markdown
 INTERRUPTED = 130
 _WRONG_VALUES = (ValueError, FileExistsError, FileNotFoundError, NotADirectoryError)
 _OURS = ("hf_mech", __name__.partition(".")[0])  # the packages whose errors are one line
-_TIMES = ("training_seconds", "seconds")  # the metrics of a card that say how long a run took
+TIMES = ("training_seconds", "seconds")  # the metrics of a card that say how long a run took
 _CARDS = Path(__file__).parents[2] / "docs" / "results"
 
 
@@ -199,9 +199,9 @@ def plan_of(experiment: Experiment[Any, Any], runs: Sequence[Settings], output_d
             state = f"goes on from {step_of(checkpoint):,}" if checkpoint else "new"
             seconds = _similar(settings, done) or _published(settings)
             known, unknown = known + (seconds or 0), unknown + (seconds is None)
-        table.rows.append([settings.name, state, "" if seconds is None else _duration(seconds)])
+        table.rows.append([settings.name, state, "" if seconds is None else duration(seconds)])
     total = (
-        f"{len(runs)} {experiment.unit}; {_duration(known)} on one core by these times"
+        f"{len(runs)} {experiment.unit}; {duration(known)} on one core by these times"
         if known
         else f"{len(runs)} {experiment.unit}"
     )
@@ -230,15 +230,15 @@ def _published(settings: Settings) -> float | None:
     own, departures = settings.to_dict(), settings.departures
     for entry in _all_published():
         shared = entry.setting.keys() & own.keys() - {"seed", "seeds", "data_seed"}
-        named = entry.metric in _TIMES and entry.config in own.values() and "preset" in shared
+        named = entry.metric in TIMES and entry.config in own.values() and "preset" in shared
         if named and departures.keys() <= shared and all(entry.setting[name] == own[name] for name in shared):
             return entry.mean
     return None
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """
-    >>> _duration(41), _duration(600), _duration(9000)
+    >>> duration(41), duration(600), duration(9000)
     ('41 s', '10 min', '2.5 h')
     """
     if seconds < 120:

@@ -1,0 +1,148 @@
+"""Installs the wheel into environments of its own, with the oldest versions that it allows and with the newest, and
+writes what worked there to docs/results/versions.json: `make wheel-check`. The README's table of versions is rendered from it.
+
+    python -m tests.wheel_check                      # oldest and newest, with this Python
+    python -m tests.wheel_check --python python3.13 --which newest
+
+torch comes from constraints.txt, whose version has a build for processors; all others are free.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+FILE = ROOT / "docs" / "results" / "versions.json"
+SHOWN = ("torch", "transformers", "datasets", "accelerate", "huggingface_hub", "numpy")
+CONTRACT = (
+    *("test_declarations.py", "test_outputs.py", "test_save_load.py", "test_generation.py", "test_batches.py"),
+    *("test_initialisation.py",),
+)
+"""The parts of the contract suite that say whether a model loads, computes and generates."""
+SMALL = ["--layers", "1", "--hidden", "16", "--heads", "2", "--steps", "3", "--batch_size", "2", "--jobs", "1"]
+TRAININGS = {
+    "strips": ["--domain", "simple", "--sizes", "20", "--num_seeds", "1", "--max_steps", "20", "--num_test", "20"],
+    "formal_languages": [
+        *("--task", "reverse_string", "--steps", "3", "--batch_size", "2", "--num_hidden_layers", "1"),
+        *("--restart_after", "0", "--max_train_length", "4", "--test_samples", "1", "--jobs", "1"),
+    ],
+    "machines": ["--task", "reverse", "--num_prompts", "2", "--jobs", "1"],
+    "belief_state": [
+        *("--model", "bst", *SMALL, "--backward_layers", "1", "--head_width", "16", "--eval_steps", "3"),
+        *("--eval_graphs", "4", "--curve_graphs", "4", "--generated", "2"),
+    ],
+    "msat": [
+        *("--scenario", "doorway", *SMALL, "--episodes", "3", "--context", "4", "--eval_steps", "3"),
+        *("--eval_episodes", "1", "--curve_episodes", "1"),
+    ],
+}
+"""A run of seconds of each family: STRIPS, stack attention, programs (which are not trained), belief states, M-SAT."""
+
+
+def run(command: list[str | Path], folder: Path) -> str:
+    """Runs a command in a folder, without this checkout in its path; its output.
+
+    Raises:
+        RuntimeError: it failed.
+    """
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [str(word) for word in command],
+        cwd=folder,
+        env={**environment, "HF_HUB_OFFLINE": "1", "MPLBACKEND": "Agg"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(map(str, command))} failed:\n{done.stdout[-4000:]}")
+    return done.stdout
+
+
+def build_wheel(folder: Path) -> Path:
+    """The wheel of this checkout."""
+    run([sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", folder, ROOT], ROOT)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
+def pins(which: str) -> list[str]:
+    """What pip is asked for besides the wheel: of the oldest versions all lower bounds but torch's."""
+    if which == "newest":
+        return []
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    bounds = [line for line in project["dependencies"] if not line.startswith("torch>")]
+    return [line.replace(">=", "==") for line in bounds]
+
+
+def install(wheel: Path, python: str, which: str, folder: Path) -> Path:
+    """A new environment with the wheel; its Python."""
+    run([python, "-m", "venv", folder / "venv"], folder)
+    own = folder / "venv" / ("Scripts" if os.name == "nt" else "bin") / "python"
+    pip: list[str | Path] = [own, "-m", "pip", "install", "--quiet", "--no-compile"]
+    torch = next(
+        line for line in (ROOT / "constraints.txt").read_text("utf-8").splitlines() if line.startswith("torch")
+    )
+    run([*pip, torch], folder)
+    run([*pip, f"hf-mech[viz,control] @ {wheel.as_uri()}", *pins(which), torch], folder)
+    return own
+
+
+def check(python: Path, folder: Path) -> dict[str, Any]:
+    """Imports, trains and tests what is installed; the versions, and what was done."""
+    empty = folder / "empty"
+    empty.mkdir()
+    code = "import hf_mech, json; from hf_mech.hub.environment import *; print(json.dumps(package_versions({})))"
+    versions = json.loads(run([python, "-c", code.format(SHOWN)], empty).splitlines()[-1])
+    began, trained = time.perf_counter(), []
+    for name, options in TRAININGS.items():
+        run([python.with_name("hf-mech"), "train", name, *options], empty)
+        trained.append(name)
+    seconds = time.perf_counter() - began
+    run([python, "-m", "pip", "install", "--quiet", "--no-compile", "pytest", "hypothesis"], folder)
+    shutil.copytree(ROOT / "tests", folder / "tests", ignore=shutil.ignore_patterns("__pycache__"))
+    files = [folder / "tests" / "contract" / name for name in CONTRACT]
+    options = ["--import-mode=importlib", "-m", "not slow and not gpu", "-q", "-p", "no:cacheprovider"]
+    options += ["-c", os.devnull, "--rootdir", str(folder), "-o", f"pythonpath={folder}"]
+    said = run([python, "-m", "pytest", *options, *files], folder)
+    passed = re.search(r"(\d+) passed", said)
+    return {
+        "versions": versions,
+        "trained": trained,
+        "seconds_of_training": round(seconds, 1),
+        "contract_tests_passed": int(passed[1]) if passed else 0,
+    }
+
+
+def main() -> None:
+    """Checks, and adds what was found to the file."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--python", default=sys.executable, help="the interpreter of the environments")
+    parser.add_argument("--which", nargs="+", default=["oldest", "newest"], choices=["oldest", "newest"])
+    options = parser.parse_args()
+    for which in options.which:
+        with tempfile.TemporaryDirectory(prefix="hf-mech-wheel-") as temporary:
+            folder = Path(temporary)
+            python = install(build_wheel(folder), options.python, which, folder)
+            found = {"which": which, **check(python, folder)}
+        own = found["versions"]["python"].rpartition(".")[0]
+        others = json.loads(FILE.read_text("utf-8")) if FILE.is_file() else []
+        kept = [one for one in others if (one["which"], one["versions"]["python"].rpartition(".")[0]) != (which, own)]
+        FILE.write_text(json.dumps([*kept, found], indent=1) + "\n", "utf-8")
+        print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
