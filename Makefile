@@ -8,7 +8,7 @@ PYTEST := $(BIN)/python -m pytest
 JOBS   ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow test-gpu test-browser lint format bench docs checkpoints table1 stack-table stack-lm templatic-table rules-table nested-table dat-table msat-table machines-table lifted-table clean
+.PHONY: help install demo test test-slow test-gpu test-browser lint format bench docs wheel-check checkpoints table1 stack-table stack-lm templatic-table rules-table nested-table dat-table msat-table machines-table lifted-table clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -56,6 +56,10 @@ docs: $(STAMP) ## render the tables of results and features, and run every Pytho
 	$(BIN)/python -m training.render_readme
 	$(BIN)/python -m tests.contract.features
 	$(PYTEST) -n $(JOBS) -m docs
+
+wheel-check: $(STAMP) ## install the wheel into new environments, oldest versions and newest; import, test, train there
+	$(BIN)/python -m tests.wheel_check
+	$(BIN)/python -m training.render_readme
 
 checkpoints: $(STAMP) ## train model_cards from nothing, some 3 hours of two cores; goes on after a kill; NAME=... for one
 	$(BIN)/python -m training.make_checkpoints $(NAME)

@@ -28,9 +28,7 @@ def test_the_builders_are_inside_the_package(wheel: set[str]) -> None:
 def test_the_training_is_inside_the_package(wheel: set[str]) -> None:
     files = {path for path in (ROOT / "training").rglob("*.*") if path.is_file() and "__pycache__" not in path.parts}
     expected = {f"hf_mech/{path.relative_to(ROOT).as_posix()}" for path in files}
-    of_the_clone = {"hf_mech/training/make_checkpoints.py", "hf_mech/training/render_readme.py"} | {
-        "hf_mech/training/how_long.py"
-    }
+    of_the_clone = {f"hf_mech/training/{name}.py" for name in ("make_checkpoints", "render_readme", "how_long")}
     assert {path for path in wheel if path.startswith("hf_mech/training")} == expected - of_the_clone
 
 

@@ -1,5 +1,6 @@
-"""Installs the wheel into environments of its own, with the oldest versions that it allows and with the newest, and
-writes what worked there to docs/results/versions.json: `make wheel-check`. The README's table of versions is rendered from it.
+"""Installs the wheel into new environments, with the oldest versions that it allows and with the newest.
+
+What worked there is written to docs/results/versions.json; the README's table of versions is rendered from it.
 
     python -m tests.wheel_check                      # oldest and newest, with this Python
     python -m tests.wheel_check --python python3.13 --which newest

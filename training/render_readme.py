@@ -16,6 +16,7 @@ if not __package__:  # started as a file: `python training/render_readme.py`
 import argparse
 import importlib
 import importlib.util
+import json
 import pkgutil
 import re
 from collections.abc import Iterator
@@ -78,6 +79,17 @@ def checkpoints_table() -> Table:
     return table
 
 
+def versions_table(file: Path) -> Table:
+    """What `make wheel-check` has found in environments of their own."""
+    found = json.loads(file.read_text("utf-8")) if file.is_file() else []
+    names = ("python", "torch", "transformers", "datasets", "accelerate", "huggingface_hub")
+    table = Table([*names, "trained there by `hf-mech train`", ">contract tests"])
+    for one in found:
+        versions = [one["versions"].get(name, "") for name in names]
+        table.rows.append([*versions, ", ".join(one["trained"]), str(one["contract_tests_passed"])])
+    return table
+
+
 def render(text: str, tables: dict[str, str]) -> str:
     """The text with each table between its marks.
 
@@ -113,6 +125,7 @@ def main(root: Path = ROOT) -> int:
     tables = tables_of(root / "docs" / "results")
     stale = list(stale_cards(root / "docs" / "results", check))
     files = [root / "README.md", *sorted((root / "docs" / "results").glob("*.md"))]
+    tables["versions"] = versions_table(root / "docs" / "results" / "versions.json").markdown()
     if (root / "docs" / "how_long.md").is_file():
         files.append(root / "docs" / "how_long.md")
         tables["how-long"] = trainings_table(root / "docs" / "results").markdown()

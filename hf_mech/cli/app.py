@@ -35,8 +35,12 @@ class _OneMessagePerError(TyperGroup):
         try:
             return super().invoke(ctx)
         except Exception as error:
+            from hf_mech.hub.environment import install_command
             from hf_mech.hub.redaction import redact, redacted_traceback
 
+            if isinstance(error, ModuleNotFoundError) and (command := install_command(error.name or "")):
+                typer.echo(f"hf-mech: {error.name} is not installed. Run: {command}", err=True)
+                raise typer.Exit(1) from error
             package = type(error).__module__.partition(".")[0]
             if package == "hf_mech":
                 typer.echo(f"hf-mech: {redact(str(error))}", err=True)

@@ -117,7 +117,7 @@ def _watched(model: Any, environment: str, given: dict[str, Any]) -> Watched:
         from hf_mech.control.environments import NAMESPACE
         from hf_mech.control.play import rendering_of, watch
     except ImportError as error:
-        raise ExplorerError(f"this page needs environments: pip install 'hf_mech[control]' ({error})") from error
+        raise ExplorerError(f"this page needs environments: pip install 'hf-mech[control]' ({error})") from error
     options = {name: value for name, value in given.items() if name not in (_RETURN, _EPISODE, _SEED)}
     if model.config.reads_frames and environment.startswith(f"{NAMESPACE}/"):
         options = {"frame_size": tuple(model.config.state_shape[1:])} | options

@@ -54,6 +54,26 @@ def describe_environment() -> dict[str, str]:
     return report
 
 
+def install_command(module: str) -> str | None:
+    """The command that installs the extra which a module belongs to, or None if it belongs to none.
+
+    >>> install_command("matplotlib.figure"), install_command("gradio"), install_command("json")
+    ("pip install 'hf-mech[all]'", "pip install 'hf-mech[explore]'", None)
+    """
+    top = module.partition(".")[0]
+    distribution = {"PIL": "pillow"}.get(top, top).lower().replace("_", "-")
+    for line in importlib.metadata.requires("hf-mech") or ():
+        name, _, condition = line.partition(";")
+        extra = re.search(r"""extra == ['"]([\w-]+)['"]""", condition)
+        if (
+            extra
+            and extra[1] not in ("dev", "test")
+            and re.split(r"[\s\[<>=!~]", name)[0].lower().replace("_", "-") == distribution
+        ):
+            return f"pip install 'hf-mech[{extra[1]}]'"
+    return None
+
+
 def hf_mech_version() -> str:
     """The version of the imported hf_mech, also when it runs from a source tree without installation."""
     import hf_mech

@@ -76,7 +76,7 @@ def plan(
 
         from hf_mech.planning.pddl.write import to_unified_planning
     except ImportError as error:
-        raise PlanningError(f"Planning needs unified-planning: pip install hf_mech[plan] ({error}).") from error
+        raise PlanningError(f"Planning needs unified-planning: pip install 'hf-mech[plan]' ({error}).") from error
 
     planning_problem, pddl_names = to_unified_planning(problem)
     environment = planning_problem.environment
@@ -84,7 +84,7 @@ def plan(
         engine = environment.factory.OneshotPlanner(name=planner)
     except UPNoRequestedEngineAvailableException as error:
         raise PlanningError(
-            f"The planner {planner!r} is not installed; pip install hf_mech[plan] brings pyperplan. Installed: "
+            f"The planner {planner!r} is not installed; pip install 'hf-mech[plan]' brings pyperplan. Installed: "
             f"{', '.join(environment.factory.engines)}."
         ) from error
     with engine:

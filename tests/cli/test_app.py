@@ -70,6 +70,18 @@ def test_a_missing_extra_is_named_before_the_demo_starts(
     assert answer.stderr == f"hf-mech: The demo needs {module}: pip install 'hf-mech[all]'\n"
 
 
+def test_a_missing_module_of_an_extra_is_named_with_its_command(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def fail(out: Path) -> None:
+        raise ModuleNotFoundError("No module named 'matplotlib'", name="matplotlib")
+
+    monkeypatch.setattr("hf_mech.cli.demo.run_demo", fail)
+    answer = runner.invoke(app, ["demo", "--out", str(tmp_path)])
+    assert answer.exit_code == 1
+    assert answer.stderr == "hf-mech: matplotlib is not installed. Run: pip install 'hf-mech[all]'\n"
+
+
 @pytest.mark.parametrize("config", [None, "{}", '{"model_type": "strips_transformer"}', "no JSON"])
 def test_a_folder_without_a_checkpoint_is_refused(config: str | None, tmp_path: Path) -> None:
     if config is not None:

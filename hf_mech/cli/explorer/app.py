@@ -66,7 +66,7 @@ def _gradio() -> Any:
         import gradio
     except ModuleNotFoundError as error:
         raise ExplorerError(
-            "The explorer's app needs gradio: pip install 'hf_mech[explore]'. Without it, --html FILE writes one run."
+            "The explorer's app needs gradio: pip install 'hf-mech[explore]'. Without it, --html FILE writes one run."
         ) from error
     return gradio
 

@@ -233,7 +233,7 @@ def test_without_gradio_the_command_names_the_extra(monkeypatch: pytest.MonkeyPa
         make_app()
     done = hf("explore", "pargen")
     assert done.exit_code == 1
-    assert "pip install 'hf_mech[explore]'" in done.stderr
+    assert "pip install 'hf-mech[explore]'" in done.stderr
 
 
 def test_the_space_can_be_pushed_as_it_is(tmp_path: Path) -> None:
