@@ -1,10 +1,15 @@
 """What a wheel has inside: one package, with the builders and all data in it."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from hatchling.builders.wheel import WheelBuilder
+
+from tests.wheel_check import TRAININGS
 
 ROOT = Path(__file__).parents[1]
 
@@ -58,3 +63,29 @@ def test_one_trained_model_of_each_family_is_in_it(wheel: set[str]) -> None:
         assert not [file for file in own if file.endswith((".png", ".gif"))]
     sizes = [(ROOT / "model_cards" / path.partition("checkpoints/")[2]).stat().st_size for path in inside]
     assert sum(sizes) < 3e6
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with what the wheel installs, without its dependencies."""
+    folder = tmp_path_factory.mktemp("wheel")
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-compile", "--no-build-isolation"]
+    subprocess.run([*pip, "--target", str(folder), str(ROOT)], check=True, cwd=folder)
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TRAININGS)
+def test_the_wheel_alone_trains_a_model_of_each_family(name: str, installed: Path, tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(installed)}
+    command = [sys.executable, "-m", "hf_mech.cli", "train", name, *TRAININGS[name]]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr[-4000:]
+    (card,) = (tmp_path / "runs" / "cards").glob("*/results.json")
+    content = json.loads(card.read_text())
+    assert f" train {name} " in content["command"]
+    assert content["commit"] == f"hf_mech=={content['versions']['hf_mech']}"  # of the wheel, not of this checkout
+    (config,) = (tmp_path / "runs" / name).glob("*/run.yaml")
+    again = [*command[:5], "--config_file", str(config), "--output_dir", "again", "--dry_run"]
+    told = subprocess.run(again, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600)
+    assert config.parent.name in told.stdout, told.stderr[-4000:]

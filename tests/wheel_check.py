@@ -40,6 +40,7 @@ TRAININGS = {
     ],
     "machines": ["--task", "reverse", "--num_prompts", "2", "--jobs", "1"],
     "belief_state": [
+        *("--seeds", "0"),
         *("--model", "bst", *SMALL, "--backward_layers", "1", "--head_width", "16", "--eval_steps", "3"),
         *("--eval_graphs", "4", "--curve_graphs", "4", "--generated", "2"),
     ],
@@ -85,7 +86,7 @@ def pins(which: str) -> list[str]:
         return []
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     bounds = [line for line in project["dependencies"] if not line.startswith("torch>")]
-    return [line.replace(">=", "==") for line in bounds]
+    return [re.sub(r">=([\d.]+).*", r"==\1", line) for line in bounds]
 
 
 def install(wheel: Path, python: str, which: str, folder: Path) -> Path:
