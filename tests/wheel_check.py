@@ -1,6 +1,6 @@
 """Installs the wheel into new environments, with the oldest versions that it allows and with the newest.
 
-What worked there is written to docs/results/versions.json; the README's table of versions is rendered from it.
+What worked there is written to hf_mech/hub/tested_versions.json; the README's table of versions is rendered from it.
 
     python -m tests.wheel_check                      # oldest and newest, with this Python
     python -m tests.wheel_check --python python3.13 --which newest
@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
-FILE = ROOT / "docs" / "results" / "versions.json"
+FILE = ROOT / "hf_mech" / "hub" / "tested_versions.json"
 SHOWN = ("torch", "transformers", "datasets", "accelerate", "huggingface_hub", "numpy")
 CONTRACT = (
     *("test_declarations.py", "test_outputs.py", "test_save_load.py", "test_generation.py", "test_batches.py"),

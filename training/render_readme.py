@@ -125,7 +125,7 @@ def main(root: Path = ROOT) -> int:
     tables = tables_of(root / "docs" / "results")
     stale = list(stale_cards(root / "docs" / "results", check))
     files = [root / "README.md", *sorted((root / "docs" / "results").glob("*.md"))]
-    tables["versions"] = versions_table(root / "docs" / "results" / "versions.json").markdown()
+    tables["versions"] = versions_table(root / "hf_mech" / "hub" / "tested_versions.json").markdown()
     if (root / "docs" / "how_long.md").is_file():
         files.append(root / "docs" / "how_long.md")
         tables["how-long"] = trainings_table(root / "docs" / "results").markdown()

@@ -1,6 +1,7 @@
 """Where a measured figure comes from: the machine, the versions, the commit and the command; and `hf-mech env`."""
 
 import importlib.metadata
+import json
 import os
 import platform
 import re
@@ -52,6 +53,14 @@ def describe_environment() -> dict[str, str]:
     report["cpu"] = f"{machine['cpu']}, {machine['cores']} cores"
     report["device"] = _device(machine["gpu"])
     return report
+
+
+def tested_versions(package: str) -> list[str]:
+    """The versions of a package that `make wheel-check` has tried, the oldest and the newest; empty if it has not."""
+    file = Path(__file__).with_name("tested_versions.json")
+    found = json.loads(file.read_text("utf-8")) if file.is_file() else []
+    ordered = [one["versions"][package] for which in ("oldest", "newest") for one in found if one["which"] == which]
+    return list(dict.fromkeys(ordered))
 
 
 def install_command(module: str) -> str | None:
