@@ -18,7 +18,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -26,11 +25,8 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 FILE = ROOT / "hf_mech" / "hub" / "tested_versions.json"
 SHOWN = ("torch", "transformers", "datasets", "accelerate", "huggingface_hub", "numpy")
-CONTRACT = (
-    *("test_declarations.py", "test_outputs.py", "test_save_load.py", "test_generation.py", "test_batches.py"),
-    *("test_initialisation.py",),
-)
-"""The parts of the contract suite that say whether a model loads, computes and generates."""
+CONTRACT = ("test_outputs.py", "test_generation.py")
+"""The parts of the contract suite that say whether a model computes and generates as it should."""
 SMALL = ["--layers", "1", "--hidden", "16", "--heads", "2", "--steps", "3", "--batch_size", "2", "--jobs", "1"]
 TRAININGS = {
     "strips": ["--domain", "simple", "--sizes", "20", "--num_seeds", "1", "--max_steps", "20", "--num_test", "20"],
@@ -102,30 +98,50 @@ def install(wheel: Path, python: str, which: str, folder: Path) -> Path:
     return own
 
 
-def check(python: Path, folder: Path) -> dict[str, Any]:
-    """Imports, trains and tests what is installed; the versions, and what was done."""
-    empty = folder / "empty"
-    empty.mkdir()
-    code = "import hf_mech, json; from hf_mech.hub.environment import *; print(json.dumps(package_versions({})))"
-    versions = json.loads(run([python, "-c", code.format(SHOWN)], empty).splitlines()[-1])
-    began, trained = time.perf_counter(), []
+def versions_of(python: Path, empty: Path) -> dict[str, str]:
+    """The versions that are installed, and hf_mech's from outside of this checkout."""
+    code = f"import hf_mech, json; from hf_mech.hub.environment import *; print(json.dumps(package_versions({SHOWN})))"
+    return dict(json.loads(run([python, "-c", code], empty).splitlines()[-1]))
+
+
+def train(python: Path, empty: Path) -> list[str]:
+    """Trains a model of each family; their commands' names."""
     for name, options in TRAININGS.items():
         run([python.with_name("hf-mech"), "train", name, *options], empty)
-        trained.append(name)
-    seconds = time.perf_counter() - began
+    return list(TRAININGS)
+
+
+def contract_tests(python: Path, folder: Path) -> int:
+    """Runs a part of the contract suite on what is installed; the number of tests that have passed."""
     run([python, "-m", "pip", "install", "--quiet", "--no-compile", "pytest", "hypothesis"], folder)
-    shutil.copytree(ROOT / "tests", folder / "tests", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "tests", folder / "tests", ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
     files = [folder / "tests" / "contract" / name for name in CONTRACT]
     options = ["--import-mode=importlib", "-m", "not slow and not gpu", "-q", "-p", "no:cacheprovider"]
     options += ["-c", os.devnull, "--rootdir", str(folder), "-o", f"pythonpath={folder}"]
-    said = run([python, "-m", "pytest", *options, *files], folder)
-    passed = re.search(r"(\d+) passed", said)
+    passed = re.search(r"(\d+) passed", run([python, "-m", "pytest", *options, *files], folder))
+    return int(passed[1]) if passed else 0
+
+
+def check(python: Path, folder: Path) -> dict[str, Any]:
+    """Imports, trains and tests what is installed; the versions, and what was done."""
+    (folder / "empty").mkdir()
     return {
-        "versions": versions,
-        "trained": trained,
-        "seconds_of_training": round(seconds, 1),
-        "contract_tests_passed": int(passed[1]) if passed else 0,
+        "versions": versions_of(python, folder / "empty"),
+        "trained": train(python, folder / "empty"),
+        "contract_tests_passed": contract_tests(python, folder),
     }
+
+
+def note(which: str, found: dict[str, Any]) -> None:
+    """Adds what was found to the file, in place of what was there of this Python."""
+
+    def key(one: dict[str, Any]) -> tuple[str, str]:
+        return one["which"], one["versions"]["python"].rpartition(".")[0]
+
+    found = {"which": which, **found}
+    others = json.loads(FILE.read_text("utf-8")) if FILE.is_file() else []
+    kept = [*(one for one in others if key(one) != key(found)), found]
+    FILE.write_text(json.dumps(sorted(kept, key=lambda one: key(one)[::-1]), indent=1) + "\n", "utf-8")
 
 
 def main() -> None:
@@ -138,12 +154,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory(prefix="hf-mech-wheel-") as temporary:
             folder = Path(temporary)
             python = install(build_wheel(folder), options.python, which, folder)
-            found = {"which": which, **check(python, folder)}
-        own = found["versions"]["python"].rpartition(".")[0]
-        others = json.loads(FILE.read_text("utf-8")) if FILE.is_file() else []
-        kept = [one for one in others if (one["which"], one["versions"]["python"].rpartition(".")[0]) != (which, own)]
-        FILE.write_text(json.dumps([*kept, found], indent=1) + "\n", "utf-8")
-        print(json.dumps(found))
+            note(which, check(python, folder))
 
 
 if __name__ == "__main__":
