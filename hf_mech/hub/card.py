@@ -19,6 +19,7 @@ from typing import Any
 import yaml
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
+from hf_mech.hub.environment import tested_versions
 from hf_mech.hub.files import HubError, write_text_atomically
 from hf_mech.hub.redaction import redact
 from hf_mech.hub.results import Measurement, PaperFigure, Results, validate
@@ -148,6 +149,7 @@ def render_card(results: Results, text: CardText, figures: Iterable[str] = ()) -
         command=results.command,
         commit=results.commit,
         versions=", ".join(f"{name} {version}" for name, version in results.versions.items()),
+        tested=" to ".join(tested_versions("transformers")),
         machine=_machine(results.machine),
         seconds=_number(results.seconds),
     )
