@@ -1,11 +1,13 @@
 # Every target sets up what it needs: the first call installs into .venv, the next start at once.
 
-PYTHON ?= python3
-VENV   := .venv
-BIN    := $(VENV)/bin
-STAMP  := $(VENV)/.installed
-PYTEST := $(BIN)/python -m pytest
-JOBS   ?= 2
+PYTHON      ?= python3
+PIP         ?= $(BIN)/python -m pip
+CONSTRAINTS ?= constraints.txt# empty: the versions that the installer chooses
+VENV        := .venv
+BIN         := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
+STAMP       := $(VENV)/.installed
+PYTEST      := $(BIN)/python -m pytest
+JOBS        ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help install demo test test-slow test-gpu test-browser lint format bench docs wheel-check checkpoints table1 stack-table stack-lm templatic-table rules-table nested-table dat-table msat-table machines-table lifted-table clean
@@ -15,12 +17,12 @@ help: ## show this list
 
 install: $(STAMP) ## set up .venv, if that has not been done
 
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml $(CONSTRAINTS)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "hf_mech needs Python 3.11 or newer, this is " \
 	  + sys.version.split()[0] + "; name another one: make PYTHON=python3.12")'
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --no-compile -c constraints.txt torch
-	$(BIN)/python -m pip install --quiet --no-compile -c constraints.txt -e '.[dev]'
+	$(if $(CONSTRAINTS),$(PIP) install --quiet --no-compile -c $(CONSTRAINTS) torch)
+	$(PIP) install --quiet --no-compile $(addprefix -c ,$(CONSTRAINTS)) -e '.[dev]'
 	@touch $@
 
 demo: $(STAMP) ## learn a hidden planning domain, save it, load it again, prove it right
@@ -40,9 +42,16 @@ test-browser: $(STAMP) ## the explorer in a browser, and its Space in an environ
 	  test -n "$$CHROMIUM" || $(BIN)/python -m playwright install chromium; \
 	  CHROMIUM=$$CHROMIUM $(PYTEST) -m browser tests/viz/browser
 
-lint: $(STAMP) ## style and types
+SCHEMA := $(BIN)/check-jsonschema --quiet --builtin-schema
+
+lint: $(STAMP) ## style, types, and the form of GitHub's files and of the citation
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(SCHEMA) vendor.github-workflows .github/workflows/*.yml
+	$(SCHEMA) vendor.github-issue-forms .github/ISSUE_TEMPLATE/bug.yml .github/ISSUE_TEMPLATE/idea.yml
+	$(SCHEMA) vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
+	$(SCHEMA) vendor.dependabot .github/dependabot.yml
+	$(SCHEMA) vendor.citation-file-format CITATION.cff
 	$(BIN)/mypy
 
 format: $(STAMP) ## mend what can be mended by itself
@@ -51,6 +60,13 @@ format: $(STAMP) ## mend what can be mended by itself
 
 bench: $(STAMP) ## speed and memory, as JSON in benchmarks/
 	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
+
+.PHONY: release-check
+release-check: $(STAMP) ## build dist/ and look through all that a release needs; TAG=v1.2.3 for the release itself
+	rm -rf dist
+	$(BIN)/python -m hatchling build
+	$(BIN)/python -m twine check --strict dist/*
+	$(PYTEST) -m release tests/test_release.py
 
 docs: $(STAMP) ## render the tables of results and features, and run every Python block of the pages
 	$(BIN)/python -m training.render_readme
