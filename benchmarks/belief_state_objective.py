@@ -195,11 +195,11 @@ def draw(measured: list[Measurement], file: Path) -> None:
 
 def kept(file: Path, name: str, measure: Callable[[], list[Measurement]]) -> list[Measurement]:
     """Measures, or reads the figures that a stopped run of the same options measured."""
-    known = json.loads(file.read_text()) if file.exists() else {}
+    known = json.loads(file.read_text("utf-8")) if file.exists() else {}
     if name not in known:
         found = measure()
         known[name] = [[entry.config, dict(entry.setting), entry.metric, list(entry.values)] for entry in found]
-        file.with_suffix(".new").write_text(json.dumps(known))
+        file.with_suffix(".new").write_text(json.dumps(known), "utf-8")
         file.with_suffix(".new").replace(file)
     return [measurement(TASK, *entry) for entry in known[name]]
 

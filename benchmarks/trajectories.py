@@ -171,7 +171,7 @@ def _cpu_seconds() -> float:
 
 def _resident() -> dict[str, float]:
     """Megabytes of this process, and of files that it has in memory. Linux only."""
-    lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text("utf-8").splitlines())
     keys = {"own_megabytes": "RssAnon", "file_megabytes": "RssFile"}
     return {name: int(lines[key].split()[0]) / 1024 for name, key in keys.items()}
 

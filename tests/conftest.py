@@ -45,6 +45,13 @@ def _own_caches() -> Iterator[None]:
     shutil.rmtree(_CACHE, ignore_errors=True)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skips the tests of Linux's own things elsewhere."""
+    for item in items:
+        if item.get_closest_marker("linux") and sys.platform != "linux":
+            item.add_marker(pytest.mark.skip(reason="forks, looks into /proc, or sets limits of its process"))
+
+
 @pytest.fixture(autouse=True)
 def _own_accelerate_state() -> Iterator[None]:
     """Forgets the precision and the device that a test chose: accelerate refuses others later in the process."""

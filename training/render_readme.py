@@ -112,7 +112,7 @@ def stale_cards(cards: Path, check: bool) -> Iterator[str]:
         try:
             check_folder(folder)
         except HubError:
-            yield str(folder.relative_to(cards.parents[1]))
+            yield folder.relative_to(cards.parents[1]).as_posix()
             if not check:
                 render_folder(folder)
 
@@ -140,7 +140,7 @@ def main(root: Path = ROOT) -> int:
     for file, text in texts.items():
         rendered = render(text, tables)
         if rendered != text:
-            stale.append(str(file.relative_to(root)))
+            stale.append(file.relative_to(root).as_posix())
             if not check:
                 write_text_atomically(file, rendered)
     if check and stale:

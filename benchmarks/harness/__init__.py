@@ -67,7 +67,7 @@ def _reached(function: Callable[..., object], args: tuple) -> float:
 
 def _grown(function: Callable[..., object], args: tuple) -> float:
     function(*args, warm_up=True)
-    Path("/proc/self/clear_refs").write_text("5")  # Linux: the peak counts from here, not from the imports
+    Path("/proc/self/clear_refs").write_text("5", "utf-8")  # Linux: the peak counts from here, not from the imports
     before = _status("VmRSS")
     function(*args, warm_up=False)
     return (_status("VmHWM") - before) / 1024
@@ -75,7 +75,7 @@ def _grown(function: Callable[..., object], args: tuple) -> float:
 
 def _status(key: str) -> int:
     """A figure of this process in kilobytes."""
-    lines = Path("/proc/self/status").read_text().splitlines()
+    lines = Path("/proc/self/status").read_text("utf-8").splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(f"{key}:"))
 
 

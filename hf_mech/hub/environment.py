@@ -151,12 +151,14 @@ def running_command() -> str:
 
 
 def without_folders(command: str) -> str:
-    """The command as it is published: of an absolute path only the last name stays, as the folders are this machine's.
+    r"""The command as it is published: of an absolute path only the last name stays, as the folders are this machine's.
 
     >>> without_folders("python train.py --output_dir=/home/me/runs --steps 5")
     'python train.py --output_dir=runs --steps 5'
+    >>> without_folders(r"python train.py --output_dir 'C:\Users\me\runs'")
+    "python train.py --output_dir 'runs'"
     """
-    return re.sub(r"""(?<![^\s='"])/(?:[^\s'"/]+/)*([^\s'"/]+)""", r"\1", command)
+    return re.sub(r"""(?<![^\s='"])(?:/|[A-Za-z]:[\\/])(?:[^\s'"\\/]+[\\/])*([^\s'"\\/]+)""", r"\1", command)
 
 
 def _device(gpu: str | int | None) -> str:
@@ -178,7 +180,11 @@ def _git(folder: Path, *arguments: str) -> str | None:
     """The output of git, or None if there is no git, no repository, or no such object in it."""
     try:
         answer = subprocess.run(
-            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=False, timeout=60
+            ["git", "--no-optional-locks", "-C", str(folder), *arguments],  # it only reads
+            capture_output=True,
+            encoding="utf-8",
+            check=False,
+            timeout=60,
         )
     except FileNotFoundError:
         return None

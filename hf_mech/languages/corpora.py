@@ -202,7 +202,7 @@ class Prepared:
 
     @classmethod
     def load(cls, folder: Path) -> Prepared:
-        return cls(**json.loads((folder / "prepared.json").read_text()))
+        return cls(**json.loads((folder / "prepared.json").read_text("utf-8")))
 
 
 def train_tokenizer(documents: Iterable[str], vocabulary: int | None) -> PreTrainedTokenizerFast:

@@ -2,7 +2,6 @@
 
 import errno
 import os
-import resource
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -90,8 +89,11 @@ def test_a_file_on_a_full_disk(number: int, tmp_path: Path, monkeypatch: pytest.
     assert names(tmp_path) == ["results.json"]
 
 
+@pytest.mark.linux
 def test_a_checkpoint_stays_whole_when_the_system_refuses_to_write(tmp_path: Path) -> None:
     """The system itself refuses files of more than 64 bytes, as it does on a full disk."""
+    import resource
+
     save_checkpoint(ToyForCausalLM(ToyConfig()), tmp_path)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     model, most = ToyForCausalLM(ToyConfig()), resource.getrlimit(resource.RLIMIT_FSIZE)

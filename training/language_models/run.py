@@ -304,7 +304,7 @@ def _remove_unfinished(folder: Path) -> None:
     for checkpoint in folder.glob("checkpoint-*"):
         file = checkpoint / "trainer_state.json"
         try:
-            state = json.loads(file.read_text())
+            state = json.loads(file.read_text("utf-8"))
         except (FileNotFoundError, json.JSONDecodeError):
             shutil.rmtree(checkpoint)
             continue

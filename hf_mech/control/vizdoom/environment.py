@@ -81,7 +81,7 @@ def _guarded(folder: str) -> str:
     """A program that runs the engine under the guard; ViZDoom asks for one without arguments of ours."""
     program = Path(folder, "engine")
     command = shlex.join([sys.executable, "-ISE", engine_guard.__file__, folder, str(os.getpid()), str(_ENGINE)])
-    program.write_text(f'#!/bin/sh\nexec {command} "$@"\n')
+    program.write_text(f'#!/bin/sh\nexec {command} "$@"\n', "utf-8")
     program.chmod(0o700)
     if not os.access(program, os.X_OK):
         raise ControlError(

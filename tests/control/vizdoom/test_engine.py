@@ -19,6 +19,8 @@ import hf_mech.control
 from hf_mech.control import make_environment
 from hf_mech.control.errors import ControlError
 
+pytestmark = pytest.mark.linux
+
 PLAY = """
 import os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)  # children of a shell's background job ignore it

@@ -72,6 +72,7 @@ def whole(text: str) -> dict[str, str]:
     return {"config.json": text, "model.safetensors": text}
 
 
+@pytest.mark.linux
 @pytest.mark.parametrize("exists", [True, False])
 def test_a_kill_at_any_moment_leaves_a_whole_checkpoint(exists: bool, tmp_path: Path) -> None:
     codes, found, absent = [], [], 0

@@ -227,9 +227,11 @@ def running(root: Path) -> list[int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGKILL])
-def test_an_ended_command_leaves_nobody_behind(tmp_path: Path, ending: signal.Signals) -> None:
+@pytest.mark.linux
+@pytest.mark.parametrize("name", ["SIGINT", "SIGKILL"])
+def test_an_ended_command_leaves_nobody_behind(tmp_path: Path, name: str) -> None:
     """Ctrl-C and a kill end the runs that are under way, and no further one begins."""
+    ending = signal.Signals[name]
     command = subprocess.Popen(
         [
             *(sys.executable, "-c", COMMAND, "--num_seeds", "4", "--jobs", "2", "--steps", "100000"),

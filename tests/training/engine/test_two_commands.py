@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import resource
 import subprocess
 import sys
 import time
@@ -146,8 +145,11 @@ def test_a_place_that_is_no_folder_is_one_line(place: str, tmp_path: Path, capsy
     assert "Traceback" not in line
 
 
+@pytest.mark.linux
 def test_a_full_disk_is_one_line_and_the_run_can_go_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The system itself refuses files of more than 9,000 bytes; the model is larger."""
+    import resource
+
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (9000, before[1]))
     try:
