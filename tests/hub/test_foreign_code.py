@@ -1,4 +1,4 @@
-"""What SECURITY.md says of loading: with hf_mech installed no code of a checkpoint runs, and pickles with code never do."""
+"""What SECURITY.md says of loading: with hf_mech installed, no code of a checkpoint runs, and no code in pickles."""
 
 import pickle
 import shutil

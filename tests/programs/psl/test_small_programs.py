@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -40,6 +42,12 @@ def completion(name: str, prompt: str) -> str:
 
 def test_these_are_the_small_programs():
     assert {*FORMS, "nested_functions", "pargen", "pargen_k_shot", "universal"} == set(program_names())
+
+
+def test_the_page_of_the_language_lists_them():
+    page = (Path(programs.__file__).parents[1] / "programs" / "psl" / "README.md").read_text("utf-8")
+    rows = page.partition("## Small programs")[2].partition("\n## ")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", rows, re.MULTILINE)) == set(FORMS)
 
 
 @pytest.mark.parametrize("name", FORMS)
