@@ -16,8 +16,8 @@ class    words      draws                                                   used
 =======  =========  ======================================================  ========================================
 
 PCG64 is numpy's fast generator, and its raw bits are all that numpy promises to keep; numpy's methods that turn bits
-into ranges, shuffles or choices may change, so none is used here. `Draws` begins a new stream for every row, so it has
-to start fast, and its key is a text; a hash function serves both needs.
+into ranges, shuffles or choices may change (NEP 19), so none is used here. `Draws` begins a new stream for every row,
+so it has to start fast, and its key is a text; a hash function serves both needs.
 
 Published data sets and results depend on these streams: a new way to draw is a new class, never a change of these.
 """

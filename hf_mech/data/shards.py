@@ -1,4 +1,7 @@
-"""How the rows of a split are shared out: blocks of neighbours, so that any number of processes keeps their order."""
+"""How the rows of a split are shared out: blocks of neighbours, so that any number of processes keeps their order.
+
+`Dataset.shard` does this with rows that exist; these are still to be made.
+"""
 
 from __future__ import annotations
 

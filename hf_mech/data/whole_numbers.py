@@ -1,4 +1,4 @@
-"""The check of a whole number that a user gives."""
+"""The check of a whole number that a user gives. Pydantic would raise an error of its own, not that of the room."""
 
 from __future__ import annotations
 

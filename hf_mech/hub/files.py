@@ -1,4 +1,7 @@
-"""The errors of this room, files and folders that are written whole or not at all, and folders in use."""
+"""The errors of this room, files and folders that are written whole or not at all, and folders in use.
+
+filelock has the locks. atomicwrites is no longer maintained, and writes no folders.
+"""
 
 from __future__ import annotations
 

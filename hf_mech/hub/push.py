@@ -1,5 +1,7 @@
 """Pushing a model or a data set: in one commit, which holds all that belongs to it, or not at all.
 
+So `upload_folder` sends it; `upload_large_folder` makes several commits, of which a failure leaves the first ones.
+
 the repository after `push_checkpoint(model, "user/name", card_folder="model_cards/name")`
     config.json             with the `auto_map` of every head
     model.safetensors  SHA256SUMS

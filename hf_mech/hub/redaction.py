@@ -10,6 +10,9 @@ A secret is
 [`~hf_mech.hub.files.write_text_atomically`] calls [`redact`]; it writes results, cards and outcomes. What is not
 written by it, or is compared or wrapped first, calls it too: the command line, a commit's title, a tracker's settings,
 an error's message, an endpoint's reply.
+
+detect-secrets, the library for this, marks lines for a person to look at: it has no rule for Hugging Face and
+Anthropic, and takes every commit and checksum for a secret.
 """
 
 from __future__ import annotations

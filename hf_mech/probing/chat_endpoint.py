@@ -1,4 +1,11 @@
-"""Language models behind an OpenAI-compatible chat-completions endpoint: the services, vLLM, llama.cpp, Ollama, TGI."""
+"""Language models behind an OpenAI-compatible chat-completions endpoint: the services, vLLM, llama.cpp, Ollama, TGI.
+
+The client is httpx2, as in huggingface_hub. `huggingface_hub.InferenceClient` itself does not fit: without a key it
+sends the user's Hugging Face token to the endpoint, in offline mode it refuses local servers too, it turns a redirected
+POST into a GET, and it has no retries. `openai.OpenAI` does not fit either: without a key it sends the one in
+OPENAI_API_KEY to any server, and it bounds neither a reply that comes drop by drop or never ends, nor the time of all
+attempts together.
+"""
 
 from __future__ import annotations
 
@@ -33,11 +40,6 @@ _CONNECT_SECONDS = 10.0
 _MOST_READ = 20_000  # characters of an error
 
 
-# The client is httpx2, as in huggingface_hub. `huggingface_hub.InferenceClient` itself does not fit: without a key it
-# sends the user's Hugging Face token to the endpoint, in offline mode it refuses local servers too, it turns a
-# redirected POST into a GET, and it has no retries. `openai.OpenAI` does not fit either: without a key it sends the one
-# in OPENAI_API_KEY to any server, and it bounds neither a reply that comes drop by drop or never ends, nor the time of
-# all attempts together.
 class ChatEndpoint:
     """A model behind `POST {base_url}/chat/completions`. Close it, or use it in a `with`, to close its connections.
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment
+from jinja2 import Environment, FileSystemLoader
 
 from hf_mech.viz.palette import PAGE
 
@@ -63,9 +63,8 @@ class Section:
 
 
 def figures_page(title: str, text: str, sections: Sequence[Section]) -> str:
-    """A page of figures and tables, one section below the other."""
-    body = f'<main class="sheet"><h1>{escape(title)}</h1><p>{escape(text)}</p>{"".join(map(_section, sections))}</main>'
-    return whole_page(title, body)
+    """A page of figures and tables, one section below the other. Of a high tower the lowest cells are left out."""
+    return _page("figures.html", title, text=text, sections=sections, picture=_picture, highest=_HIGHEST)
 
 
 def fault_page(error: Exception, source: str = "") -> str:
@@ -75,28 +74,16 @@ def fault_page(error: Exception, source: str = "") -> str:
         error: errors of PSL have `message`, `line` and `column`; of others the text is shown.
         source: the text that has the line.
     """
-    message = str(getattr(error, "message", error))
     line, column = getattr(error, "line", 0), getattr(error, "column", 0)
-    lines = source.split("\n")
-    if not 0 < line <= len(lines):
-        heading, shown = "This cannot be run", ""
-    else:
+    lines = dict(enumerate(source.split("\n"), 1))
+    heading = "This cannot be run"
+    if line in lines:
         heading = f"Line {line}" + (f", column {column}" if column else "")
-        shown = _excerpt(lines, line, column)
-    body = f'<main class="sheet fault" role="alert"><h1>{heading}</h1><p>{escape(message)}</p>{shown}</main>'
-    return whole_page(heading, body)
-
-
-def _excerpt(lines: Sequence[str], line: int, column: int) -> str:
-    """The line, numbers before it and its neighbours, and a mark under its column."""
-    shown = []
-    for number in range(max(1, line - _AROUND), min(len(lines), line + _AROUND) + 1):
-        text = f'<span class="at">{number:>4}  </span>{escape(lines[number - 1])}'
-        shown.append(f"<mark>{text}</mark>" if number == line else f"{text}\n")
-        if number == line and column:
-            before = "".join("\t" if letter == "\t" else " " for letter in lines[line - 1][: column - 1])
-            shown.append(f'<span class="at">      </span>{before}<b>^</b>\n')
-    return f'<pre tabindex="0"><code>{"".join(shown)}</code></pre>'
+    around = {number: lines[number] for number in lines if line in lines and abs(number - line) <= _AROUND}
+    # Under the line: as wide as what stands before the column.
+    before = re.sub(r"[^\t]", " ", lines.get(line, "")[: max(column - 1, 0)])
+    message = str(getattr(error, "message", error))
+    return _page("fault.html", heading, message=message, around=around, line=line, column=column, before=before)
 
 
 def whole_page(title: str, body: str, style: str = "", script: str = "", data: str = "") -> str:
@@ -109,54 +96,15 @@ def whole_page(title: str, body: str, style: str = "", script: str = "", data: s
         script: JavaScript.
         data: JSON, which the script reads.
     """
-    page = Environment(autoescape=True, keep_trailing_newline=True).from_string(_read("page.html"))
-    return page.render(
-        title=title,
-        palette=PAGE,
-        styles=_read("page.css") + style,
-        body=body,
-        script=script,
-        # `</script>` or `<!--` in a word of the data must not end or change the element that holds it.
-        data=data.replace("<", "\\u003c"),
-    )
+    # `</script>` or `<!--` in a word of the data must not end or change the element that holds it.
+    return _page("page.html", title, body=body, style=style, script=script, data=data.replace("<", "\\u003c"))
 
 
-def _read(name: str) -> str:
-    return (_FOLDER / name).read_text(encoding="utf-8")
-
-
-def _section(section: Section) -> str:
-    parts = [f"<p>{escape(section.text)}</p>"] if section.text else []
-    if section.towers:
-        parts.append(_towers(section))
-    parts += [
-        f'<figure tabindex="0" aria-label="{escape(section.title)}">{_picture(figure)}</figure>'
-        for figure in section.figures
-    ]
-    if section.head:
-        head = "".join(f'<th scope="col">{escape(name)}</th>' for name in section.head)
-        rows = "".join(f"<tr>{''.join(f'<td>{escape(value)}</td>' for value in row)}</tr>" for row in section.rows)
-        parts.append(
-            f'<div class="table" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>'
-        )
-    heading, body = f"<h2>{escape(section.title)}</h2>", "".join(parts)
-    if section.folded:
-        return f"<section><details><summary>{heading}</summary>{body}</details></section>"
-    return f"<section>{heading}{body}</section>"
-
-
-def _towers(section: Section) -> str:
-    """A list of columns. Of a high one the lowest cells are left out."""
-    columns = []
-    for tower in section.towers:
-        shown = [escape(cell) for cell in tower.cells[-_HIGHEST:]]
-        below = len(tower.cells) - len(shown)
-        cells = [f"<li>{cell}</li>" for cell in ([f"… {below} below", *shown] if below else shown)]
-        marked = ' class="marked"' if tower.marked else ""
-        columns.append(
-            f"<li{marked}><ol>{''.join(cells)}</ol><b>{escape(tower.label)}</b><span>{escape(tower.note)}</span></li>"
-        )
-    return f'<ol class="towers" tabindex="0" aria-label="{escape(section.title)}">{"".join(columns)}</ol>'
+def _page(template: str, title: str, **values: Any) -> str:
+    """A template of `pages/`, filled in; all but what it calls safe is escaped."""
+    pages = Environment(loader=FileSystemLoader(_FOLDER), autoescape=True, keep_trailing_newline=True)
+    styles = (_FOLDER / "page.css").read_text(encoding="utf-8")
+    return pages.get_template(template).render(title=title, palette=PAGE, styles=styles, **values)
 
 
 def _picture(figure: Figure | bytes) -> str:

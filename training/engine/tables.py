@@ -1,4 +1,7 @@
-"""Tables of results: the same rows as Markdown and, laid out by rich, in the terminal."""
+"""Tables of results: the same rows as Markdown and, laid out by rich, in the terminal.
+
+tabulate pads the cells of Markdown: one longer figure would change every line of a committed table.
+"""
 
 from __future__ import annotations
 
