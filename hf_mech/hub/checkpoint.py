@@ -201,6 +201,8 @@ def _package_of(thing: type) -> str:
 #
 # `save_checkpoint` and `push_checkpoint` write the file. `hf-mech verify <folder or repository>` checks it, and so does
 # `sha256sum -c SHA256SUMS` in the folder.
+# `HfApi.verify_repo_checksums` (`hf cache verify`) compares a download with the Hub; these sums serve any folder,
+# without a network.
 
 
 _LINE = re.compile(r"([0-9a-fA-F]{64}) [ *](.+)")
