@@ -64,7 +64,7 @@ class StripsTransformerOutput(ModelOutput):
 class StripsTransformer(SafeCheckpoints, PreTrainedModel):
     r"""Learns a STRIPS domain from action traces and returns it as symbols.
 
-    Its one parameter is theta in [0, 1]^(ensemble x |F| x |A| x 3): for every proposition and action, whether the
+    Its one parameter is theta in `[0, 1]^(ensemble x |F| x |A| x 3)`: for every proposition and action, whether the
     action needs it (query), affects it (key), deletes it (value), Eq. 8-13. Training keeps theta in its range by
     projection before every forward pass; inference clamps it.
 
@@ -184,7 +184,7 @@ class StripsTransformer(SafeCheckpoints, PreTrainedModel):
             input_ids: action indices, [batch, length]; `num_actions` is padding, on either side.
             attention_mask: 0 at padding, [batch, length]; may be left out if padding has its own id.
             labels: 1 where the action is inapplicable, 0 where it is applicable, -100 at padding, [batch, length].
-            num_traces: |T| of Eq. 20 if it differs from the size of this batch, for exact gradient accumulation.
+            num_traces: `|T|` of Eq. 20 if it differs from the size of this batch, for exact gradient accumulation.
             token_type_ids: must be 0 everywhere, as a stock tokenizer gives them: a row is one trace.
             objects: of a lifted model, the objects of every action as integers, [batch, length, places], -1 where there
                 is none; see `encode_trace` and `StripsDataCollator`.

@@ -185,7 +185,7 @@ def strips_focal_loss(
             [batch, length].
         alpha: weight of the inapplicable class.
         gamma: focusing exponent.
-        num_traces: |T| of Eq. 20; by default the size of this batch. For gradient accumulation, give the number of
+        num_traces: `|T|` of Eq. 20; by default the size of this batch. For gradient accumulation, give the number of
             traces of the whole accumulated batch; the parts' losses then sum exactly to that batch's loss.
 
     Returns:

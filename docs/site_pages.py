@@ -1,0 +1,190 @@
+"""The steps of the site that Sphinx has not: contents of sections, links into the repository, MathML, docstrings."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path, PurePosixPath
+from posixpath import normpath
+from typing import Any
+
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.transforms import SphinxTransform
+
+SECTIONS: dict[str, list[str]] = {
+    "hf_mech/models/strips/README": [
+        "/hf_mech/planning/README",
+        "/docs/logs",
+        "/docs/results/strips",
+        "/docs/results/lifted",
+    ],
+    "hf_mech/models/stack/README": [
+        "/docs/add_stack",
+        "/docs/results/formal_languages",
+        "/docs/results/language_models",
+    ],
+    "hf_mech/models/dat/README": [
+        "/hf_mech/programs/psl/README",
+        "/hf_mech/programs/templatic/README",
+        "/hf_mech/programs/nested_functions/README",
+        "/hf_mech/programs/tensor_products/README",
+        "/hf_mech/programs/llm_test/README",
+        "/docs/results/programs",
+        "/docs/results/machines",
+        "/docs/results/nested_functions",
+        "/docs/results/templatic",
+        "/docs/results/semi_formal",
+        "/docs/results/discover",
+    ],
+    "hf_mech/models/belief_state/README": [
+        "/docs/belief_states",
+        "/hf_mech/lookahead/star_graphs/README",
+        "/hf_mech/lookahead/stories/README",
+        "/docs/results/star_graphs",
+        "/docs/results/stories",
+    ],
+    "hf_mech/models/msat/README": ["/docs/offline_data", "/hf_mech/control/README", "/docs/results/vizdoom"],
+    "model_cards/README": ["/model_cards/*/README"],
+    "docs/results/strips": ["/docs/results/strips-*/README"],
+    "docs/results/lifted": ["/docs/results/lifted-*/README"],
+    "docs/results/formal_languages": [
+        f"/docs/results/stack-{name}*/README"
+        for name in (
+            "reverse",
+            "stack",
+            "modular",
+            "solve",
+            "parity",
+            "even",
+            "cycle",
+            "b",
+            "duplicate",
+            "missing",
+            "odds",
+        )
+    ],
+    "docs/results/language_models": ["/docs/results/stack-lm*/README"],
+    "docs/results/programs": ["/docs/results/dat-*/README"],
+    "docs/results/machines": ["/docs/results/psl-*/README"],
+    "docs/results/nested_functions": ["/docs/results/nested-*/README"],
+    "docs/results/templatic": ["/docs/results/templatic-*/README"],
+    "docs/results/semi_formal": ["/docs/results/semi-*/README"],
+    "docs/results/discover": ["/docs/results/discover-*/README"],
+    "docs/results/star_graphs": ["/docs/results/belief-state-star-*/README"],
+    "docs/results/stories": ["/docs/results/belief-state-stories*/README"],
+    "docs/results/vizdoom": ["/docs/results/msat-*/README"],
+}
+"""By page, the pages of its section: the site's contents, which Markdown files on GitHub cannot say."""
+
+
+def add_contents(_app: Sphinx, page: str, text: list[str]) -> None:
+    """Adds the list of its section to a page, and the way to download it to a notebook."""
+    if page in SECTIONS:
+        lines = "\n".join(SECTIONS[page])
+        glob = ":glob:\n" if "*" in lines else ""
+        text[0] += f"\n\n## In this section\n\n```{{toctree}}\n:maxdepth: 1\n{glob}\n{lines}\n```\n"
+    if page.startswith("docs/notebooks/"):
+        download = f"{{nb-download}}`{page.rpartition('/')[2]}.ipynb`"
+        text[0] = re.sub(r"^# .*$", rf"\g<0>\n\nAs a notebook: {download}.", text[0], count=1, flags=re.MULTILINE)
+
+
+def rewrite_docstring(_app: Sphinx, _kind: str, _name: str, _object: object, _options: object, lines: list[str]) -> None:
+    """A docstring in the style of transformers, with fenced code and [`references`], as reStructuredText."""
+    language = None
+    for number, line in enumerate(lines):
+        if line.lstrip().startswith("```"):
+            margin = line[: len(line) - len(line.lstrip())]
+            language = line.strip("` ") or "text" if language is None else None
+            lines[number] = f"{margin}.. code-block:: {language}\n" if language else ""
+        elif language:
+            lines[number] = f"    {line}" if line else line
+        else:
+            lines[number] = re.sub(r"\[`([\w.]+)`\]", r":py:obj:`.\1`", line)
+    lines[:] = "\n".join(lines).split("\n")
+
+
+def named_by_a_package(app: Sphinx, _kind: str, name: str, _object: object, _skip: bool, _options: object) -> bool | None:
+    """Leaves out of a module's page the names that the page of a package above it has."""
+    module = app.env.docname.rpartition("/")[2]
+    while "." in module:
+        module = module.rpartition(".")[0]
+        if name in getattr(sys.modules.get(module), "__all__", ()):
+            return True
+    return None
+
+
+class RepositoryLinks(SphinxTransform):
+    """Links to files and folders of the repository that are no pages of the site.
+
+    A folder with a README leads to its page, everything else to the repository, if its address is known
+    (SITE_REPOSITORY). Else a file is downloaded, and a folder is plain text.
+    """
+
+    default_priority = 5
+
+    def apply(self, **_: Any) -> None:
+        root = Path(self.env.srcdir)
+        repository = self.config.html_context["repository"]
+        for link in list(self.document.findall(nodes.Element)):
+            if link.get("reftype") != "myst" or link.get("refdomain"):
+                continue
+            path = normpath(PurePosixPath(self.env.docname).parent / link["reftarget"])
+            if (root / path / "README.md").is_file():
+                page = addnodes.pending_xref("", *link.children, **{**link.attributes, "refdomain": "doc"})
+                page["reftarget"] = f"{path}/README" if path != "." else "README"
+                page["reftargetid"] = None
+                link.replace_self(page)
+            elif repository and (root / path).exists():
+                uri = f"{repository}/blob/main/{path}"
+                link.replace_self(nodes.reference("", "", *link.children, refuri=uri))
+            elif (root / path).is_dir():
+                link.replace_self(nodes.inline("", "", *link.children))
+
+
+class EquationLinks(SphinxTransform):
+    """In a table of a README, the names of files and functions lead to the API reference, where it has them."""
+
+    default_priority = 6
+
+    def apply(self, **_: Any) -> None:
+        root, page = Path(self.env.srcdir), PurePosixPath(self.env.docname)
+        if page.parts[0] != "hf_mech":
+            return
+        for cell in self.document.findall(nodes.entry):
+            for code in list(cell.findall(nodes.literal)):
+                text = code.astext()
+                files = [file for file in (page.parent / text, PurePosixPath(text)) if (root / file).is_file()]
+                if text.endswith(".py") and files:
+                    target = {"reftype": "mod", "reftarget": ".".join(files[0].with_suffix("").parts)}
+                elif re.fullmatch(r"[\w.]+", text):
+                    target = {"reftype": "obj", "reftarget": text, "refspecific": True}
+                else:
+                    continue
+                link = addnodes.pending_xref("", refdomain="py", refdoc=self.env.docname, refwarn=False, **target)
+                code.replace_self(link)
+                link += code
+
+
+def math_inline(translator: Any, node: nodes.math) -> None:
+    """A formula as MathML, which browsers draw by themselves."""
+    translator.body.append(tex2mathml(node.astext()))
+    raise nodes.SkipNode
+
+
+def math_block(translator: Any, node: nodes.math_block) -> None:
+    """The same in a line of its own."""
+    translator.body.append(f'<div class="math">{tex2mathml(node.astext(), as_block=True)}</div>')
+    raise nodes.SkipNode
+
+
+def setup(app: Sphinx) -> None:
+    """Adds them."""
+    app.connect("source-read", add_contents)
+    app.connect("autodoc-process-docstring", rewrite_docstring, priority=400)  # before napoleon
+    app.connect("autodoc-skip-member", named_by_a_package)
+    app.add_transform(RepositoryLinks)
+    app.add_transform(EquationLinks)
+    app.add_html_math_renderer("mathml", (math_inline, None), (math_block, None))
