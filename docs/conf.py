@@ -62,6 +62,14 @@ nb_execution_timeout = 300
 nb_merge_streams = True
 
 # Docstrings
+autosummary_context = {  # modules named as a function that their package exports
+    "namesakes": [
+        "hf_mech.models.stack.add_stack",
+        "hf_mech.models.stack.stack_attention",
+        "hf_mech.models.strips.strips_attention",
+        "hf_mech.programs.tensor_products.discover",
+    ]
+}
 default_role = "code"
 autosummary_ignore_module_all = False
 autodoc_member_order = "bysource"

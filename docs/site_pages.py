@@ -6,6 +6,7 @@ import re
 import sys
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
+from textwrap import indent
 from typing import Any
 
 from docutils import nodes
@@ -91,23 +92,33 @@ def add_contents(_app: Sphinx, page: str, text: list[str]) -> None:
         text[0] = re.sub(r"^# .*$", rf"\g<0>\n\nAs a notebook: {download}.", text[0], count=1, flags=re.MULTILINE)
 
 
-def rewrite_docstring(_app: Sphinx, _kind: str, _name: str, _object: object, _options: object, lines: list[str]) -> None:
-    """A docstring in the style of transformers, with fenced code and [`references`], as reStructuredText."""
-    language = None
-    for number, line in enumerate(lines):
-        if line.lstrip().startswith("```"):
-            margin = line[: len(line) - len(line.lstrip())]
-            language = line.strip("` ") or "text" if language is None else None
-            lines[number] = f"{margin}.. code-block:: {language}\n" if language else ""
-        elif language:
-            lines[number] = f"    {line}" if line else line
-        else:
-            lines[number] = re.sub(r"\[`([\w.]+)`\]", r":py:obj:`.\1`", line)
-    lines[:] = "\n".join(lines).split("\n")
+FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
+TABLE = re.compile(r"(?:^\|.*\n)+", re.MULTILINE)
+REFERENCE = re.compile(r"\[`([\w.]+)`\]")
 
 
-def named_by_a_package(app: Sphinx, _kind: str, name: str, _object: object, _skip: bool, _options: object) -> bool | None:
-    """Leaves out of a module's page the names that the page of a package above it has."""
+def code_block(match: re.Match[str]) -> str:
+    """A fenced block of code as a directive."""
+    return f"{match[1]}.. code-block:: {match[2] or 'text'}\n\n{indent(match[3], '    ')}"
+
+
+def list_table(match: re.Match[str]) -> str:
+    """A Markdown table as a directive."""
+    rows = [re.split(r" +\| +", row.strip("| ")) for row in match[0].splitlines() if not row.startswith("|--")]
+    items = ("   * - " + "\n     - ".join(cells) for cells in rows)
+    return ".. list-table::\n   :header-rows: 1\n\n" + "\n".join(items) + "\n"
+
+
+def rewrite_docstring(_app: Sphinx, _kind: str, _name: str, _what: object, _options: object, lines: list[str]) -> None:
+    """A docstring in the style of transformers, with Markdown's code, tables and [`references`], for docutils."""
+    text = TABLE.sub(list_table, FENCE.sub(code_block, "\n".join(lines)))
+    lines[:] = REFERENCE.sub(r":py:obj:`.\1`", text).split("\n")
+
+
+def left_out(app: Sphinx, _kind: str, name: str, what: object, _skip: bool, _options: object) -> bool | None:
+    """Leaves out methods of transformers', and from a module's page the names that a package above it has."""
+    if str(getattr(what, "__module__", "")).startswith("transformers."):
+        return True
     module = app.env.docname.rpartition("/")[2]
     while "." in module:
         module = module.rpartition(".")[0]
@@ -142,6 +153,21 @@ class RepositoryLinks(SphinxTransform):
                 link.replace_self(nodes.reference("", "", *link.children, refuri=uri))
             elif (root / path).is_dir():
                 link.replace_self(nodes.inline("", "", *link.children))
+
+
+class Pictures(SphinxTransform):
+    """GitHub's `<picture>` of a light and a dark image, as two images of which the theme shows one."""
+
+    default_priority = 7
+
+    def apply(self, **_: Any) -> None:
+        for raw in list(self.document.findall(nodes.raw)):
+            text = raw.astext()
+            if not text.startswith("<picture>"):
+                continue
+            dark, light, alt = (re.findall(rf' {name}="([^"]*)"', text)[0] for name in ("srcset", "src", "alt"))
+            images = {"only-light": light, "only-dark": dark}
+            raw.replace_self([nodes.image("", uri=uri, alt=alt, classes=[name]) for name, uri in images.items()])
 
 
 class EquationLinks(SphinxTransform):
@@ -184,7 +210,8 @@ def setup(app: Sphinx) -> None:
     """Adds them."""
     app.connect("source-read", add_contents)
     app.connect("autodoc-process-docstring", rewrite_docstring, priority=400)  # before napoleon
-    app.connect("autodoc-skip-member", named_by_a_package)
+    app.connect("autodoc-skip-member", left_out)
     app.add_transform(RepositoryLinks)
+    app.add_transform(Pictures)
     app.add_transform(EquationLinks)
     app.add_html_math_renderer("mathml", (math_inline, None), (math_block, None))

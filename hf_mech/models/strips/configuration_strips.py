@@ -25,8 +25,8 @@ class StripsTransformerConfig(PreTrainedConfig):
     r"""Sizes, names and loss of a [`StripsTransformer`].
 
     Args:
-        num_actions (`int`, *optional*): `|A|`, the number of actions, at most 100,000; the token ids 0 to `|A| - 1`. Taken
-            from `actions` if those are given, else 3.
+        num_actions (`int`, *optional*): `|A|`, the number of actions, at most 100,000; the token ids 0 to `|A| - 1`.
+            Taken from `actions` if those are given, else 3.
         num_propositions (`int`, *optional*): `|F|`, at most 100,000, one attention head for each proposition. Taken
             from `propositions` if those are given, else 3.
         actions (`list[str]`, *optional*): the actions' names, in the order of their ids; default `a0`, `a1`, ...

@@ -45,8 +45,8 @@ class StripsTransformerOutput(ModelOutput):
         head_outputs (`Tensor` of shape `[batch, length, ensemble, num_propositions]`): y_p(i) of Eq. 16; of a lifted
             model the OR over the heads of each predicate.
         member_losses (`Tensor` of shape `[ensemble]`, when `labels` are given): the terms of `loss`.
-        attentions (one `Tensor` of shape `[batch, ensemble, num_propositions, length, length]` in a tuple, with
-            `output_attentions=True`): the stick-breaking scores S' of Eq. 15; of a lifted model with a head for each
+        attentions (`tuple` of one `Tensor` of shape `[batch, ensemble, num_propositions, length, length]`): with
+            `output_attentions=True`, the stick-breaking scores S' of Eq. 15; of a lifted model with a head for each
             ground atom, those of `head_atoms`.
         head_atoms (`Tensor` of shape `[batch, heads, 1 + arguments]`, of a lifted model, with the attentions): the
             predicate and the objects of each head; -1 beyond a predicate's arguments and beyond a row's heads.
