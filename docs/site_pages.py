@@ -48,6 +48,11 @@ SECTIONS: dict[str, list[str]] = {
         "/docs/results/stories",
     ],
     "hf_mech/models/msat/README": ["/docs/offline_data", "/hf_mech/control/README", "/docs/results/vizdoom"],
+    "docs/data_sets": [
+        "/hf_mech/metrics/path_accuracy/README",
+        "/hf_mech/metrics/strips_domain_equivalence/README",
+        "/hf_mech/metrics/strips_trace_accuracy/README",
+    ],
     "model_cards/README": ["/model_cards/*/README"],
     "docs/results/strips": ["/docs/results/strips-*/README"],
     "docs/results/lifted": ["/docs/results/lifted-*/README"],
@@ -94,7 +99,7 @@ def add_contents(_app: Sphinx, page: str, text: list[str]) -> None:
 
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
 TABLE = re.compile(r"(?:^\|.*\n)+", re.MULTILINE)
-REFERENCE = re.compile(r"\[`([\w.]+)`\]")
+REFERENCE = re.compile(r"\[`~?([\w.]+)`\]")
 
 
 def code_block(match: re.Match[str]) -> str:
