@@ -153,7 +153,11 @@ class StripsTransformer(SafeCheckpoints, PreTrainedModel):
         return self.get_input_embeddings()
 
     def seed_members(self, seeds: Sequence[int]) -> StripsTransformer:
-        """Draws new theta for every member, each from its own generator: no member depends on the others."""
+        """Draws new theta for every member, each from its own generator: no member depends on the others.
+
+        Raises:
+            StripsError: not one seed a member.
+        """
         if len(seeds) != self.config.ensemble:
             raise StripsError(f"An ensemble of {self.config.ensemble} needs as many seeds, got {len(seeds)}.")
         for theta, seed in zip(self.theta.data, seeds, strict=True):
@@ -314,7 +318,11 @@ class StripsTransformer(SafeCheckpoints, PreTrainedModel):
         return self
 
     def member(self, index: int) -> StripsTransformer:
-        """A separate model with one member of the ensemble."""
+        """A separate model with one member of the ensemble.
+
+        Raises:
+            StripsError: there is no such member.
+        """
         if not 0 <= index < self.config.ensemble:
             raise StripsError(f"No member {index} in an ensemble of {self.config.ensemble} (counted from 0).")
         config = type(self.config).from_dict({**self.config.to_dict(), "ensemble": 1})

@@ -33,7 +33,15 @@ def strips_attention_reference(theta: Tensor, input_ids: Tensor) -> tuple[Tensor
 
 
 def strips_attention_linear(theta: Tensor, input_ids: Tensor) -> tuple[Tensor, Tensor]:
-    """The same values in O(length) time, in PyTorch: for every action m, stores the y_p of m as the next action."""
+    """The values of [`strips_attention_reference`] in O(length) time: stores the y_p of every possible next action.
+
+    Args:
+        theta: [members, heads, actions, 3].
+        input_ids: actions, -1 at padding, [batch, length].
+
+    Returns:
+        y_p [batch, length, members, heads] and y [batch, length, members].
+    """
     state = init_state(theta, input_ids.shape[0])
     outputs = []
     for action in input_ids.unbind(1):
