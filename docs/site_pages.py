@@ -120,9 +120,18 @@ def rewrite_docstring(_app: Sphinx, _kind: str, _name: str, _what: object, _opti
     lines[:] = REFERENCE.sub(r":py:obj:`.\1`", text).split("\n")
 
 
+def readable_signature(
+    _app: Sphinx, _kind: str, _name: str, _what: object, _options: object, signature: str | None, result: str | None
+) -> tuple[str | None, str | None]:
+    """Defaults that are no Python, such as `<factory>`, become dots: docutils would not parse the signature."""
+    return re.sub(r"<[^<>]*>", "...", signature or "") or None, result
+
+
 def left_out(app: Sphinx, _kind: str, name: str, what: object, _skip: bool, _options: object) -> bool | None:
-    """Leaves out methods of transformers', and from a module's page the names that a package above it has."""
+    """Leaves out what others document: transformers, tuples of Python, and packages above a module."""
     if str(getattr(what, "__module__", "")).startswith("transformers."):
+        return True
+    if (getattr(what, "__doc__", None) or "").startswith("Alias for field number"):
         return True
     module = app.env.docname.rpartition("/")[2]
     while "." in module:
@@ -215,6 +224,7 @@ def setup(app: Sphinx) -> None:
     """Adds them."""
     app.connect("source-read", add_contents)
     app.connect("autodoc-process-docstring", rewrite_docstring, priority=400)  # before napoleon
+    app.connect("autodoc-process-signature", readable_signature)
     app.connect("autodoc-skip-member", left_out)
     app.add_transform(RepositoryLinks)
     app.add_transform(Pictures)
