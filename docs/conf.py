@@ -38,6 +38,7 @@ include_patterns = [
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "SECURITY.md",
+    "CODE_OF_CONDUCT.md",
     "docs/**.md",
     "docs/api/generated/*.rst",
     "hf_mech/**/README.md",
@@ -46,7 +47,6 @@ include_patterns = [
 ]
 exclude_patterns = [".*", "build", "dist", "runs", "demo", "hf_mech/cli/explorer/space_files", "**/__pycache__"]
 suppress_warnings = [
-    "toc.empty_glob",  # pages that a checkout may lack
     "ref.python",  # code in a text that several objects are called by stays code
 ]
 

@@ -17,17 +17,21 @@ from sphinx.transforms import SphinxTransform
 
 SECTIONS: dict[str, list[str]] = {
     "hf_mech/models/strips/README": [
+        "/docs/notebooks/strips",
+        "/docs/notebooks/logs",
         "/hf_mech/planning/README",
         "/docs/logs",
         "/docs/results/strips",
         "/docs/results/lifted",
     ],
     "hf_mech/models/stack/README": [
+        "/docs/notebooks/stack",
         "/docs/add_stack",
         "/docs/results/formal_languages",
         "/docs/results/language_models",
     ],
     "hf_mech/models/dat/README": [
+        "/docs/notebooks/programs",
         "/hf_mech/programs/psl/README",
         "/hf_mech/programs/templatic/README",
         "/hf_mech/programs/nested_functions/README",
@@ -41,13 +45,19 @@ SECTIONS: dict[str, list[str]] = {
         "/docs/results/discover",
     ],
     "hf_mech/models/belief_state/README": [
+        "/docs/notebooks/belief_states",
         "/docs/belief_states",
         "/hf_mech/lookahead/star_graphs/README",
         "/hf_mech/lookahead/stories/README",
         "/docs/results/star_graphs",
         "/docs/results/stories",
     ],
-    "hf_mech/models/msat/README": ["/docs/offline_data", "/hf_mech/control/README", "/docs/results/vizdoom"],
+    "hf_mech/models/msat/README": [
+        "/docs/notebooks/msat",
+        "/docs/offline_data",
+        "/hf_mech/control/README",
+        "/docs/results/vizdoom",
+    ],
     "docs/data_sets": [
         "/hf_mech/metrics/path_accuracy/README",
         "/hf_mech/metrics/strips_domain_equivalence/README",
