@@ -218,6 +218,25 @@ class EquationLinks(SphinxTransform):
                 link += code
 
 
+def for_all_readers(_app: Sphinx, _page: str, _template: str, context: dict[str, Any], _document: Any) -> None:
+    """What screen readers and keyboards need: captions have a level, what scrolls can be reached, lists are whole."""
+    tree = context.get("furo_navigation_tree", "")
+    context["furo_navigation_tree"] = tree.replace('role="heading"', 'role="heading" aria-level="2"')
+    if body := context.get("body"):
+        body = body.replace("<pre>", '<pre tabindex="0">')
+        body = body.replace('<div class="table-wrapper', '<div tabindex="0" class="table-wrapper')
+        context["body"] = SIGNATURE.sub(signature_lines, body)
+
+
+SIGNATURE = re.compile(r"<dl>\n(<dd>.*?</dd>\n)</dl>", re.DOTALL)
+
+
+def signature_lines(match: re.Match[str]) -> str:
+    """The arguments of a long signature, which Sphinx writes as a list of definitions without terms."""
+    lines = match[1].replace("<dd>", '<span class="sig-line">').replace("</dd>", "</span>")
+    return f"<span>\n{lines}</span>"
+
+
 def math_inline(translator: Any, node: nodes.math) -> None:
     """A formula as MathML, which browsers draw by themselves."""
     translator.body.append(tex2mathml(node.astext()))
@@ -236,6 +255,7 @@ def setup(app: Sphinx) -> None:
     app.connect("autodoc-process-docstring", rewrite_docstring, priority=400)  # before napoleon
     app.connect("autodoc-process-signature", readable_signature)
     app.connect("autodoc-skip-member", left_out)
+    app.connect("html-page-context", for_all_readers, priority=900)  # after the theme
     app.add_transform(RepositoryLinks)
     app.add_transform(Pictures)
     app.add_transform(EquationLinks)
