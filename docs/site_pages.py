@@ -164,19 +164,23 @@ class RepositoryLinks(SphinxTransform):
         root = Path(self.env.srcdir)
         repository = self.config.html_context["repository"]
         for link in list(self.document.findall(nodes.Element)):
-            if link.get("reftype") != "myst" or link.get("refdomain"):
+            domain, target = link.get("refdomain"), link.get("reftarget", "")
+            if link.get("reftype") != "myst" or (domain == "doc" and target in self.env.found_docs):
                 continue
-            path = normpath(PurePosixPath(self.env.docname).parent / link["reftarget"])
+            folder = PurePosixPath() if domain == "doc" else PurePosixPath(self.env.docname).parent
+            path = normpath(folder / (f"{target}.md" if domain == "doc" else target))
+            names = link.attributes | {"refdomain": None, "reftarget": f"/{path}"}
             if (root / path / "README.md").is_file():
-                page = addnodes.pending_xref("", *link.children, **{**link.attributes, "refdomain": "doc"})
-                page["reftarget"] = f"{path}/README" if path != "." else "README"
-                page["reftargetid"] = None
-                link.replace_self(page)
+                page = f"{path}/README" if path != "." else "README"
+                names |= {"refdomain": "doc", "reftarget": page, "reftargetid": None}
+                link.replace_self(addnodes.pending_xref("", *link.children, **names))
             elif repository and (root / path).exists():
                 uri = f"{repository}/blob/main/{path}"
                 link.replace_self(nodes.reference("", "", *link.children, refuri=uri))
             elif (root / path).is_dir():
                 link.replace_self(nodes.inline("", "", *link.children))
+            elif (root / path).is_file():
+                link.replace_self(addnodes.download_reference("", "", *link.children, **names))
 
 
 class Pictures(SphinxTransform):
