@@ -151,6 +151,17 @@ def left_out(app: Sphinx, _kind: str, name: str, what: object, _skip: bool, _opt
     return None
 
 
+class ShortContents(SphinxTransform):
+    """Modules of modules stay out of the contents beside every page: the page above has a table of them."""
+
+    default_priority = 8
+
+    def apply(self, **_: Any) -> None:
+        if self.env.docname.startswith("docs/api/generated/"):
+            for tree in list(self.document.findall(addnodes.toctree)):
+                tree.parent.remove(tree)
+
+
 class RepositoryLinks(SphinxTransform):
     """Links to files and folders of the repository that are no pages of the site.
 
@@ -261,6 +272,7 @@ def setup(app: Sphinx) -> None:
     app.connect("autodoc-skip-member", left_out)
     app.connect("html-page-context", for_all_readers, priority=900)  # after the theme
     app.add_transform(RepositoryLinks)
+    app.add_transform(ShortContents)
     app.add_transform(Pictures)
     app.add_transform(EquationLinks)
     app.add_html_math_renderer("mathml", (math_inline, None), (math_block, None))
