@@ -57,6 +57,7 @@ html_math_renderer = "mathml"
 
 # Notebooks
 nb_execution_mode = "cache"
+nb_execution_in_temp = True
 nb_execution_cache_path = str(Path(__file__).parents[1] / "build" / "notebooks")
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300
