@@ -19,6 +19,7 @@ PAGES = (
     "README",
     "docs/guides",
     "docs/data_sets",
+    "docs/notebooks/stack",
     "docs/logs",
     "docs/results/strips",
     "docs/results/strips-simple/README",

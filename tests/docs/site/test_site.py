@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -11,6 +12,8 @@ import pytest
 import hf_mech.hub
 import hf_mech.models.strips
 import hf_mech.planning
+
+ROOT = Path(__file__).parents[3]
 
 pytestmark = pytest.mark.slow
 
@@ -95,3 +98,13 @@ def test_a_formula_is_drawn_without_a_script(site: Path) -> None:
     text = (site / "hf_mech/models/belief_state/README.html").read_text(encoding="utf-8")
     assert "<math" in text
     assert "mathjax" not in text.lower()
+
+
+def test_notebooks_can_be_taken_away(site: Path) -> None:
+    notebooks = list(site.glob("_downloads/*/*.ipynb"))
+    assert len(notebooks) == len(list((ROOT / "docs" / "notebooks").glob("*.md")))
+    for notebook in notebooks:
+        cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+        code = [cell for cell in cells if cell["cell_type"] == "code"]
+        assert "pip install" in "".join(code[0]["source"]), notebook
+        assert any(cell["outputs"] for cell in code), notebook
