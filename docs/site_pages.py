@@ -109,6 +109,7 @@ def add_contents(_app: Sphinx, page: str, text: list[str]) -> None:
 
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
 TABLE = re.compile(r"(?:^\|.*\n)+", re.MULTILINE)
+TREE = re.compile(r"^(\S.*[^:\n])\n(?= {4}\S.* {2,}\S)", re.MULTILINE)
 REFERENCE = re.compile(r"\[`~?([\w.]+)`\]")
 
 
@@ -126,7 +127,8 @@ def list_table(match: re.Match[str]) -> str:
 
 def rewrite_docstring(_app: Sphinx, _kind: str, _name: str, _what: object, _options: object, lines: list[str]) -> None:
     """A docstring in the style of transformers, with Markdown's code, tables and [`references`], for docutils."""
-    text = TABLE.sub(list_table, FENCE.sub(code_block, "\n".join(lines)))
+    text = TREE.sub(r"\1 ::\n\n", "\n".join(lines))  # a folder and its files in columns
+    text = TABLE.sub(list_table, FENCE.sub(code_block, text))
     lines[:] = REFERENCE.sub(r":py:obj:`.\1`", text).split("\n")
 
 
@@ -143,12 +145,20 @@ def left_out(app: Sphinx, _kind: str, name: str, what: object, _skip: bool, _opt
         return True
     if (getattr(what, "__doc__", None) or "").startswith("Alias for field number"):
         return True
+    if not callable(what):
+        return None
     module = app.env.docname.rpartition("/")[2]
     while "." in module:
         module = module.rpartition(".")[0]
         if name in getattr(sys.modules.get(module), "__all__", ()):
             return True
     return None
+
+
+def own_source(_app: Sphinx, module: str, name: str) -> str | None:
+    """The module whose source is shown for a name: never one of Python or of a library."""
+    value = getattr(sys.modules.get(module), name.partition(".")[0], None)
+    return None if str(getattr(value, "__module__", "hf_mech")).startswith("hf_mech") else module
 
 
 class ShortContents(SphinxTransform):
@@ -240,9 +250,14 @@ def for_all_readers(_app: Sphinx, _page: str, _template: str, context: dict[str,
     if body := context.get("body"):
         body = body.replace("<pre>", '<pre tabindex="0">')
         body = body.replace('<div class="table-wrapper', '<div tabindex="0" class="table-wrapper')
-        context["body"] = SIGNATURE.sub(signature_lines, body)
+        body = SIGNATURE.sub(signature_lines, body)
+        context["body"] = BACK.sub(r"\1\3/\4.html#\4.\2", body)
 
 
+BACK = re.compile(
+    r'(<div class="viewcode-block" id="([^"]+)">\n<a class="viewcode-back" href=")([^"]+)/([^"/]+)\.html#[^"]*'
+)
+"""From the source back to the reference: Sphinx takes one name of a module for all of its objects, we the page's."""
 SIGNATURE = re.compile(r"<dl>\n(<dd>.*?</dd>\n)</dl>", re.DOTALL)
 
 
@@ -270,6 +285,7 @@ def setup(app: Sphinx) -> None:
     app.connect("autodoc-process-docstring", rewrite_docstring, priority=400)  # before napoleon
     app.connect("autodoc-process-signature", readable_signature)
     app.connect("autodoc-skip-member", left_out)
+    app.connect("viewcode-follow-imported", own_source)
     app.connect("html-page-context", for_all_readers, priority=900)  # after the theme
     app.add_transform(RepositoryLinks)
     app.add_transform(ShortContents)

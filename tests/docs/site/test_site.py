@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -85,8 +86,8 @@ def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
 def test_every_public_name_is_in_the_reference(site: Path, pages: dict[Path, Page], package: object) -> None:
     name = package.__name__
     page = pages[(site / f"docs/api/generated/{name}.html").resolve()]
-    undocumented = {public for public in package.__all__ if f"{name}.{public}" not in page.places}
-    assert undocumented == set()
+    named = {public for public in package.__all__ if callable(getattr(package, public))}
+    assert {public for public in named if f"{name}.{public}" not in page.places} == set()
 
 
 def test_equations_lead_to_functions(site: Path) -> None:
@@ -97,7 +98,7 @@ def test_equations_lead_to_functions(site: Path) -> None:
 def test_a_formula_is_drawn_without_a_script(site: Path) -> None:
     text = (site / "hf_mech/models/belief_state/README.html").read_text(encoding="utf-8")
     assert "<math" in text
-    assert "mathjax" not in text.lower()
+    assert re.search(r"<script[^>]*mathjax", text, re.IGNORECASE) is None
 
 
 def test_notebooks_can_be_taken_away(site: Path) -> None:
