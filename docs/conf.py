@@ -64,14 +64,7 @@ nb_execution_timeout = 300
 nb_merge_streams = True
 
 # Docstrings
-autosummary_context = {  # modules named as a function that their package exports
-    "namesakes": [
-        "hf_mech.models.stack.add_stack",
-        "hf_mech.models.stack.stack_attention",
-        "hf_mech.models.strips.strips_attention",
-        "hf_mech.programs.tensor_products.discover",
-    ]
-}
+autosummary_context = {"namesakes": site_pages.NAMESAKES}
 default_role = "code"
 autosummary_ignore_module_all = False
 autodoc_member_order = "bysource"

@@ -96,6 +96,15 @@ SECTIONS: dict[str, list[str]] = {
 """By page, the pages of its section: the site's contents, which Markdown files on GitHub cannot say."""
 
 
+NAMESAKES = (
+    "hf_mech.models.stack.add_stack",
+    "hf_mech.models.stack.stack_attention",
+    "hf_mech.models.strips.strips_attention",
+    "hf_mech.programs.tensor_products.discover",
+)
+"""Modules named as a function that their package exports: the reference has one place for a name, the function's."""
+
+
 def add_contents(_app: Sphinx, page: str, text: list[str]) -> None:
     """Adds the list of its section to a page, and the way to download it to a notebook."""
     if page in SECTIONS:
@@ -251,14 +260,20 @@ def for_all_readers(_app: Sphinx, _page: str, _template: str, context: dict[str,
         body = body.replace("<pre>", '<pre tabindex="0">')
         body = body.replace('<div class="table-wrapper', '<div tabindex="0" class="table-wrapper')
         body = SIGNATURE.sub(signature_lines, body)
-        context["body"] = BACK.sub(r"\1\3/\4.html#\4.\2", body)
+        context["body"] = BACK.sub(back_to_reference, body)
 
 
 BACK = re.compile(
-    r'(<div class="viewcode-block" id="([^"]+)">\n<a class="viewcode-back" href=")([^"]+)/([^"/]+)\.html#[^"]*'
+    r'(<div class="viewcode-block" id="([^"]+)">\n<a class="viewcode-back" href="[^"]+/([^"/]+)\.html)#[^"]*'
 )
 """From the source back to the reference: Sphinx takes one name of a module for all of its objects, we the page's."""
 SIGNATURE = re.compile(r"<dl>\n(<dd>.*?</dd>\n)</dl>", re.DOTALL)
+
+
+def back_to_reference(match: re.Match[str]) -> str:
+    """The link to an object's place; to the page alone where a module has no places."""
+    page, name, module = match.groups()
+    return page if module in NAMESAKES else f"{page}#{module}.{name}"
 
 
 def signature_lines(match: re.Match[str]) -> str:
