@@ -62,6 +62,7 @@ nb_execution_cache_path = str(Path(__file__).parents[1] / "build" / "notebooks")
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300
 nb_merge_streams = True
+nb_output_stderr = "remove"  # bars of progress
 
 # Docstrings
 autosummary_context = {"namesakes": site_pages.NAMESAKES}
