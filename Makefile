@@ -10,7 +10,7 @@ PYTEST      := $(BIN)/python -m pytest
 JOBS        ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow test-gpu test-browser lint format bench docs wheel-check checkpoints table1 stack-table stack-lm templatic-table rules-table nested-table dat-table msat-table machines-table lifted-table clean
+.PHONY: help install demo test test-slow test-gpu test-browser lint format bench docs site wheel-check checkpoints table1 stack-table stack-lm templatic-table rules-table nested-table dat-table msat-table machines-table lifted-table clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,10 +37,10 @@ test-slow: $(STAMP) ## the tests that take minutes
 test-gpu: $(STAMP) ## the tests that need a CUDA device
 	$(PYTEST) -m gpu
 
-test-browser: $(STAMP) ## the explorer in a browser, and its Space in an environment of its own: CHROMIUM=/path/to/chromium, one in the PATH, or a download
+test-browser: $(STAMP) ## the site and the explorer in a browser, and its Space in an environment of its own: CHROMIUM=/path/to/chromium, one in the PATH, or a download
 	CHROMIUM=$${CHROMIUM:-$$(command -v chromium || command -v chromium-browser || command -v google-chrome)}; \
 	  test -n "$$CHROMIUM" || $(BIN)/python -m playwright install chromium; \
-	  CHROMIUM=$$CHROMIUM $(PYTEST) -m browser tests/viz/browser
+	  CHROMIUM=$$CHROMIUM $(PYTEST) -m browser
 
 SCHEMA := $(BIN)/check-jsonschema --quiet --builtin-schema
 
@@ -72,6 +72,9 @@ docs: $(STAMP) ## render the tables of results and features, and run every Pytho
 	$(BIN)/python -m training.render_readme
 	$(BIN)/python -m tests.contract.features
 	$(PYTEST) -n $(JOBS) -m docs
+
+site: $(STAMP) ## the documentation as a web site, in build/site
+	$(BIN)/sphinx-build -W --keep-going -j auto -c docs -d build/doctrees . build/site
 
 wheel-check: $(STAMP) ## install the wheel into new environments, oldest versions and newest; import, test, train there
 	$(BIN)/python -m tests.wheel_check

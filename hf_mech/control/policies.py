@@ -68,7 +68,11 @@ class ExpertPolicy:
     _environment: gymnasium.Env[Any, Any] | None = None
 
     def reset(self, environment: gymnasium.Env[Any, Any], generator: np.random.Generator) -> None:
-        """Begins an episode."""
+        """Begins an episode.
+
+        Raises:
+            ControlError: the environment has no expert.
+        """
         if environment.unwrapped is not self._environment:
             self._environment = environment.unwrapped
             if not isinstance(self._environment, HasExpert):

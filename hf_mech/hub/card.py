@@ -1,7 +1,7 @@
 """Model cards, rendered from the written text (card.yaml) and the measurements (results.json, figures).
 
 model_cards/<name>/
-    card.yaml       title, model class, summary, ...: the text, see [`CardText`]
+    card.yaml       title, model class, summary, ...: the text, see `CardText`
     results.json    the figures, written by the run
     *.png *.gif     the figures' pictures and films, written by the run
     README.md       the card, rendered from the above; never edited by hand

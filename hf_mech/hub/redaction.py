@@ -1,4 +1,4 @@
-"""Secrets become *** in the files that hf_mech writes, and in commands, titles, settings and errors that it shows.
+"""Secrets become `***` in the files that hf_mech writes, and in commands, titles, settings and errors that it shows.
 
 A secret is
 

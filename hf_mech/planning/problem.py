@@ -120,8 +120,8 @@ def common_start(
     an action may add what is true already; so all other propositions count as false.
 
     Args:
-        traces: actions by name, `stack(a,b)` or `stack a b`, or by index, or `GroundAction`s. Those that the domain
-            does not have are passed over.
+        traces: actions by name, `stack(a,b)` or `stack a b`, by index, or each a `GroundAction`. Those that the
+            domain does not have are passed over.
         labels: 1 where an action failed and changed nothing.
         noise: the share of traces that may be wrong: of those that need or add a proposition before they change it
             otherwise, more must need it.

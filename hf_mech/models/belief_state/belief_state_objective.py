@@ -126,7 +126,9 @@ def belief_state_loss(
     pairs_per_sequence: int | None = None,
     pair_weights: PairWeights = "sequence",
 ) -> tuple[Tensor, Tensor]:
-    """The same, block by block: never are the logits of more than `block_size` pairs in memory.
+    """Eq. 2 block by block: never are the logits of more than `block_size` pairs in memory.
+
+    Arguments and results are those of [`belief_state_loss_reference`], and these besides.
 
     The gradients of the head and of the states are summed over the blocks at once, so one backward pass through each
     encoder follows (Section 2.1).

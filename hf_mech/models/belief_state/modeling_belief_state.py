@@ -332,9 +332,10 @@ class BeliefStateForCausalLM(BeliefStatePreTrainedModel, BeliefStateGeneration, 
         """The logits of the next token, with a suffix also of the token before it, and the loss over all pairs.
 
         Args:
-            input_ids, attention_mask, position_ids, past_key_values, suffix_ids, suffix_attention_mask, inputs_embeds,
-                use_cache, output_attentions, output_hidden_states: see [`BeliefStateModel.forward`]. The logits are
-                conditioned on the suffix; without `suffix_ids`, on the empty one.
+            input_ids, attention_mask, position_ids, past_key_values: see [`BeliefStateModel.forward`].
+            suffix_ids, suffix_attention_mask: likewise. The logits are conditioned on the suffix; without `suffix_ids`,
+                on the empty one.
+            inputs_embeds, use_cache, output_attentions, output_hidden_states: likewise.
             suffix_state: B of the suffix if it is known already, from [`suffix_state`]; `generate()` gives it, so a
                 suffix is read once.
             labels: the input tokens, -100 at tokens that are not trained. The loss is that of all pairs within each
@@ -352,7 +353,8 @@ class BeliefStateForCausalLM(BeliefStatePreTrainedModel, BeliefStateGeneration, 
             BeliefStateError: labels without any pair of a prefix and a suffix, or that do not fit the inputs;
                 `num_items_in_batch` without labels; `output_prev_logits` without T_p.
             TypeError: another keyword.
-            The errors of [`BeliefStateModel.forward`].
+
+        The errors of [`BeliefStateModel.forward`] are raised, too.
         """
         shift_labels = kwargs.pop("shift_labels", None)
         if kwargs:

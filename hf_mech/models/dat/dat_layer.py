@@ -22,7 +22,7 @@ _FAR = -1e4  # a score at which no weight is left
 def match_scores(queries: list[Tensor], keys: list[Tensor]) -> Tensor:
     """The normalised products of (70c-i), [batch, N, n]: 1 where all targets match.
 
-    The product is divided by the number of targets. That is |q|^2 if the query is one-hot in each of them. It is also
+    The product is divided by the number of targets. That is `|q|^2` if the query is one-hot in each of them. It is also
     correct for a negated query, for one of several constants, and for a function without a value.
 
     Args:

@@ -474,9 +474,8 @@ class DATForCausalLM(DATPreTrainedModel, GreedyWords, GenerationMixin):
         word ends the completion and is no part of it. So `generate()` ends with nil, a special token.
 
         Args:
-            input_ids, attention_mask, past_key_values, use_cache, output_attentions, output_hidden_states,
-                register_values: see [`DATModel.forward`]. Attentions and hidden states are those of all tokens,
-                whatever `logits_to_keep`.
+            input_ids, attention_mask, past_key_values, use_cache, register_values: see [`DATModel.forward`].
+            output_attentions, output_hidden_states: likewise; those of all tokens, whatever `logits_to_keep`.
             labels: the input tokens, -100 at tokens without a loss; the logits of each token predict the next. A stop
                 word counts as the end, nil.
             logits_to_keep: compute logits for this many last tokens, or for these indices; 0 for all tokens.

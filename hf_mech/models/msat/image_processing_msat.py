@@ -20,7 +20,7 @@ class MSATImageProcessor(CarriesCode, BaseImageProcessor):
     r"""Makes `states` of frames; numbers stay integers from 0 to 255, because the model scales them.
 
     Args:
-        size (`dict`, *optional*, defaults to `{"height": 72, "width": 128}`): height and width of the result.
+        size (`dict`, *optional*): height and width of the result, by default `{"height": 72, "width": 128}`.
         do_resize (`bool`, *optional*, defaults to `True`): resize by nearest neighbour, as OpenCV and torch do,
             and as the frames of `hf_mech/vizdoom_trajectories` are made. Without it, frames of another size are
             refused. Pillow takes other pixels: the one that each new pixel's centre falls into.

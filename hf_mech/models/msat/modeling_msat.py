@@ -81,7 +81,7 @@ class StateEncoder(nn.Module):
         self.network: nn.Module = (FrameEncoder if config.reads_frames else VectorEncoder)(config)
 
     def forward(self, states: Tensor) -> Tensor:
-        """[..., *state_shape], of any numeric type -> [..., hidden]."""
+        """`[..., *state_shape]`, of any numeric type -> [..., hidden]."""
         dtype = next(self.network.parameters()).dtype
         rows = states.flatten(0, -self.state_dims - 1)
         return self.network(rows.to(dtype) * self.scale).unflatten(0, states.shape[: -self.state_dims])
@@ -179,7 +179,7 @@ class StepTokenizer(nn.Module):
         """The tokens of steps, in order.
 
         Args:
-            states: [batch, steps, *state_shape].
+            states: `[batch, steps, *state_shape]`.
             actions: [batch, steps, components].
             returns_to_go: in the environment's units, [batch, steps].
             timesteps: of the episode, [batch, steps]; not read without positional encoding.
@@ -238,8 +238,8 @@ class MSATOutput(ModelOutput):
             the type's least number at values that a component does not have; `logits.argmax(-1)` are actions.
         hidden_states (`tuple` of `Tensor` of shape `[batch, tokens, hidden]`, with `output_hidden_states=True`): the
             tokens, and the output of every layer, the last one after the final layer norm.
-        attentions (`tuple` of `Tensor` of shape `[batch, heads, tokens, tokens]`, with `output_attentions=True` and
-            `attn_implementation="eager"`): of every layer; `config.token_names` names the tokens.
+        attentions (`tuple` of `Tensor` of shape `[batch, heads, tokens, tokens]`, with `output_attentions=True`): of
+            every layer, with `attn_implementation="eager"`; `config.token_names` names the tokens.
     """
 
     loss: Tensor | None = None

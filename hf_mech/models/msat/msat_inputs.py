@@ -47,8 +47,8 @@ def real_states(states: Tensor, real: Tensor | None) -> Tensor:
     """The states, 0 at padding: NaN there would pass through any attention mask.
 
     Args:
-        states: [*shape, *state_shape].
-        real: which steps are no padding, [*shape]; None if all are.
+        states: `[*shape, *state_shape]`.
+        real: which steps are no padding, `[*shape]`; None if all are.
 
     Raises:
         MSATError: a state that is not finite. In a context it would outlast its episode.
@@ -85,9 +85,9 @@ def real_actions(
     """The actions, 0 where there are none: at padding, and in labels where they are -100.
 
     Args:
-        actions: [*shape, components], integers.
+        actions: `[*shape, components]`, integers.
         shape: of the steps.
-        real: which steps are no padding, [*shape]; None if all are.
+        real: which steps are no padding, `[*shape]`; None if all are.
         sizes: the number of values of each component.
         name: `"labels"` may hold -100.
 

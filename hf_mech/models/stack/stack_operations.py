@@ -58,7 +58,11 @@ def stack_attention_from_operations(
 
 
 def most_probable_operations(actions: Tensor) -> Tensor:
-    """The operation [batch, N] of the largest of the actions [batch, N, 2 + K] at each position."""
+    """The operation [batch, N] of the largest of the actions [batch, N, 2 + K] at each position.
+
+    Raises:
+        StackError: actions of another shape.
+    """
     if actions.dim() != 3 or actions.shape[-1] < 3:
         raise StackError(f"actions must be [batch, N, 2 + K], K at least 1; they are {list(actions.shape)}.")
     return actions.argmax(-1)

@@ -25,9 +25,9 @@ class StripsTransformerConfig(PreTrainedConfig):
     r"""Sizes, names and loss of a [`StripsTransformer`].
 
     Args:
-        num_actions (`int`, *optional*): |A|, the number of actions, at most 100,000; the token ids 0 to |A| - 1. Taken
-            from `actions` if those are given, else 3.
-        num_propositions (`int`, *optional*): |F|, at most 100,000, one attention head for each proposition. Taken
+        num_actions (`int`, *optional*): `|A|`, the number of actions, at most 100,000; the token ids 0 to `|A| - 1`.
+            Taken from `actions` if those are given, else 3.
+        num_propositions (`int`, *optional*): `|F|`, at most 100,000, one attention head for each proposition. Taken
             from `propositions` if those are given, else 3.
         actions (`list[str]`, *optional*): the actions' names, in the order of their ids; default `a0`, `a1`, ...
         propositions (`list[str]`, *optional*): the propositions' names, in the order of the heads; default `p0`, ...
@@ -35,7 +35,7 @@ class StripsTransformerConfig(PreTrainedConfig):
             are trained on the same traces and do not interact, so one run trains this many seeds.
         focal_alpha (`float`, *optional*, defaults to 0.9): weight of the inapplicable class in the loss, Eq. 21-22.
         focal_gamma (`float`, *optional*, defaults to 3.0): focusing exponent of the focal loss, Eq. 21-22.
-        pad_token_id (`int`, *optional*): the id of padding, |A|; any other value is refused.
+        pad_token_id (`int`, *optional*): the id of padding, `|A|`; any other value is refused.
         parameters (`dict[str, list[str]]`, *optional*): makes the model lifted: the types of each action's parameters.
             Its actions take objects, and theta is shared by all of them, so that one set of weights serves any objects.
         predicates (`dict[str, list[str]]`, *optional*): of a lifted model, the types of each predicate's arguments. A
@@ -141,7 +141,7 @@ class StripsTransformerConfig(PreTrainedConfig):
 
     @property
     def vocab_size(self) -> int:
-        """The actions and the padding: |A| + 1."""
+        """The actions and the padding: `|A| + 1`."""
         return len(self.actions or ()) + 1
 
 

@@ -45,8 +45,8 @@ class StripsTransformerOutput(ModelOutput):
         head_outputs (`Tensor` of shape `[batch, length, ensemble, num_propositions]`): y_p(i) of Eq. 16; of a lifted
             model the OR over the heads of each predicate.
         member_losses (`Tensor` of shape `[ensemble]`, when `labels` are given): the terms of `loss`.
-        attentions (one `Tensor` of shape `[batch, ensemble, num_propositions, length, length]` in a tuple, with
-            `output_attentions=True`): the stick-breaking scores S' of Eq. 15; of a lifted model with a head for each
+        attentions (`tuple` of one `Tensor` of shape `[batch, ensemble, num_propositions, length, length]`): with
+            `output_attentions=True`, the stick-breaking scores S' of Eq. 15; of a lifted model with a head for each
             ground atom, those of `head_atoms`.
         head_atoms (`Tensor` of shape `[batch, heads, 1 + arguments]`, of a lifted model, with the attentions): the
             predicate and the objects of each head; -1 beyond a predicate's arguments and beyond a row's heads.
@@ -64,7 +64,7 @@ class StripsTransformerOutput(ModelOutput):
 class StripsTransformer(SafeCheckpoints, PreTrainedModel):
     r"""Learns a STRIPS domain from action traces and returns it as symbols.
 
-    Its one parameter is theta in [0, 1]^(ensemble x |F| x |A| x 3): for every proposition and action, whether the
+    Its one parameter is theta in `[0, 1]^(ensemble x |F| x |A| x 3)`: for every proposition and action, whether the
     action needs it (query), affects it (key), deletes it (value), Eq. 8-13. Training keeps theta in its range by
     projection before every forward pass; inference clamps it.
 
@@ -153,7 +153,11 @@ class StripsTransformer(SafeCheckpoints, PreTrainedModel):
         return self.get_input_embeddings()
 
     def seed_members(self, seeds: Sequence[int]) -> StripsTransformer:
-        """Draws new theta for every member, each from its own generator: no member depends on the others."""
+        """Draws new theta for every member, each from its own generator: no member depends on the others.
+
+        Raises:
+            StripsError: not one seed a member.
+        """
         if len(seeds) != self.config.ensemble:
             raise StripsError(f"An ensemble of {self.config.ensemble} needs as many seeds, got {len(seeds)}.")
         for theta, seed in zip(self.theta.data, seeds, strict=True):
@@ -184,7 +188,7 @@ class StripsTransformer(SafeCheckpoints, PreTrainedModel):
             input_ids: action indices, [batch, length]; `num_actions` is padding, on either side.
             attention_mask: 0 at padding, [batch, length]; may be left out if padding has its own id.
             labels: 1 where the action is inapplicable, 0 where it is applicable, -100 at padding, [batch, length].
-            num_traces: |T| of Eq. 20 if it differs from the size of this batch, for exact gradient accumulation.
+            num_traces: `|T|` of Eq. 20 if it differs from the size of this batch, for exact gradient accumulation.
             token_type_ids: must be 0 everywhere, as a stock tokenizer gives them: a row is one trace.
             objects: of a lifted model, the objects of every action as integers, [batch, length, places], -1 where there
                 is none; see `encode_trace` and `StripsDataCollator`.
@@ -314,7 +318,11 @@ class StripsTransformer(SafeCheckpoints, PreTrainedModel):
         return self
 
     def member(self, index: int) -> StripsTransformer:
-        """A separate model with one member of the ensemble."""
+        """A separate model with one member of the ensemble.
+
+        Raises:
+            StripsError: there is no such member.
+        """
         if not 0 <= index < self.config.ensemble:
             raise StripsError(f"No member {index} in an ensemble of {self.config.ensemble} (counted from 0).")
         config = type(self.config).from_dict({**self.config.to_dict(), "ensemble": 1})

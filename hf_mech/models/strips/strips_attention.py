@@ -33,7 +33,15 @@ def strips_attention_reference(theta: Tensor, input_ids: Tensor) -> tuple[Tensor
 
 
 def strips_attention_linear(theta: Tensor, input_ids: Tensor) -> tuple[Tensor, Tensor]:
-    """The same values in O(length) time, in PyTorch: for every action m, stores the y_p of m as the next action."""
+    """The values of [`strips_attention_reference`] in O(length) time: stores the y_p of every possible next action.
+
+    Args:
+        theta: [members, heads, actions, 3].
+        input_ids: actions, -1 at padding, [batch, length].
+
+    Returns:
+        y_p [batch, length, members, heads] and y [batch, length, members].
+    """
     state = init_state(theta, input_ids.shape[0])
     outputs = []
     for action in input_ids.unbind(1):
@@ -185,7 +193,7 @@ def strips_focal_loss(
             [batch, length].
         alpha: weight of the inapplicable class.
         gamma: focusing exponent.
-        num_traces: |T| of Eq. 20; by default the size of this batch. For gradient accumulation, give the number of
+        num_traces: `|T|` of Eq. 20; by default the size of this batch. For gradient accumulation, give the number of
             traces of the whole accumulated batch; the parts' losses then sum exactly to that batch's loss.
 
     Returns:

@@ -15,7 +15,7 @@ class StripsError(ValueError):
 
 @dataclass(frozen=True)
 class StripsAction:
-    """One action a: `pre`(a), `add`(a) and `delete`(a) as sets of proposition names. All three may be empty.
+    """One action a: `pre(a)`, `add(a)` and `delete(a)` as sets of proposition names. All three may be empty.
 
     Raises:
         StripsError: one of the three is a single string, which would be read as the set of its letters.

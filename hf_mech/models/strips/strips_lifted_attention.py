@@ -143,8 +143,16 @@ def lifted_attention(
 ) -> tuple[Tensor, Tensor]:
     """The fast form: each head reads only the actions that match its atom, in linear time (`strips_attention`).
 
+    Args:
+        theta: [members, cells, 3].
+        cells: which pattern each cell is.
+        input_ids: actions, [batch, length].
+        objects: their arguments, [batch, length, parameters].
+        failed: where an action is known to have failed, bool [batch, length].
+
     Returns:
-        The reference's first two results, values and gradients equal to rounding.
+        The first two results of [`lifted_attention_reference`], values and gradients equal to rounding: y_p [batch,
+        length, members, predicates] and y [batch, length, members].
     """
     return _lifted_attention(theta, cells, input_ids, objects, failed)
 

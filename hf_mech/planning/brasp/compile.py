@@ -173,7 +173,7 @@ def compile_strips_transformer(program: Program) -> StripsTransformer:
 
 
 def compile_theta(program: Program) -> NDArray[np.float32]:
-    """theta, [heads, |alphabet|, 3]: the values of Q_p, K_p and V_p at each symbol, heads in the order of Y.
+    """theta, `[heads, |alphabet|, 3]`: the values of Q_p, K_p and V_p at each symbol, heads in the order of Y.
 
     Exactly one initial vector is 1 at each position, so a position-wise vector is a table over the alphabet, and
     running the program once on the word of all symbols reads every table off.

@@ -22,7 +22,7 @@ class LogError(PlanningError):
     """A log that cannot be read. `bad` has every bad row, of which the message shows the first.
 
     Attributes:
-        bad: the bad rows, `BadRow`s, in the order of the log; empty if the log as a whole is at fault.
+        bad: the bad rows, each a `BadRow`, in the order of the log; empty if the log as a whole is at fault.
     """
 
     def __init__(self, message: str, source: str | None = None, line: int | None = None, bad: tuple[Any, ...] = ()):

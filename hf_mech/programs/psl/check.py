@@ -38,7 +38,7 @@ def either(names: Iterable[str]) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise_all: bool = True) -> str:
-    """`Did you mean ...? ` for a name that is close to a known one.
+    """The question `Did you mean ...?` for a name that is close to a known one.
 
     Args:
         name: the unknown name.

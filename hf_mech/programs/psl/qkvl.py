@@ -44,7 +44,9 @@ _ROLES = ("symbol", "position", "output", "parse", "eop")
 
 
 def primed(short: str, times: int) -> str:
-    """The target of a register's further uses in a query and key: ``s` ``, ``` s`` ```, ...; the ninth is ``s`9 ``.
+    """The target of a register's further uses in a query and key: its short name and a backtick for each.
+
+    From the ninth on, one backtick and their number.
 
     Numbers keep the names short: a production may have thousands of tests of one register.
     """

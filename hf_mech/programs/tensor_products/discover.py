@@ -217,7 +217,7 @@ class TensorProduct:
         return torch.einsum("ri,crf->cif", torch.linalg.pinv(self.roles), tensors)
 
     def distances(self, unbound: Tensor) -> list[Tensor]:
-        """|f^_i - f_j|^2 for every role, [cells, fillers of its group]."""
+        """`|f^_i - f_j|^2` for every role, [cells, fillers of its group]."""
         return [(unbound[:, i, None] - self.fillers[group]).square().sum(-1) for i, group in enumerate(self.groups)]
 
     def read(self, hidden: Tensor) -> Tensor:
