@@ -22,6 +22,7 @@ from hf_mech.models.stack import (
     StackRobertaForCausalLM,
     StackRobertaForMaskedLM,
     balance_loss,
+    entropy_loss,
     push_loss,
 )
 from hf_mech.probing.baselines import FormalRNN
@@ -202,7 +203,7 @@ class Taught(nn.Module):
             batch: other arguments of the model.
         """
         run = self.run
-        has_stack = run.model in STACKS and bool(run.balance or run.least_push)
+        has_stack = run.model in STACKS and bool(run.balance or run.least_push or run.entropy)
         if has_stack and structure is None:
             batch["output_stack_attentions"] = True
         output = self.model(input_ids=input_ids, **batch)
@@ -229,6 +230,9 @@ class Taught(nn.Module):
         loss = _PUSHES * push_loss(output.stack_actions, text, run.least_push)
         if run.balance:
             loss = loss + run.balance * balance_loss(output.stack_attentions, output.stack_actions, text)
+        if run.entropy:
+            everywhere = (ids != _BOS) & (ids != _PAD)
+            loss = loss + run.entropy * entropy_loss(output.stack_actions, everywhere)
         return loss
 
 

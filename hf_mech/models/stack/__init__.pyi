@@ -25,6 +25,7 @@ from .stack_operations import operations_as_text as operations_as_text
 from .stack_operations import stack_attention_from_operations as stack_attention_from_operations
 from .stack_operations import stacks_of as stacks_of
 from .stack_outputs import balance_loss as balance_loss
+from .stack_outputs import entropy_loss as entropy_loss
 from .stack_outputs import push_loss as push_loss
 from .stack_values import recurrent_values as recurrent_values
 from .stack_values import recurrent_values_reference as recurrent_values_reference

@@ -225,6 +225,24 @@ def push_loss(stack_actions: Sequence[Tensor], text: Tensor, least: float) -> Te
     return torch.stack([(least - share).clamp(min=0) for share in shares]).sum()
 
 
+def entropy_loss(stack_actions: Sequence[Tensor], text: Tensor) -> Tensor:
+    """The mean entropy of each layer's actions, in nats, summed over the layers: 0 if every operation is certain.
+
+    An almost certain action is right on the trained lengths, and its errors add up on longer texts.
+
+    Args:
+        stack_actions: of a model with `output_stack_attentions=True`, each [batch, N, 2 + K].
+        text: True at the positions that count, [batch, N].
+
+    Raises:
+        StackError: a text of another shape or type, or without a position.
+    """
+    _check(text, stack_actions)
+    smallest = torch.finfo(stack_actions[0].dtype).tiny  # the logarithm of 0 has no gradient
+    logs = [(actions * actions.clamp(min=smallest).log()).sum(-1) for actions in stack_actions]
+    return -torch.stack([log[text].mean() for log in logs]).sum()
+
+
 def _check(text: Tensor, stack_actions: Sequence[Tensor]) -> None:
     if not len(stack_actions):
         raise StackError("There are no actions; ask a model with a stack for them, with output_stack_attentions=True.")
