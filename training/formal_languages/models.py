@@ -25,6 +25,7 @@ from hf_mech.models.stack import (
     entropy_loss,
     push_loss,
 )
+from hf_mech.models.stack.stack_layer import StackSubLayer
 from hf_mech.probing.baselines import FormalRNN
 
 from ..engine.optimizers import muon_and_adamw
@@ -192,6 +193,14 @@ class Taught(nn.Module):
         super().__init__()
         self.model, self.run, self.growth = model, run, growth
         self.end = vocabulary(run.task).get(run.balance_ends)  # of the text for the losses of the stacks
+        if run.noise:
+            for module in model.modules():
+                if isinstance(module, StackSubLayer):
+                    module.register_forward_pre_hook(self._with_noise)
+
+    def _with_noise(self, module: nn.Module, given: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        """The stack's arguments with noise on the first, the hidden states, in training."""
+        return (given[0] + self.run.noise * torch.randn_like(given[0]), *given[1:]) if module.training else None
 
     def forward(self, input_ids: Tensor, labels: Tensor, structure: Tensor | None = None, **batch: Any) -> Any:
         """The model's output with that loss.

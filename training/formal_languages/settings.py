@@ -33,7 +33,7 @@ LONG_LENGTHS = (150, 200, 300, 400, 500)
 
 _OF_STACKS = (
     *("multi_pop", "stack_gate", "stack_actions_from", "stack_actions_start"),
-    *("balance", "balance_ends", "least_push", "entropy", "stack_texts"),
+    *("balance", "balance_ends", "least_push", "entropy", "noise", "stack_texts"),
 )
 _OF_TRANSFORMERS = (
     *("dropout", "attention_dropout", "initializer_range", "num_hidden_layers"),
@@ -198,6 +198,11 @@ class Run(Settings):
     entropy: float = option(
         "weight of the entropy of the stacks' actions in the loss, without labels", default=0.0, least=0
     )
+    noise: float = option(
+        "standard deviation of the noise that a stack's input gets in training, so that values which drift are drawn back",
+        default=0.0,
+        least=0,
+    )
     stack_texts: int = option(
         "texts of all training lengths, without labels, for the stacks' losses; 0: the texts of the step",
         default=0,
@@ -235,7 +240,7 @@ class Run(Settings):
     @property
     def is_taught(self) -> bool:
         """Whether more is taught than the answer to texts of all lengths, so that no figure of the paper compares."""
-        return bool(self.first_train_length or self.partial_results or self.balance or self.least_push or self.entropy)
+        return bool(self.first_train_length or self.partial_results or self.balance or self.least_push or self.entropy or self.noise)
 
     @property
     def test_lengths(self) -> list[int]:
