@@ -199,7 +199,7 @@ class Run(Settings):
         "weight of the entropy of the stacks' actions in the loss, without labels", default=0.0, least=0
     )
     noise: float = option(
-        "standard deviation of the noise that a stack's input gets in training, so that values which drift are drawn back",
+        "standard deviation of the noise on what the stacks take, in training, so that values stay where they belong",
         default=0.0,
         least=0,
     )
@@ -240,7 +240,8 @@ class Run(Settings):
     @property
     def is_taught(self) -> bool:
         """Whether more is taught than the answer to texts of all lengths, so that no figure of the paper compares."""
-        return bool(self.first_train_length or self.partial_results or self.balance or self.least_push or self.entropy or self.noise)
+        lessons = self.first_train_length, self.partial_results, self.balance, self.least_push, self.entropy, self.noise
+        return any(lessons)
 
     @property
     def test_lengths(self) -> list[int]:

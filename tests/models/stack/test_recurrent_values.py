@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from torch.testing import assert_close
@@ -11,6 +13,7 @@ from hf_mech.models.stack import (
     StackError,
     StackGPT2ForCausalLM,
     balance_loss,
+    entropy_loss,
     push_loss,
     recurrent_values,
     stack_attention_from_operations,
@@ -127,6 +130,18 @@ def test_only_the_text_counts():
     assert losses([NOTHING, PUSH, POP, PUSH, PUSH], slice(1, 3)) == (0, 0)
 
 
+def test_the_entropy_is_that_of_the_positions_of_the_text():
+    third = 1 / 3
+    actions = torch.tensor([[[third, third, third], [0.5, 0.5, 0.0], [1.0, 0.0, 0.0]]], requires_grad=True)
+    text = torch.tensor([[False, True, True]])
+    loss = entropy_loss([actions, actions], text)
+    assert float(loss.detach()) == pytest.approx(math.log(2))  # twice half of it
+    loss.backward()
+    assert actions.grad is not None
+    assert actions.grad.isfinite().all()
+    assert not actions.grad[0, 0].any()
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -141,6 +156,8 @@ def test_a_text_that_does_not_fit_is_refused(text: torch.Tensor, said: str):
         balance_loss(alpha, actions, text)
     with pytest.raises(StackError, match=said):
         push_loss(actions, text, 0.5)
+    with pytest.raises(StackError, match=said):
+        entropy_loss(actions, text)
 
 
 def test_other_arguments_of_the_losses_that_make_no_sense():

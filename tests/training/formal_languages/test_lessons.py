@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -79,6 +80,20 @@ def test_the_stacks_text_of_an_equation_may_end_before_its_sign():
             losses[task, ends] = float(model(**batch).loss.detach())
     assert losses["solve_equation", ""] != losses["solve_equation", "="]
     assert losses["modular_arithmetic", ""] == losses["modular_arithmetic", "="]
+
+
+def test_uncertain_actions_cost_and_noise_is_of_training_alone():
+    losses = {}
+    for name, told in {"nothing": {}, "entropy": {"entropy": 1.0}, "noise": {"noise": 0.5}}.items():
+        run = taught("reverse_string", **{"least_push": 0.5, **told})
+        torch.manual_seed(0)
+        model = Taught(make_model(run), run, Growth(9)).train()
+        batch = FreshBatches(run, Growth(9))[0]
+        losses[name, "train"] = float(model(**batch).loss.detach())
+        losses[name, "eval"] = float(model.eval()(**batch).loss.detach())
+    assert losses["nothing", "eval"] < losses["entropy", "eval"] <= losses["nothing", "eval"] + math.log(3)
+    assert losses["noise", "train"] != losses["nothing", "train"]
+    assert losses["noise", "eval"] == losses["nothing", "eval"]
 
 
 def test_muon_trains_the_matrices_of_the_layers_but_the_actions():
