@@ -132,6 +132,11 @@ class Run(Settings):
             *[By("layout", {"mlm": "layer_input"}, other="hidden")] * 2, *["layer_input"] * 2, other="hidden"
         ),
         "stack_actions_start": "even",
+        # Errors of almost certain actions, and of values that drift, add up on longer texts. Reversed strings of 500
+        # symbols: 68 to 81 % without the entropy, all with it (seeds 20 to 22). Equations, seed 23, on lengths 41 to
+        # 100: 91.9 % without noise, 99.7 with .1, 100 with .3.
+        "entropy": 0.1,
+        "noise": 0.3,
         "balance_ends": _by_task(*[""] * 3, "=", other=""),
     }
 
