@@ -187,7 +187,11 @@ class BeliefStateConfig(PreTrainedConfig):
         return found if isinstance(found, PreTrainedConfig) else self
 
     def validate_architecture(self):
-        """Refuses invalid values before any work starts."""
+        """Refuses invalid values before any work starts.
+
+        Raises:
+            BeliefStateError: names the value, and what it may be.
+        """
         if not isinstance(self.eos_token_id, int):
             raise BeliefStateError(
                 f"eos_token_id must be one token, the empty suffix, got {self.eos_token_id!r}; name the token that "

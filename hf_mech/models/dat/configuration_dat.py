@@ -138,7 +138,11 @@ class DATConfig(PreTrainedConfig):
         super().__post_init__(**kwargs)
 
     def validate_architecture(self):
-        """Refuses invalid values before any work starts."""
+        """Refuses invalid values before any work starts.
+
+        Raises:
+            DATError: names the value, and what it may be.
+        """
         if self.relaxation_temperature < 0 or self.logit_scale <= 0:
             raise DATError(
                 f"relaxation_temperature must be 0 or more and logit_scale positive, got {self.relaxation_temperature} "

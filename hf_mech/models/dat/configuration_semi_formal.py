@@ -104,7 +104,11 @@ class SemiFormalConfig(PreTrainedConfig):
         super().__post_init__(**kwargs)
 
     def validate_architecture(self):
-        """Refuses invalid values before any work starts."""
+        """Refuses invalid values before any work starts.
+
+        Raises:
+            DATError: names the value, and what it may be.
+        """
         if self.hidden_size % self.num_attention_heads:
             raise DATError(
                 f"hidden_size must be a multiple of num_attention_heads, got {self.hidden_size} and "

@@ -53,11 +53,11 @@ class DATCache(Cache):
         return bool(self.history.groups)
 
     def reorder_cache(self, beam_idx: Tensor) -> None:
-        """Keeps these rows of the batch, in this order."""
+        """Keeps these rows of the batch, [rows], in this order."""
         self._select(beam_idx)
 
     def batch_select_indices(self, indices: Tensor) -> None:
-        """Keeps these rows of the batch, in this order."""
+        """Keeps these rows of the batch, [rows], in this order."""
         self._select(indices)
 
     def batch_repeat_interleave(self, repeats: int) -> None:

@@ -132,7 +132,11 @@ class MSATDecisionTransformerConfig(PreTrainedConfig):
         super().__post_init__(**kwargs)
 
     def validate_architecture(self) -> None:
-        """Refuses invalid values before any work starts."""
+        """Refuses invalid values before any work starts.
+
+        Raises:
+            MSATError: names the value, and what it may be.
+        """
         sizes, shape = self.action_sizes, self.state_shape
         if not 1 <= len(sizes) <= MOST_COMPONENTS or not all(1 <= size <= LARGEST_COMPONENT for size in sizes):
             raise MSATError(

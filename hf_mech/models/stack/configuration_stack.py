@@ -62,7 +62,11 @@ class StackOptions:
     output_stack_attentions: bool = False
 
     def validate_architecture(self: Any) -> None:
-        """Refuses options that do not exist, do not fit the sizes, or contradict each other."""
+        """Refuses options that do not exist, do not fit the sizes, or contradict each other.
+
+        Raises:
+            StackError: names the option, and what it may be.
+        """
         layers, count = self.stack_layers, self.num_hidden_layers
         if layers is not None and (layers != sorted({*layers}) or not all(0 <= layer < count for layer in layers)):
             raise StackError(
@@ -92,7 +96,11 @@ class EncodedStackOptions(StackOptions):
     position_embedding_type: str = "learned"
 
     def validate_architecture(self: Any) -> None:
-        """Refuses an encoding that does not exist or fit the sizes, too."""
+        """Refuses an encoding that does not exist or fit the sizes, too.
+
+        Raises:
+            StackError: names the option, and what it may be.
+        """
         encoding, size, heads = self.position_embedding_type, self.hidden_size, self.num_attention_heads
         if encoding not in EMBEDDED + ATTENDED:
             raise StackError(
@@ -186,7 +194,11 @@ class StackRobertaConfig(EncodedStackOptions, RobertaConfig):
     keys_to_ignore_at_inference = ["past_key_values", "stack_attentions", "stack_actions"]
 
     def validate_architecture(self) -> None:
-        """As of [`EncodedStackOptions`]; RoBERTa's padding must be a token, too."""
+        """As of [`EncodedStackOptions`]; RoBERTa's padding must be a token, too.
+
+        Raises:
+            StackError: names the option, and what it may be.
+        """
         super().validate_architecture()
         if self.pad_token_id is not None and not 0 <= self.pad_token_id < self.vocab_size:
             raise StackError(f"pad_token_id must be one of the {self.vocab_size} tokens, got {self.pad_token_id}.")

@@ -68,7 +68,11 @@ class DecoderOptions(StackOptions):
     """The [`StackOptions`] in the configuration of a stock decoder."""
 
     def validate_architecture(self: Any) -> None:
-        """Refuses wrong options of the stack, and what the stock configuration refuses."""
+        """Refuses wrong options of the stack, and what the stock configuration refuses.
+
+        Raises:
+            StackError: names the option, and what it may be.
+        """
         super().validate_architecture()
         if self.stack_tolerance and getattr(self, "max_position_embeddings", None) is None:
             raise StackError(

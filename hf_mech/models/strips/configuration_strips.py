@@ -97,7 +97,11 @@ class StripsTransformerConfig(PreTrainedConfig):
         super().__post_init__(**kwargs)
 
     def validate_architecture(self):
-        """Refuses invalid values before any work starts."""
+        """Refuses invalid values before any work starts.
+
+        Raises:
+            StripsError: names the value, and what it may be.
+        """
         if not 0.0 < self.focal_alpha < 1.0:
             raise StripsError(f"focal_alpha must lie strictly between 0 and 1, got {self.focal_alpha}.")
         if self.focal_gamma < 1.0 and self.focal_gamma != 0.0:

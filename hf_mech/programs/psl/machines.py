@@ -45,6 +45,7 @@ class PSM(Machine):
         self.program = program
 
     def tables(self, limit: int) -> Tables:
+        """The functions as tables, for positions up to `limit`."""
         return {**built_in_tables(limit), **function_tables(self.program, limit)}
 
     def query(self, rule: _Rule, of_N: State, functions: Tables) -> Sought | None:
@@ -192,6 +193,7 @@ class QKVM(Machine):
         self.program = program
 
     def tables(self, limit: int) -> Tables:
+        """The functions as tables, for positions up to `limit`."""
         return {**built_in_tables(limit), **self.program.functions}
 
     def query(self, rule: _Attention, of_N: State, functions: Tables) -> Sought | None:
