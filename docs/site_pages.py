@@ -258,7 +258,8 @@ def for_all_readers(_app: Sphinx, _page: str, _template: str, context: dict[str,
     context["furo_navigation_tree"] = tree.replace('role="heading"', 'role="heading" aria-level="2"')
     if body := context.get("body"):
         body = body.replace("<pre>", '<pre tabindex="0">')
-        body = body.replace('<div class="table-wrapper', '<div tabindex="0" class="table-wrapper')
+        for kind in ("table", "math"):
+            body = body.replace(f'<div class="{kind}-wrapper', f'<div tabindex="0" class="{kind}-wrapper')
         body = SIGNATURE.sub(signature_lines, body)
         context["body"] = BACK.sub(back_to_reference, body)
 
