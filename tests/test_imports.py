@@ -93,3 +93,17 @@ def test_an_import_error_of_a_family_is_not_swallowed(tmp_path: Path, monkeypatc
     monkeypatch.setattr(models, "__path__", [*models.__path__, str(tmp_path)])
     with pytest.raises(ModuleNotFoundError, match="a_package_that_nobody_has"):
         importlib.reload(hf_mech)
+
+
+@pytest.mark.parametrize(
+    ("module", "task"),
+    [
+        ("strips.strips_verdicts", "action-verdicts"),
+        ("belief_state.belief_state_infilling", "infilling"),
+        ("dat.dat_completion", "template-completion"),
+    ],
+)
+def test_a_pipelines_own_file_may_be_imported_first(module: str, task: str):
+    """It is what imports transformers' pipelines then, and they register ours."""
+    program = f"import hf_mech.models.{module}; from transformers.pipelines import check_task; check_task({task!r})"
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=ROOT)

@@ -6,6 +6,7 @@ the Auto classes get a proxy that imports the class when it is first used.
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -60,16 +61,24 @@ def register(
     if pipelines:
         checked: Any = config_class
         checked._served_tasks = frozenset(pipelines)
-        wrapt.register_post_import_hook(partial(_register_pipelines, pipelines), "transformers.pipelines")
+        for task, (target, auto_class) in pipelines.items():
+            file, name = target.split(":")
+            wrapt.register_post_import_hook(partial(_register_pipeline, task, name, auto_class), file)
+            wrapt.register_post_import_hook(partial(_import_unless_begun, file), "transformers.pipelines")
 
 
-def _register_pipelines(pipelines: dict[str, tuple[str, str]], module: Any) -> None:
-    """Called when somebody imports transformers' pipelines, which load much."""
-    for task, (target, auto_class) in pipelines.items():
-        file, name = target.split(":")
-        pipeline_class = getattr(import_module(file), name)
-        model = getattr(modeling_auto, auto_class)
-        module.PIPELINE_REGISTRY.register_pipeline(task, pipeline_class, pt_model=model, type="text")
+def _import_unless_begun(file: str, _: Any) -> None:
+    """Called when somebody imports transformers' pipelines, which load much; a pipeline's own file may be the first."""
+    if file not in sys.modules:
+        import_module(file)
+
+
+def _register_pipeline(task: str, name: str, auto_class: str, module: Any) -> None:
+    """Called when a pipeline's file has been imported."""
+    from transformers.pipelines import PIPELINE_REGISTRY
+
+    model = getattr(modeling_auto, auto_class)
+    PIPELINE_REGISTRY.register_pipeline(task, getattr(module, name), pt_model=model, type="text")
 
 
 def _proxy(target: str) -> Any:
