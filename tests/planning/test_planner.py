@@ -62,7 +62,7 @@ def test_a_planner_that_gives_up_has_not_shown_that_there_is_no_plan(monkeypatch
 
 def test_what_is_missing_is_named():
     domain = load_bundled("simple").domain
-    with pytest.raises(PlanningError, match=r"pip install hf_mech\[plan\]"):
+    with pytest.raises(PlanningError, match=r"pip install 'hf-mech\[plan\]"):
         plan(domain, [], ["q"], planner="no-such-planner")
     with pytest.raises(StripsError, match="zork"):
         plan(domain, ["zork"], ["q"])
