@@ -53,6 +53,7 @@ def test_two_commands_at_once_on_the_same_runs(tmp_path: Path) -> None:
             "model",
             "outcome.json",
             "run.json",
+            "run.yaml",
         ]
     assert not list(files_named(tmp_path, "*.lock", "*.tmp"))
     main(EXPERIMENT, asked)
