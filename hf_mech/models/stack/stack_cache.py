@@ -133,6 +133,30 @@ class StackState:
         self.length, self.begun, self.several, self.levels = 0, False, False, Levels(self.levels.drop)
 
 
+def following_levels(
+    stored: Tensor, bottom: Tensor, actions: Tensor, values: Tensor, start: Tensor | None, place: Tensor, more: int = 0
+) -> Tensor:
+    """The levels after one more position, by operations that a graph can hold: [batch, depth + more, hidden + 1].
+
+    Args:
+        stored: the levels before it, [batch, depth, hidden + 1].
+        bottom: what lies below them, [batch, 1, hidden + 1].
+        actions: of the new position, [batch, 1, 2 + K].
+        values: what it holds, [batch, 1, hidden + 1]; the last column is 1.
+        start: the column of position 0 in every row, [batch]; None means 0.
+        place: the column of the new position, [1].
+        more: how many levels the result has more.
+    """
+    begin = place.new_zeros(1, 1) if start is None else start[:, None]
+    nothing = pad(torch.zeros_like(actions[:, 0, 1:]), (0, 1), value=1)
+    acts = torch.where(begin < place, actions[:, 0], nothing)
+    own = values.to(acts.dtype)
+    below = bottom.expand(-1, actions.shape[2] - 2 + more, -1)
+    following = next_levels(torch.cat([stored, below], 1), own, acts)
+    begins = (begin == place).view(-1, 1, 1)
+    return torch.where(begins, own * pad(torch.ones_like(own[..., 1:]), (0, 1)), following)
+
+
 class FixedStackState(StackState):
     """The same for a fixed number of positions: shapes never change, and a new token is written by operations that
     `torch.compile` supports.
@@ -170,14 +194,7 @@ class FixedStackState(StackState):
         if new > 1:
             self.stored.copy_(self._levels_of_all(start, int(length) + new))
             return
-        begin = places.new_zeros(1, 1) if start is None else start[:, None]
-        nothing = pad(torch.zeros_like(actions[:, 0, 1:]), (0, 1), value=1)
-        acts = torch.where(begin < places, actions[:, 0], nothing)
-        own = values.to(acts.dtype)
-        bottom = self.stored[:, -1:].expand(-1, actions.shape[2] - 2, -1)
-        following = next_levels(torch.cat([self.stored, bottom], 1), own, acts)
-        begins = (begin == places).view(-1, 1, 1)
-        self.stored.copy_(torch.where(begins, own * pad(torch.ones_like(own[..., 1:]), (0, 1)), following))
+        self.stored.copy_(following_levels(self.stored, self.stored[:, -1:], actions, values, start, places))
 
     def tops(self, start: Tensor | None, new: int) -> Tensor:
         """What the last position reads, [batch, 1, hidden]."""

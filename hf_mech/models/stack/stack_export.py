@@ -14,8 +14,7 @@ from torch.nn.functional import pad
 from transformers import PreTrainedModel
 from transformers.cache_utils import DynamicCache
 
-from .stack_cache import FixedStackState, StackDynamicLayer
-from .stack_levels import next_levels
+from .stack_cache import FixedStackState, StackDynamicLayer, following_levels
 
 
 class TensorStackState(FixedStackState):
@@ -35,17 +34,11 @@ class TensorStackState(FixedStackState):
         self, actions: Tensor, values: Tensor, start: Tensor | None, length: int | Tensor = 0, *, several: bool = False
     ) -> None:
         """Adds one position, as [`StackState.add`]."""
-        places = torch.arange(1, device=actions.device) + length
-        begin = places.new_zeros(1, 1) if start is None else start[:, None]
-        nothing = pad(torch.zeros_like(actions[:, 0, 1:]), (0, 1), value=1)
-        acts = torch.where(begin < places, actions[:, 0], nothing)
-        own = pad(values, (0, 1), value=1).to(acts.dtype)
-        below = torch.cat([torch.zeros_like(own), self.stored], 1)[:, -1:].expand(-1, actions.shape[2] - 1, -1)
-        following = next_levels(torch.cat([self.stored, below], 1), own, acts)
-        begins = (begin == places).view(-1, 1, 1)
-        bottom = own * pad(torch.ones_like(own[..., 1:]), (0, 1))
-        self.stored = torch.where(begins, bottom, following)
-        self.newest = torch.cat([values.to(acts.dtype), actions[..., :1]], 2)
+        place = torch.arange(1, device=actions.device) + length
+        with_one = pad(values, (0, 1), value=1)
+        bottom = pad(self.stored, (0, 0, 1, 0))[:, -1:]  # nothing, before the first position
+        self.stored = following_levels(self.stored, bottom, actions, with_one, start, place, more=1)
+        self.newest = torch.cat([values.to(actions.dtype), actions[..., :1]], 2)
 
     def tops(self, start: Tensor | None, new: int) -> Tensor:
         return pad(self.stored, (0, 0, 0, 1))[:, :new, :-1]  # the first position has nothing below it
