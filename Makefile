@@ -10,7 +10,7 @@ PYTEST      := $(BIN)/python -m pytest
 JOBS        ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow test-gpu test-browser lint format bench docs site wheel-check checkpoints table1 stack-table stack-lm templatic-table rules-table nested-table dat-table msat-table machines-table lifted-table clean
+.PHONY: help install demo test test-slow test-gpu test-browser lint format bench docs site release-check wheel-check checkpoints table1 stack-table stack-lm templatic-table rules-table nested-table dat-table msat-table machines-table lifted-table clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,7 +61,6 @@ format: $(STAMP) ## mend what can be mended by itself
 bench: $(STAMP) ## speed and memory, as JSON in benchmarks/
 	for script in benchmarks/*.py; do $(BIN)/python $$script || exit 1; done
 
-.PHONY: release-check
 release-check: $(STAMP) ## build dist/ and look through all that a release needs; TAG=v1.2.3 for the release itself
 	rm -rf dist
 	$(BIN)/python -m hatchling build

@@ -10,6 +10,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
 from hf_mech.hub.redaction import redact
 
 RECORDED_PACKAGES = ("torch", "transformers", "datasets")
@@ -70,16 +73,14 @@ def install_command(module: str) -> str | None:
     ("pip install 'hf-mech[all]'", "pip install 'hf-mech[explore]'", None)
     """
     top = module.partition(".")[0]
-    distribution = {"PIL": "pillow"}.get(top, top).lower().replace("_", "-")
-    for line in importlib.metadata.requires("hf-mech") or ():
-        name, _, condition = line.partition(";")
-        extra = re.search(r"""extra == ['"]([\w-]+)['"]""", condition)
-        if (
-            extra
-            and extra[1] not in ("dev", "test")
-            and re.split(r"[\s\[<>=!~]", name)[0].lower().replace("_", "-") == distribution
-        ):
-            return f"pip install 'hf-mech[{extra[1]}]'"
+    distribution = canonicalize_name({"PIL": "pillow"}.get(top, top))
+    known = importlib.metadata.metadata("hf-mech").get_all("Provides-Extra", [])
+    extras = [name for name in known if name not in ("dev", "test")]  # of developers
+    for needed in map(Requirement, importlib.metadata.requires("hf-mech") or ()):
+        if needed.marker and canonicalize_name(needed.name) == distribution:
+            for extra in extras:
+                if needed.marker.evaluate({"extra": extra}):
+                    return f"pip install 'hf-mech[{extra}]'"
     return None
 
 
