@@ -83,7 +83,7 @@ def versions_table(file: Path) -> Table:
     """What `make wheel-check` has found in environments of their own."""
     found = json.loads(file.read_text("utf-8")) if file.is_file() else []
     names = ("python", "torch", "transformers", "datasets", "accelerate", "huggingface_hub")
-    table = Table([*names, "trained there by `hf-mech train`", ">contract tests"])
+    table = Table([*names, "tried there by `hf-mech train`", ">contract tests"])
     for one in found:
         versions = [one["versions"].get(name, "") for name in names]
         table.rows.append([*versions, ", ".join(one["trained"]), str(one["contract_tests_passed"])])
