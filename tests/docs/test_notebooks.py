@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
 
 FOLDER = Path(__file__).parents[2] / "docs" / "notebooks"
 NOTEBOOKS = sorted(FOLDER.glob("*.md"))
-SECONDS = 300  # for each, on two cores
+SECONDS = 300  # for a cell, at most
 
 pytestmark = pytest.mark.slow
 
@@ -28,9 +27,7 @@ def test_it_runs_in_an_empty_folder(path: Path, tmp_path: Path):
     client = NotebookClient(
         notebook, timeout=SECONDS, kernel_name="python3", resources=resources, skip_cells_with_tag="skip-execution"
     )
-    begin = time.monotonic()
     client.execute()  # raises what a cell raises
-    assert time.monotonic() - begin < SECONDS
     outputs = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
     pictures = [output for output in outputs if "image/png" in output.get("data", {})]
     assert pictures, "a notebook ends in a picture"

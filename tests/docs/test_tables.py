@@ -13,6 +13,8 @@ from hf_mech.hub import check_folder
 ROOT = Path(__file__).parents[2]
 CARDS = sorted(path.parent for path in (ROOT / "docs" / "results").glob("*/results.json"))
 
+ACCURACIES = ("token_accuracy", "exact_match", "path_accuracy")
+
 pytestmark = pytest.mark.docs
 
 
@@ -49,3 +51,25 @@ def test_what_the_stacks_readme_says_of_nested_brackets():
         ("of all these lengths {} and {} %", 13, range(1, 14)),
     ):
         assert said.format(*(percent(model, trained, *lengths) for model in ("stack", "vanilla"))) in text
+
+
+@pytest.mark.parametrize(
+    ("notebook", "said", "results", "setting"),
+    [
+        ("stack", "without the stack, is right on {} %", "model_cards/no-stack-reverse-string", {}),
+        ("programs", "completes {} % of the prompts", "model_cards/gpt2-templatic", {}),
+        (
+            "belief_states",
+            "a forward-only model is right on {} %",
+            "docs/results/belief-state-star-graphs",
+            {"model": "forward_only"},
+        ),
+        ("belief_states", "with its {} %", "docs/results/belief-state-star-graphs", {"model": "bst"}),
+    ],
+)
+def test_what_the_notebooks_say_of_other_runs(notebook: str, said: str, results: str, setting: dict[str, str]):
+    entries = json.loads((ROOT / results / "results.json").read_text(encoding="utf-8"))["results"]
+    fits = (entry for entry in entries if setting.items() <= entry["setting"].items())
+    figure = f"{100 * next(entry['mean'] for entry in fits if entry['metric'] in ACCURACIES):.1f}"
+    text = " ".join((ROOT / f"docs/notebooks/{notebook}.md").read_text(encoding="utf-8").split())
+    assert said.format(figure) in text
