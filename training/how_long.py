@@ -1,4 +1,4 @@
-"""How long trainings take on two cores: tables of docs/how_long.md, from the results.json of cards and checkpoints."""
+"""How long trainings take on two cores, and their memory: tables of docs/how_long.md, from files of results."""
 
 from __future__ import annotations
 
@@ -31,6 +31,15 @@ def trainings_table(cards: Path) -> Table:
             size = _range([f"{size:,}" for size in sizes])
             time = _range([duration(min(seconds)), duration(max(seconds))])
             table.rows.append([script[1] if script else "", name, preset, str(len(seconds)), time, size])
+    return table
+
+
+def memory_table(file: Path) -> Table:
+    """A row a training and preset: the memory that `benchmarks/training_memory.py` has measured."""
+    table = Table(["`hf-mech train`", "preset", "options", ">MB"])
+    for entry in Results.load(file).results:
+        setting = entry.setting
+        table.rows.append([entry.config, setting["preset"], f"`{setting['options']}`", f"{max(entry.values):,.0f}"])
     return table
 
 

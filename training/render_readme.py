@@ -31,7 +31,7 @@ from .engine import Experiment
 from .engine.recipe import Checkpoints
 from .engine.tables import Table
 from .how_long import checkpoints_table as how_long_of_checkpoints
-from .how_long import trainings_table
+from .how_long import memory_table, trainings_table
 
 ROOT = Path(__file__).resolve().parents[1]
 SUMMARY = "summary"
@@ -129,6 +129,7 @@ def main(root: Path = ROOT) -> int:
     if (root / "docs" / "how_long.md").is_file():
         files.append(root / "docs" / "how_long.md")
         tables["how-long"] = trainings_table(root / "docs" / "results").markdown()
+        tables["memory"] = memory_table(root / "benchmarks" / "training_memory.json").markdown()
         tables["how-long-checkpoints"] = how_long_of_checkpoints(root / "model_cards").markdown()
     if (root / "model_cards" / "README.md").is_file():
         files.append(root / "model_cards" / "README.md")
