@@ -6,12 +6,12 @@
         --seeds 0..2 --jobs 2                                           # Tables 2 and 3, reduced
     python -m training.train_msat --scenario rooms --jobs 1             # needs no game engine
     python -m training.train_msat --preset paper --jobs 1 --data_workers 8
+    python -m training.train_msat --train_file mine.parquet --environment my_module:Mine-v0   # play that you recorded
 
 A run is one model in one scenario from one seed: it makes the training episodes, trains, and plays. Each leaves its
 model and outcome in a folder of its own under --output_dir; a run that is there is not trained again, and one that was
 killed goes on from its last checkpoint, bit for bit. At the end all runs of the preset and scenario that lie under
---output_dir are written to --cards_dir: results.json, a film of an episode, figures and a model card. Play that
-you have recorded: docs/offline_data.md.
+--output_dir are written to --cards_dir: results.json, a film of an episode, figures and a model card. Your own play: docs/offline_data.md.
 """
 
 if not __package__:  # started as a file: `python training/train_msat.py`

@@ -145,10 +145,12 @@ def episodes_of(dataset: datasets.Dataset | datasets.IterableDataset) -> Iterato
         yield episode_of(piece)
 
 
-def tables_of(dataset: datasets.Dataset | datasets.IterableDataset) -> Iterator[pa.Table]:
-    """All rows of a data set, some at a time, images as they are stored."""
+def tables_of(
+    dataset: datasets.Dataset | datasets.IterableDataset, needed: Iterable[str] = COLUMNS
+) -> Iterator[pa.Table]:
+    """All rows of a data set with these columns, some at a time, images as they are stored."""
     for table in dataset.with_format("arrow").iter(batch_size=ROWS_AT_A_TIME):
-        check_columns(table.column_names)
+        check_columns(table.column_names, needed)
         yield table
 
 

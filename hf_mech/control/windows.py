@@ -380,7 +380,7 @@ def _write(dataset: datasets.Dataset, folder: Path) -> None:
 def _parts(dataset: datasets.Dataset) -> Any:
     """The arrays of some rows after the others, in the types of a window."""
     size: tuple[int, ...] | None = None
-    for table in tables_of(dataset):
+    for table in tables_of(dataset, _NEEDED):
         observations = observations_of(table.column("observation"))
         frames = observations.ndim == 4
         size = size or observations.shape[1:]

@@ -29,7 +29,7 @@ from .tables import Table
 TEMPLATE = Path(__file__).with_suffix(".md")
 READERS = {".jsonl": "json", ".json": "json", ".csv": "csv", ".parquet": "parquet"}
 """The builders of `datasets` by a file's suffix."""
-_TEST_SHARE = 0.1
+TEST_SHARE = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,11 +37,11 @@ class OwnData(Settings):
     """The base of settings whose run takes a data set of the user's.
 
     Attributes:
-        COLUMNS: the columns that training reads, and the type of their values; `list` of anything.
+        COLUMNS: the columns that training reads, and the types of their values; `list` of anything.
         GENERATED: the settings that choose among the generated data.
     """
 
-    COLUMNS: ClassVar[Mapping[str, type]] = {}
+    COLUMNS: ClassVar[Mapping[str, type | tuple[type, ...]]] = {}
     GENERATED: ClassVar[Sequence[str]] = ()
     IN_LABELS = ("dataset_name", "train_file")
 
@@ -93,17 +93,24 @@ class OwnData(Settings):
         self._check(loaded)
         test = next((loaded[name] for name in ("test", "validation") if name in loaded), None)
         splits = {"train": loaded["train"], "test": test}
-        if test is None:
-            if len(loaded["train"]) < 2:
-                raise SettingsError(f"{self.own_data} needs two rows at least, for training and test, got 1.")
-            splits = loaded["train"].train_test_split(_TEST_SHARE, seed=0)
         names = {theirs: ours for ours, theirs in self._called.items()}
-        return datasets.DatasetDict(
-            {
-                split: rows.select_columns(list(names)).rename_columns(names).flatten_indices()
-                for split, rows in splits.items()
-            }
-        )
+        renamed = {
+            split: rows.select_columns(list(names)).rename_columns(names)
+            for split, rows in splits.items()
+            if rows is not None
+        }
+        both = renamed if test is not None else self.cut(renamed["train"])
+        return datasets.DatasetDict({split: rows.flatten_indices() for split, rows in both.items()})
+
+    def cut(self, rows: datasets.Dataset) -> Mapping[str, datasets.Dataset]:
+        """`train` and `test`, a random tenth, of data without a test split.
+
+        Raises:
+            SettingsError: there is one row.
+        """
+        if len(rows) < 2:
+            raise SettingsError(f"{self.own_data} needs two rows at least, for training and test, got {len(rows)}.")
+        return rows.train_test_split(TEST_SHARE, seed=0)
 
     def check_own_data(self) -> None:
         """Reads the first row of each split. Raises SettingsError like `own_splits`."""
@@ -146,8 +153,12 @@ class OwnData(Settings):
                 if not isinstance(first[called[name]], kind):
                     raise SettingsError(
                         f"{self.own_data}, split {split}: the column {called[name]} must hold values of type "
-                        f"{kind.__name__}, got {first[called[name]]!r:.60}."
+                        f"{_in_words(kind)}, got {first[called[name]]!r:.60}."
                     )
+
+
+def _in_words(kind: type | tuple[type, ...]) -> str:
+    return " or ".join(one.__name__ for one in (kind if isinstance(kind, tuple) else (kind,)))
 
 
 def reader_of(files: Sequence[str]) -> str:

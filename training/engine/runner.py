@@ -207,8 +207,8 @@ def claim(folder: Path, settings: Settings) -> None:
     note, ours = folder / RUN_FILE, json.dumps(redact(settings.to_dict()), indent=1, ensure_ascii=False)
     if note.exists():
         before, now = redact(json.loads(note.read_text("utf-8"))), json.loads(ours)
-        if before != now:
-            names = [name for name in {**before, **now} if before.get(name) != now.get(name)]
+        # A setting that came after the run is None.
+        if names := [name for name in {**before, **now} if before.get(name) != now.get(name)]:
             differences = ", ".join(f"{name} {before.get(name)} (asked for: {now.get(name)})" for name in names)
             raise FileExistsError(
                 f"{folder} was begun with other settings: {differences}. Remove the folder or choose another "

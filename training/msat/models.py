@@ -5,31 +5,31 @@ from __future__ import annotations
 from torch import nn
 from torch.optim import AdamW
 
-from hf_mech.control import make_environment
 from hf_mech.models.msat.configuration_msat import MSATDecisionTransformerConfig
 from hf_mech.models.msat.modeling_msat import MSATDecisionTransformer
 
+from .data import Own, spaces_of
 from .settings import MODELS, Run
 
 LONGEST = 1_023
 """The last timestep that has an embedding; all episodes of the scenarios are shorter."""
 
 
-def make_model(run: Run) -> MSATDecisionTransformer:
-    """The model; its weights come from torch's random numbers."""
-    with make_environment(run.place.environment, **run.environment_options) as environment:
-        shape, sizes = environment.observation_space.shape or (), environment.action_space.nvec.tolist()  # type: ignore[attr-defined]
+def make_model(run: Run, own: Own | None = None) -> MSATDecisionTransformer:
+    """The model, for the scenario or for the user's episodes; its weights come from torch's random numbers."""
+    shape, sizes = (own.state_shape, own.action_sizes) if own else spaces_of(run)
+    played = not own or run.environment
     config = MSATDecisionTransformerConfig(
         action_tokenization=MODELS[run.model],
         action_sizes=sizes,
-        state_shape=[shape[2], *shape[:2]] if len(shape) == 3 else list(shape),
+        state_shape=shape,
         context_length=run.context,
         positional_encoding=run.positions == "on",
-        max_timestep=LONGEST,
+        max_timestep=max(LONGEST, own.longest - 1) if own else LONGEST,
         component_prediction=run.component_prediction,
         return_scale=run.return_scale,
-        environment={"id": run.place.environment, "kwargs": run.environment_options},
-        target_return=run.target_return,
+        environment={"id": run.place.environment, "kwargs": run.environment_options} if played else None,
+        target_return=own.best_return if own else run.target_return,
         n_layer=run.layers,
         n_head=run.heads,
         n_embd=run.hidden,

@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import torch
 from accelerate import Accelerator
-from accelerate.utils import set_seed
+from accelerate.utils import send_to_device, set_seed
 from transformers import get_scheduler
 from transformers.utils.logging import disable_progress_bar
 
 from hf_mech.control.play import play
+from hf_mech.control.windows import IGNORED, DecodedWindows, WindowCollator
 from hf_mech.models.msat.modeling_msat import MSATDecisionTransformer
 
 from ..engine import Job
@@ -32,11 +34,17 @@ class RunOutcome(TrainedOutcome[Run]):
 
     data_steps: int  # of all training episodes
     data_returns: list[float]  # of each training episode
-    data_success: float  # share of the training episodes
+    data_success: float | None  # share of the training episodes; None: your own, of which it is not known
     seconds_of_data: float  # to generate and decode it; little if another run had done so
     curve: list[dict[str, Any]]  # step, and the means of `curve_episodes` played then, by argmax
     argmax: list[dict[str, Any]]  # a `Score` for each of `eval_episodes`
     sampled: list[dict[str, Any]]
+    held_out: dict[str, float] = field(default_factory=dict)  # of the actions in your own test episodes
+
+    @property
+    def own_figures(self) -> dict[str, float]:
+        played = {f"played {name}": value for name, value in means(self.argmax).items()} if self.argmax else {}
+        return self.held_out | played
 
 
 @dataclass
@@ -62,13 +70,14 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
     seconds_of_data = time.perf_counter() - began
     accelerator = Accelerator(mixed_precision=run.mixed_precision)
     set_seed(run.seed)
-    prepared = accelerator.prepare(make_model(run)).train()
+    prepared = accelerator.prepare(make_model(run, data.own)).train()
     model: MSATDecisionTransformer = accelerator.unwrap_model(prepared)
     batches = WindowBatches(data.windows, run.batch_size, run.seed)
     steps = run.steps or max(round(run.epochs * batches.epoch), 1)
     optimizer = make_optimizer(run, prepared)
     progress = Learning()
-    moments = played_at(run, steps, batches.epoch)
+    is_played = not run.own_data or bool(run.environment)
+    moments = played_at(run, steps, batches.epoch) if is_played else set()
 
     def played() -> bool:
         """Plays some episodes when it is time; ends no training."""
@@ -96,7 +105,7 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
         return None
     began = time.perf_counter()
     trained = accelerator.unwrap_model(prepared, keep_fp32_wrapper=False).eval()
-    episodes = range(run.eval_episodes)
+    episodes = range(run.eval_episodes if is_played else 0)
     outcome = RunOutcome(
         settings=run,
         origin=job.origin,
@@ -104,17 +113,44 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
         steps=progress.step,
         data_steps=data.rows,
         data_returns=data.returns,
-        data_success=sum(data.success) / len(data.success),
+        data_success=sum(data.success) / len(data.success) if data.success else None,
         losses=progress.losses,
         curve=progress.curve,
         argmax=scores_of(run, trained, job, episodes),
         sampled=scores_of(run, trained, job, episodes, do_sample=True),
+        held_out=held_out_figures(trained, data.own.held_out, run.batch_size) if data.own else {},
         seconds=progress.seconds - progress.seconds_of_play,
         seconds_of_data=seconds_of_data,
         seconds_of_test=progress.seconds_of_play + time.perf_counter() - began,
     )
     trained.save_pretrained(job.folder / "model")
     return outcome
+
+
+@torch.no_grad()
+def held_out_figures(model: MSATDecisionTransformer, windows: DecodedWindows, batch_size: int) -> dict[str, float]:
+    """The mean loss of a component of an action, and the share of actions that are right in every component.
+
+    Args:
+        model: in evaluation mode.
+        windows: each step stands in about one of those that are read.
+        batch_size: windows at a time.
+    """
+    collate, loss, right, components, actions = WindowCollator(windows.context_length), 0.0, 0, 0, 0
+    numbers = range(0, len(windows), windows.context_length)
+    for first in range(0, len(numbers), batch_size):
+        batch = send_to_device(
+            collate([windows[number] for number in numbers[first : first + batch_size]]), model.device
+        )
+        output, labels = model(**batch), batch["labels"]
+        known = int((labels != IGNORED).sum())
+        loss, components = loss + float(output.loss) * known, components + known
+        there = batch["attention_mask"] == 1
+        right, actions = (
+            right + int((output.logits.argmax(-1) == labels)[there].all(-1).sum()),
+            actions + int(there.sum()),
+        )
+    return {"held_out_loss": loss / components, "action_accuracy": right / actions}
 
 
 def played_at(run: Run, steps: int, epoch: float) -> set[int]:
@@ -127,13 +163,15 @@ def scores_of(
     run: Run, model: MSATDecisionTransformer, job: Job, episodes: range, *, do_sample: bool = False
 ) -> list[dict[str, Any]]:
     """The `Score`s, as JSON has them, of held-out episodes of the run's seed, in the weights' own precision."""
+    if not episodes:
+        return []
     was_training = model.training
     model.eval()
     scores = play(
         model,
         run.place.environment,
         episodes,
-        target_return=run.target_return,
+        target_return=model.config.target_return,
         seed=run.seed,
         num_envs=job.options.eval_envs,
         do_sample=do_sample,

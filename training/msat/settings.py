@@ -5,7 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ..engine import Settings, SettingsError, axis, fixed, option
+import datasets
+import numpy as np
+from PIL.Image import Image
+
+from ..engine import SettingsError, axis, fixed, option
+from ..engine.own_data import TEST_SHARE, OwnData
 from ..engine.settings import SCHEDULERS, By
 
 
@@ -83,7 +88,7 @@ _SMALL: dict[str, Any] = {  # what fits two cores
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run(Settings):
+class Run(OwnData):
     """A run: a scenario, a model with or without positions, and a seed; its data, its training, its play."""
 
     PRESETS = {
@@ -121,6 +126,10 @@ class Run(Settings):
         },
     }
 
+    COLUMNS = {"episode": (int, str), "observation": (list, Image), "action": list, "reward": (int, float)}
+    GENERATED = ("scenario", "policy", "noise", "hold", "episodes", "height", "width", "target_return")
+    IN_LABELS = (*OwnData.IN_LABELS, "environment")
+
     scenario: str = axis("the environment", SCENARIOS, default=("my_way_home",))
     model: str = axis(
         "baseline: one token an action; mat: one a component; msat: one a component and its state",
@@ -128,6 +137,10 @@ class Run(Settings):
         default=("msat",),
     )
     positions: str = axis("whether tokens have their timestep", POSITIONS, default=("on",))
+    environment: str | None = option(
+        "where your own data was played, such as CartPole-v1 or my_module:Mine-v0; it is played there again",
+        default=None,
+    )
     seed: int = fixed("of the data, the weights, the order of the windows and the held-out episodes")
     policy: str = option("who plays the training episodes", known=("expert", "noisy", "random"))
     noise: float = option("noisy: the share of its decisions that are random", default=0.0, least=0, most=1)
@@ -168,6 +181,8 @@ class Run(Settings):
         super().__post_init__()
         if self.hidden % self.heads:
             raise SettingsError(f"--hidden must be a multiple of --heads, got {self.hidden} and {self.heads}.")
+        if self.environment and not self.own_data:
+            raise SettingsError("--environment goes with --dataset_name or --train_file; generated data: --scenario.")
         if not self.steps and not self.epochs:
             raise SettingsError("Give --steps or --epochs: both are 0.")
         if self.noise and self.policy != "noisy":
@@ -184,9 +199,21 @@ class Run(Settings):
                 "--component_prediction autoregressive needs a token for each component: --model mat or msat."
             )
 
+    def cut(self, rows: datasets.Dataset) -> dict[str, datasets.Dataset]:
+        """Whole episodes: a random tenth is for the test."""
+        numbers = np.array(rows["episode"])
+        episodes = np.unique(numbers)
+        if len(episodes) < 2:
+            raise SettingsError(f"{self.own_data} needs two episodes at least, for training and test, got 1.")
+        chosen = np.random.default_rng(0).permutation(episodes)[: max(1, round(TEST_SHARE * len(episodes)))]
+        test = np.isin(numbers, chosen)
+        return {"train": rows.select(np.flatnonzero(~test)), "test": rows.select(np.flatnonzero(test))}
+
     @property
     def place(self) -> Scenario:
         """The environment."""
+        if self.environment:
+            return Scenario(self.environment, self.environment, None, False, 0.0)
         return SCENARIOS[self.scenario]
 
     @property
