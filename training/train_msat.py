@@ -11,7 +11,8 @@
 A run is one model in one scenario from one seed: it makes the training episodes, trains, and plays. Each leaves its
 model and outcome in a folder of its own under --output_dir; a run that is there is not trained again, and one that was
 killed goes on from its last checkpoint, bit for bit. At the end all runs of the preset and scenario that lie under
---output_dir are written to --cards_dir: results.json, a film of an episode, figures and a model card. Your own play: docs/offline_data.md.
+--output_dir are written to --cards_dir: results.json, a film of an episode, figures and a model card. Your own play is
+described in docs/offline_data.md.
 """
 
 if not __package__:  # started as a file: `python training/train_msat.py`

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from tokenizers import Tokenizer
+from tokenizers import Regex, Tokenizer, pre_tokenizers
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import WhitespaceSplit
 from tokenizers.processors import TemplateProcessing
@@ -54,9 +54,29 @@ def formal_language_tokenizer(task_name: str) -> PreTrainedTokenizerFast:
 
     ```
     """
-    ids = vocabulary(task_name)
+    return symbol_tokenizer(task_named(task_name).symbols, task=task_name)  # the collator reads the task
+
+
+def symbol_tokenizer(symbols: Sequence[str], *, characters: bool = False, **kept: Any) -> PreTrainedTokenizerFast:
+    """The same for other symbols, with the ids 4 and on.
+
+    Args:
+        symbols: in the order of their ids.
+        characters: each is one character, and a text may have no white space between them.
+        kept: saved with the tokenizer.
+
+    Raises:
+        LanguagesError: a symbol that is empty, has white space, or is a special token.
+    """
+    if unfit := [symbol for symbol in symbols if symbol.split() != [symbol] or symbol in SPECIAL_TOKENS]:
+        raise LanguagesError(f"Symbols have no white space and are none of {', '.join(SPECIAL_TOKENS)}: {unfit[0]!r}.")
+    ids = {token: index for index, token in enumerate((*SPECIAL_TOKENS, *symbols))}
     tokenizer = Tokenizer(WordLevel(ids))
     tokenizer.pre_tokenizer = WhitespaceSplit()
+    if characters:
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+            [WhitespaceSplit(), pre_tokenizers.Split(Regex("."), "isolated")]
+        )
     tokenizer.post_processor = TemplateProcessing(
         single=f"{BOS} $A", pair=f"{BOS} $A {SEP} $B", special_tokens=[(BOS, ids[BOS]), (SEP, ids[SEP])]
     )
@@ -68,7 +88,7 @@ def formal_language_tokenizer(task_name: str) -> PreTrainedTokenizerFast:
         mask_token=MASK,
         model_input_names=["input_ids", "attention_mask"],
         clean_up_tokenization_spaces=False,
-        task=task_name,  # saved with the tokenizer: the collator reads it
+        **kept,
     )
 
 

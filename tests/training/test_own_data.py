@@ -46,6 +46,12 @@ def _steps(number: int) -> dict[str, Any]:
     }
 
 
+def _reversed(number: int) -> dict[str, Any]:
+    """Up to four symbols, of which none is white space."""
+    text = f"{number:b}"[-4:].replace("0", "a").replace("1", "b")
+    return {"inputs": text, "outputs": text[::-1]}
+
+
 SMALL = ("--layers", "1", "--hidden", "16", "--heads", "2")
 STORY = (*SMALL, "--inner", "16", "--head_width", "4", "--vocabulary", "300", "--eval_stories", "2", "--steps", "4")
 PLAYER = (*SMALL, "--context", "2", "--batch_size", "4", "--steps", "60", "--mixed_precision", "no")
@@ -66,6 +72,11 @@ ROWS: dict[str, tuple[Callable[[int], dict[str, Any]], tuple[str, ...], set[str]
         _traces,
         ("--domain", "own", "--num_propositions", "2", "--num_seeds", "3", "--preset", "two_part_code"),
         {"train", "test"},
+    ),
+    "formal_languages": (
+        _reversed,
+        ("--task", "own", "--steps", "4", "--batch_size", "4", "--num_hidden_layers", "1"),
+        {"accuracy"},
     ),
     "msat": (_steps, PLAYER, {"held_out_loss", "action_accuracy"}),
 }

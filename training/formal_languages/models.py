@@ -31,18 +31,23 @@ from hf_mech.probing.baselines import FormalRNN
 from ..engine.optimizers import muon_and_adamw
 from .settings import STACKS, TRANSFORMERS, Run
 
-_POSITIONS = 512
+POSITIONS = 512
 """More than the longest text of the score has: 100 symbols, their answer, and the special tokens. Models without
 learned positions read longer ones, too."""
 
 
-def make_model(run: Run) -> nn.Module:
+def make_model(run: Run, symbols: int | None = None, positions: int = POSITIONS) -> nn.Module:
     """The untrained model; its weights come from torch's random numbers.
+
+    Args:
+        run: its settings.
+        symbols: tokens of the user's vocabulary; by default the task's.
+        positions: the most that a row has.
 
     The paper's transformer (§4.2, App. B.1): d 64, 8 heads, feed-forward 256 with ReLU, layer norm after each
     sub-layer, embedding and output layer apart. `mlm` sees the whole text, `alm` the past alone.
     """
-    vocabulary = len(formal_language_tokenizer(run.task))
+    vocabulary = symbols or len(formal_language_tokenizer(run.task))
     if run.model not in TRANSFORMERS:
         return FormalRNN(vocabulary, use_stack=run.model == "stack_rnn")
     causal = run.layout == "alm"
@@ -56,7 +61,7 @@ def make_model(run: Run) -> nn.Module:
         hidden_dropout_prob=run.dropout,
         attention_probs_dropout_prob=run.attention_dropout,
         initializer_range=run.initializer_range,
-        max_position_embeddings=_POSITIONS,
+        max_position_embeddings=positions,
         type_vocab_size=1,
         bos_token_id=0,
         pad_token_id=1,
@@ -86,14 +91,14 @@ def make_optimizer(model: nn.Module, run: Run) -> Optimizer:
     return muon_and_adamw(named, rates, weight_decay=0.0, lr=run.learning_rate, fused=True)
 
 
-def save_model(model: nn.Module, run: Run, folder: Path) -> None:
+def save_model(model: nn.Module, run: Run, folder: Path, tokenizer: Any = None) -> None:
     """Saves a trained model: a transformer with its tokenizer, of a recurrent baseline the weights."""
     folder.mkdir(parents=True, exist_ok=True)
     model.eval()
     if isinstance(model, PreTrainedModel):
         model.config.use_cache = run.layout == "alm"
         model.save_pretrained(folder)
-        formal_language_tokenizer(run.task).save_pretrained(folder)
+        (tokenizer or formal_language_tokenizer(run.task)).save_pretrained(folder)
     else:
         save_weights(model, str(folder / "model.safetensors"))
 
@@ -134,9 +139,10 @@ class Growth:
     since: int = 0
 
     @classmethod
-    def of(cls, run: Run) -> Growth:
-        """That of a run which begins."""
-        return cls(min(run.first_train_length or run.max_train_length, run.max_train_length))
+    def of(cls, run: Run, most: int | None = None) -> Growth:
+        """That of a run which begins; its texts have at most so many symbols."""
+        most = most or run.max_train_length
+        return cls(min(run.first_train_length or most, most))
 
     def become(self, other: Growth) -> None:
         """Takes over another state; the batches and the model hold this object."""
@@ -187,12 +193,17 @@ class Taught(nn.Module):
         model: that is taught.
         run: how it is trained.
         growth: sees the share of right answers of every step.
+        ids: of the user's tokens; by default the task's.
+        most: symbols of the longest text.
     """
 
-    def __init__(self, model: nn.Module, run: Run, growth: Growth) -> None:
+    def __init__(
+        self, model: nn.Module, run: Run, growth: Growth, ids: dict[str, int] | None = None, most: int | None = None
+    ) -> None:
         super().__init__()
-        self.model, self.run, self.growth = model, run, growth
-        self.end = vocabulary(run.task).get(run.balance_ends)  # of the text for the losses of the stacks
+        self.model, self.run, self.growth, self.most = model, run, growth, most or run.max_train_length
+        # Of the text for the losses of the stacks.
+        self.end = (ids or vocabulary(run.task)).get(run.balance_ends)
         if run.noise:
             for module in model.modules():
                 if isinstance(module, StackSubLayer):
@@ -226,7 +237,7 @@ class Taught(nn.Module):
         if has_stack:
             output.loss = output.loss + self._of_stacks(output, input_ids, structure)
         right = float((logits.argmax(-1) == labels)[answers].float().mean())
-        self.growth.see(right, run.max_train_length, run.grow_at)
+        self.growth.see(right, self.most, run.grow_at)
         return output
 
     def _of_stacks(self, output: Any, input_ids: Tensor, structure: Tensor | None) -> Tensor:

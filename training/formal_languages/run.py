@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field
 from functools import cache
@@ -21,11 +21,13 @@ from transformers.utils.logging import disable_progress_bar
 
 from hf_mech.data.random_numbers import Dice
 from hf_mech.languages import BRACKETED, TASKS, formal_language_tokenizer, test_batch
+from hf_mech.languages.rows import Layout
 
 from ..engine import Job, SettingsError
 from ..engine.loop import Progress, Training
 from ..engine.run import TrainedOutcome
-from .models import FreshBatches, Growth, Taught, make_model, make_optimizer, save_model, without_empty_mask
+from .models import POSITIONS, FreshBatches, Growth, Taught, make_model, make_optimizer, save_model, without_empty_mask
+from .own import OwnBatches, Texts, batch_of, read_texts
 from .settings import TEST_LENGTHS, Run
 
 _TEST_BATCH = 64
@@ -38,6 +40,11 @@ class RunOutcome(TrainedOutcome[Run]):
     restarts: int  # how often the weights were drawn anew; the losses are those of all attempts, one after another
     accuracy_by_length: dict[str, float]  # per scored token, at every length up to 100 that the task has, and longer
     accuracy_by_nesting: dict[str, tuple[float, int]] = field(default_factory=dict)  # with the number of texts
+    held_out: dict[str, float] = field(default_factory=dict)  # accuracies on your own test texts
+
+    @property
+    def own_figures(self) -> dict[str, float]:
+        return self.held_out
 
     @property
     def accuracy(self) -> float:
@@ -95,9 +102,14 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
     disable_progress_bar()  # of saving the model, which takes no time
     accelerator = Accelerator(mixed_precision="no")
     set_seed(run.seed)
-    progress = Attempts(growth=Growth.of(run))
-    untaught = make_model(run)
-    model = accelerator.prepare(Taught(untaught, run, progress.growth) if run.is_taught else untaught).train()
+    texts = read_texts(run) if run.own_data else None
+    most = texts.longest if texts else run.max_train_length
+    sizes = {"symbols": len(texts.tokenizer), "positions": max(POSITIONS, texts.width)} if texts else {}
+    progress = Attempts(growth=Growth.of(run, most))
+    untaught = make_model(run, **sizes)
+    ids = texts.tokenizer.get_vocab() if texts else None
+    taught = Taught(untaught, run, progress.growth, ids, most) if run.is_taught else untaught
+    model = accelerator.prepare(taught).train()
     optimizer = make_optimizer(model, run)
     scheduler = get_scheduler(run.scheduler, optimizer, num_warmup_steps=run.warmup_steps, num_training_steps=run.steps)
     untrained = deepcopy((optimizer.state_dict(), scheduler.state_dict()))
@@ -109,8 +121,8 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
             return True
         attempted = progress.step - progress.attempt_began
         if progress.last_step is None and attempted == run.restart_after and progress.step < run.steps:
-            untaught.load_state_dict(make_model(run).state_dict())
-            progress.growth.become(Growth.of(run))
+            untaught.load_state_dict(make_model(run, **sizes).state_dict())
+            progress.growth.become(Growth.of(run, most))
             optimizer.load_state_dict(deepcopy(untrained[0]))
             scheduler.load_state_dict(deepcopy(untrained[1]))
             progress.attempt, progress.attempt_began = progress.attempt + 1, progress.step
@@ -121,7 +133,7 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
         model=model,
         optimizer=optimizer,
         scheduler=scheduler,
-        batches=FreshBatches(run, progress.growth),
+        batches=OwnBatches(run, texts, progress.growth) if texts else FreshBatches(run, progress.growth),
         steps=run.steps,
         max_grad_norm=run.max_grad_norm,
         progress=progress,
@@ -130,6 +142,10 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
     if not training.run(job):
         return None
     began = time.perf_counter()
+    if texts:
+        by_length, held_out = own_accuracy(untaught, run.layout, texts)
+    else:
+        by_length, held_out = {str(length): accuracy_at(untaught, run, length) for length in run.test_lengths}, {}
     outcome = RunOutcome(
         settings=run,
         origin=job.origin,
@@ -139,10 +155,11 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
         seconds=progress.seconds,
         losses=progress.losses,
         accuracy_by_nesting=accuracy_by_nesting(untaught, run) if run.task in BRACKETED else {},
-        accuracy_by_length={str(length): accuracy_at(untaught, run, length) for length in run.test_lengths},
+        accuracy_by_length=by_length,
+        held_out=held_out,
         seconds_of_test=time.perf_counter() - began,
     )
-    save_model(untaught.cpu(), run, job.folder / "model")
+    save_model(untaught.cpu(), run, job.folder / "model", texts and texts.tokenizer)
     return outcome
 
 
@@ -153,6 +170,25 @@ def accuracy_at(model: nn.Module, run: Run, length: int) -> float:
     """
     right, scored, _ = rightness(model, run, length)
     return int(right.sum()) / int(scored.sum())
+
+
+def own_accuracy(model: nn.Module, layout: Layout, texts: Texts) -> tuple[dict[str, float], dict[str, float]]:
+    """The same on the user's test texts: at every length, and of all, and of those longer than any training text."""
+    found: dict[int, tuple[int, int]] = {}
+    for length, pairs in texts.test_by_length().items():
+        right, scored = answers_to(model, layout, batch_of(pairs, layout))
+        found[length] = int(right.sum()), int(scored.sum())
+    longer = {length: counts for length, counts in found.items() if length > texts.longest}
+    figures = {"accuracy": share_of(found.values())}
+    if longer:
+        figures["accuracy on longer texts"] = share_of(longer.values())
+    return {str(length): share_of([counts]) for length, counts in found.items()}, figures
+
+
+def share_of(counts: Iterable[tuple[int, int]]) -> float:
+    """The right ones among all, of counts of both."""
+    right, scored = map(sum, zip(*counts, strict=True))
+    return right / scored
 
 
 def accuracy_by_nesting(model: nn.Module, run: Run) -> dict[str, tuple[float, int]]:
@@ -166,23 +202,28 @@ def accuracy_by_nesting(model: nn.Module, run: Run) -> dict[str, tuple[float, in
     return {str(depth): (fmean(answers), len(answers)) for depth, answers in sorted(seen.items())}
 
 
-@torch.no_grad()
 def rightness(model: nn.Module, run: Run, length: int) -> tuple[Tensor, Tensor, Tensor]:
     """Of the test texts of one length: where the model is right, where its answer counts, and their tokens."""
+    whole = test_batch(run.task, run.layout, seed=run.test_seed, length=length, count=run.test_samples)
+    return *answers_to(model, run.layout, whole), whole["input_ids"]
+
+
+@torch.no_grad()
+def answers_to(model: nn.Module, layout: Layout, whole: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+    """Where the model is right, and where its answer counts, of texts with `labels`."""
     was_training, device = model.training, next(model.parameters()).device
     model.eval()
     rights, counts = [], []
-    whole = test_batch(run.task, run.layout, seed=run.test_seed, length=length, count=run.test_samples)
-    for start in range(0, run.test_samples, _TEST_BATCH):
+    for start in range(0, len(whole["labels"]), _TEST_BATCH):
         batch = {name: tensor[start : start + _TEST_BATCH].to(device) for name, tensor in whole.items()}
         labels = batch.pop("labels")
         said = model(**without_empty_mask(batch)).logits.argmax(-1)
-        if run.layout == "alm":
+        if layout == "alm":
             said, labels = said[:, :-1], labels[:, 1:]
         rights.append(((said == labels) & (labels >= 0)).cpu())
         counts.append((labels >= 0).cpu())
     model.train(was_training)
-    return torch.cat(rights), torch.cat(counts), whole["input_ids"]
+    return torch.cat(rights), torch.cat(counts)
 
 
 # -------------------------------------------------------------------------------------------------------------- nesting

@@ -9,7 +9,8 @@ from typing import Any
 from hf_mech.languages import TASKS
 from hf_mech.languages.rows import Layout
 
-from ..engine import Settings, axis, fixed, option
+from ..engine import axis, fixed, option
+from ..engine.own_data import OwnData
 from ..engine.paper import Paper
 from ..engine.settings import SCHEDULERS, By, SettingsError
 
@@ -53,7 +54,7 @@ def _by_task(*values: Any, other: Any) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run(Settings):
+class Run(OwnData):
     """A run: a task, a layout, a model, an encoding, a seed, and how it is trained and measured (App. B.1)."""
 
     PRESETS = {
@@ -140,7 +141,13 @@ class Run(Settings):
         "balance_ends": _by_task(*[""] * 3, "=", other=""),
     }
 
-    task: str = axis("configurations of hf_mech/formal_languages", TASKS, all=PAPERS_TASKS)
+    COLUMNS = {"inputs": (str, list), "outputs": (str, list)}
+    GENERATED = (
+        *("task", "max_train_length", "partial_results", "stack_texts"),
+        *("test_samples", "max_test_length", "test_seed"),
+    )
+
+    task: str = axis("configurations of hf_mech/formal_languages; own: your data", (*TASKS, "own"), all=PAPERS_TASKS)
     layout: Layout = axis("how a text is laid out (§2.3, §4.1)", LAYOUTS, default=["mlm"])
     model: str = axis(
         "the model; the recurrent networks have the layout mlm alone", MODELS, all=PAPERS_MODELS, default=["stack"]
@@ -237,6 +244,10 @@ class Run(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if (self.task == "own") != bool(self.own_data):
+            raise SettingsError("--task own goes with --dataset_name or --train_file, and they with it.")
+        if self.own_data and self.model not in TRANSFORMERS:
+            raise SettingsError(f"Your data trains transformers: --model {', '.join(TRANSFORMERS)}, got {self.model}.")
         if self.restart_after and not self.learned_loss:
             raise SettingsError(
                 f"--restart_after {self.restart_after} needs a --learned_loss above 0: a run that gets there goes on."
