@@ -52,6 +52,12 @@ def _reversed(number: int) -> dict[str, Any]:
     return {"inputs": text, "outputs": text[::-1]}
 
 
+def _judged(number: int) -> dict[str, Any]:
+    """Text with a rule; a text has A if there is a cat."""
+    text, rule = ("a cat and a dog", "a dog")[number % 2], ("A", "( A or not A )")[number % 3 == 0]
+    return {"prompt": f"{text} : {rule}", "label": int(number % 2 == 0 or number % 3 == 0)}
+
+
 SMALL = ("--layers", "1", "--hidden", "16", "--heads", "2")
 STORY = (*SMALL, "--inner", "16", "--head_width", "4", "--vocabulary", "300", "--eval_stories", "2", "--steps", "4")
 PLAYER = (*SMALL, "--context", "2", "--batch_size", "4", "--steps", "60", "--mixed_precision", "no")
@@ -77,6 +83,11 @@ ROWS: dict[str, tuple[Callable[[int], dict[str, Any]], tuple[str, ...], set[str]
         _reversed,
         ("--task", "own", "--steps", "4", "--batch_size", "4", "--num_hidden_layers", "1"),
         {"accuracy"},
+    ),
+    "semi_formal": (
+        _judged,
+        ("--model", "semi_formal", "--seeds", "0", "--steps", "4", "--batch_size", "2", "--hidden", "8"),
+        {"accuracy", "accuracy at temperature 0"},
     ),
     "msat": (_steps, PLAYER, {"held_out_loss", "action_accuracy"}),
 }

@@ -15,8 +15,11 @@ from torch.utils.data import Dataset
 from transformers import PreTrainedModel, PreTrainedTokenizerFast, get_scheduler
 
 import hf_mech  # noqa: F401  load_dataset learns our names
+from hf_mech.programs.errors import ProgramsError
+from hf_mech.programs.rules.formulas import RULE, WORDS, read_formula
+from hf_mech.programs.rules.program import POSITIONS
 
-from ..engine import Job
+from ..engine import Job, SettingsError
 from ..engine.loop import Training
 from ..engine.run import TrainedOutcome
 from .models import make_model
@@ -39,6 +42,11 @@ class RunOutcome(TrainedOutcome[Run]):
     accuracy: dict[str, float]
     exact_accuracy: dict[str, float]
 
+    @property
+    def own_figures(self) -> dict[str, float]:
+        measured = {"accuracy": self.accuracy, "accuracy at temperature 0": self.exact_accuracy}
+        return {name: by_split["test"] for name, by_split in measured.items() if by_split}
+
 
 class Batches(Dataset[dict[str, Any]]):
     """The batch of each step: the rows in their order, which is random, and from the first again at the end."""
@@ -54,7 +62,7 @@ class Batches(Dataset[dict[str, Any]]):
 def batch_of(rows: dict[str, Any], tokenizer: PreTrainedTokenizerFast) -> dict[str, Tensor]:
     """The arguments of both models' forward."""
     texts = tokenizer(rows["prompt"], padding=True, return_tensors="pt")
-    return {**texts, "labels": torch.tensor(rows["label"])}
+    return {**texts, "labels": torch.tensor(rows["label"], dtype=torch.int64)}
 
 
 def train_run(run: Run, job: Job) -> RunOutcome | None:
@@ -63,10 +71,15 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
     Raises:
         RunError: the loss is no longer a number.
     """
-    splits = datasets.load_dataset(DATASET, CONFIG, seed=run.data_seed, num_train=run.num_train, num_eval=run.num_eval)
+    words, positions = WORDS, POSITIONS
+    if run.own_data:
+        splits, words, positions = own_rules(run)
+    else:
+        rows = {"num_train": run.num_train, "num_eval": run.num_eval}
+        splits = datasets.load_dataset(DATASET, CONFIG, seed=run.data_seed, **rows)
     accelerator = Accelerator()
     set_seed(run.seed)
-    untrained, tokenizer = make_model(run)
+    untrained, tokenizer = make_model(run, words, positions)
     model = accelerator.prepare(untrained).train()
     learned = [parameter for parameter in model.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(learned, lr=run.learning_rate, weight_decay=run.weight_decay)
@@ -105,6 +118,31 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
         accuracy=found,
         exact_accuracy=exact,
     )
+
+
+def own_rules(run: Run) -> tuple[datasets.DatasetDict, tuple[str, ...], int]:
+    """The user's rows, the training ones in a random order; the words of their training texts; the most of a prompt.
+
+    Raises:
+        SettingsError: a prompt that is no text with a rule behind a colon, or a label that is neither 0 nor 1.
+    """
+    splits, longest = run.own_splits(), POSITIONS
+    words: set[str] = set()
+    for split, rows in splits.items():
+        for number, (prompt, label) in enumerate(zip(rows["prompt"], rows["label"], strict=True)):
+            text, colon, rule = prompt.rpartition(f" {RULE} ")
+            try:
+                read_formula(rule.split() if colon else [])
+            except ProgramsError as error:
+                raise SettingsError(
+                    f"{run.own_data}, split {split}, row {number}: expected words, ' {RULE} ' and a rule: {error}"
+                ) from error
+            if label not in (0, 1):
+                raise SettingsError(f"{run.own_data}, split {split}, row {number}: the label is 0 or 1, got {label}.")
+            words |= set(text.split()) if split == "train" else set()
+            longest = max(longest, len(prompt.split()))
+    splits["train"] = splits["train"].shuffle(seed=run.seed)
+    return splits, tuple(sorted(words)), longest
 
 
 @torch.no_grad()

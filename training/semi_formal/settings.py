@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..engine import Settings, axis, fixed, option
+from ..engine import axis, fixed, option
+from ..engine.own_data import OwnData
 from ..engine.settings import SCHEDULERS, By
 
 MODELS = ("semi_formal", "transformer")
@@ -12,7 +13,7 @@ MODELS = ("semi_formal", "transformer")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run(Settings):
+class Run(OwnData):
     """A run: a model, a seed, and how the model is built and trained."""
 
     PRESETS = {
@@ -27,6 +28,9 @@ class Run(Settings):
             "learning_rate": By("model", {"semi_formal": 3e-3}, other=5e-4),
         },
     }
+
+    COLUMNS = {"prompt": str, "label": int}
+    GENERATED = ("data_seed", "num_train", "num_eval")
 
     model: str = axis("models", MODELS, default=["all"])
     seed: int = fixed("of the weights")

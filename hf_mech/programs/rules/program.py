@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import resources
 from typing import Any
 
@@ -24,28 +25,36 @@ def rule_program() -> str:
     return resources.files(__package__).joinpath("rule.psl").read_text(encoding="utf-8")
 
 
-def rule_config(**options: Any) -> SemiFormalConfig:
+def rule_config(words: Sequence[str] = WORDS, positions: int = POSITIONS, **options: Any) -> SemiFormalConfig:
     """A Semi-formal Transformer whose biased heads evaluate rules, and whose unbiased part judges the text.
 
     Args:
+        words: those of the texts.
+        positions: the most words that a prompt has.
         options: further arguments of [`SemiFormalConfig`].
     """
-    lowered = lower_program(load_program(rule_program(), "rule.psl"), POSITIONS)
+    lowered = lower_program(load_program(rule_program(), "rule.psl"), positions)
     return SemiFormalConfig(
         qkvl=lowered.to_json(),
-        max_position_embeddings=POSITIONS,
-        num_open_values=len(WORDS) + 1,
+        max_position_embeddings=positions,
+        num_open_values=len(words) + 1,
         estimates={"JUDGED": ["T", "F"]},
         label_values=["F", "T"],
         **options,
     )
 
 
-def rule_tokenizer(config: SemiFormalConfig) -> PreTrainedTokenizerFast:
-    """Words as tokens: a token's id is the neuron of its value."""
+def rule_tokenizer(config: SemiFormalConfig, words: Sequence[str] = WORDS) -> PreTrainedTokenizerFast:
+    """Words as tokens: a token's id is the neuron of its value.
+
+    Args:
+        config: of the words.
+        words: those of the texts; one that rules have, too, is one token.
+    """
     values = config.values
     names = [values.value(index) or f"<{index}>" for index in range(values.first_open)]
-    names = [PAD, *names[1:], RULE, *WORDS]
+    names = [PAD, *names[1:], RULE]
+    names += [word for word in words if word not in names]
     tokenizer = Tokenizer(WordLevel({name: index for index, name in enumerate(names)}, unk_token=names[1]))
     tokenizer.pre_tokenizer = WhitespaceSplit()
     return PreTrainedTokenizerFast(
