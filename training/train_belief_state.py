@@ -6,11 +6,12 @@
     python -m training.train_belief_state --preset probes --seeds 0     # what the states know of path and graph
     python -m training.train_belief_state --graph g-3-4 --num_nodes 30  # any graphs g-D-L: D arms, paths of L nodes
     python -m training.train_belief_state --preset gpu-10min --graph all --seeds 0 --jobs 1 --data_workers 8
+    python -m training.train_belief_state --train_file mine.jsonl       # your prompts and completions, of any words
 
 A run is one model on one kind of graph from one seed. Each leaves its model and outcome in a folder of its own under
 --output_dir; a run that is there is not trained again, and one that was killed goes on from its last checkpoint, bit
 for bit. At the end all runs of the preset that lie under --output_dir are written to --cards_dir: results.json, figures
-and a model card. The graphs are drawn anew in every step; texts of your own that reach a given end: train_stories.
+and a model card. The graphs are drawn anew in every step. Texts of your own that reach a given end: train_stories.
 """
 
 if not __package__:  # started as a file: `python training/train_belief_state.py`

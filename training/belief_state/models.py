@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -19,17 +20,45 @@ from ..engine.weights import SHARPER, begin_sharp
 from .settings import BELIEF_STATES, Run
 
 
-def make_model(run: Run) -> PreTrainedModel:
-    """The model; its weights come from torch's random numbers."""
-    model = belief_state_model(run) if run.model in BELIEF_STATES else gpt2_model(run)
+@dataclass(frozen=True)
+class Vocabulary:
+    """What a model's sizes take from its data.
+
+    Attributes:
+        size: tokens.
+        positions: tokens of the longest row.
+        end_token, pad_token: their ids.
+    """
+
+    size: int
+    positions: int
+    end_token: int
+    pad_token: int
+
+    @classmethod
+    def of(cls, run: Run) -> Vocabulary:
+        """That of the run's graphs."""
+        graph = run.final
+        return cls(len(graph.tokens), width_of(graph, run.layout), graph.end_token, graph.pad_token)
+
+
+def make_model(run: Run, vocabulary: Vocabulary | None = None) -> PreTrainedModel:
+    """The model; its weights come from torch's random numbers.
+
+    Args:
+        run: its settings.
+        vocabulary: of the user's data; by default the graphs'.
+    """
+    vocabulary = vocabulary or Vocabulary.of(run)
+    model = belief_state_model(run, vocabulary) if run.model in BELIEF_STATES else gpt2_model(run, vocabulary)
     if run.initialization == "orthogonal":
         initialize(model)
     return model
 
 
-def belief_state_model(run: Run) -> BeliefStateForCausalLM:
+def belief_state_model(run: Run, vocabulary: Vocabulary) -> BeliefStateForCausalLM:
     """BST, or without its previous token, or without its backward encoder (Section 3.6)."""
-    shared = _blocks(run)
+    shared = _blocks(run, vocabulary)
     config = BeliefStateConfig(
         encoder_config=GPT2Config(n_layer=run.layers, **shared),
         backward_encoder_config=GPT2Config(n_layer=run.backward_layers, **shared),
@@ -37,38 +66,38 @@ def belief_state_model(run: Run) -> BeliefStateForCausalLM:
         head_layers=run.head_layers,
         predict_previous=run.model != "bst_without_prev",
         use_backward=run.model != "bst_without_backward",
-        **_tokens(run),
+        least_gap=1 if run.own_data else 2,  # to learn where a text ends; the length of a path is known
+        **_tokens(vocabulary),
     )
     return BeliefStateForCausalLM(config)
 
 
-def gpt2_model(run: Run) -> GPT2LMHeadModel:
+def gpt2_model(run: Run, vocabulary: Vocabulary) -> GPT2LMHeadModel:
     """A baseline: GPT-2 with the blocks of BST. Its output layer is not tied, so its first logits are small."""
     config = GPT2Config(
         n_layer=run.baseline_layers,
         tie_word_embeddings=False,
-        **_blocks(run),
+        **_blocks(run, vocabulary),
     )
     model = GPT2LMHeadModel(config)
     model.loss_type = "ForCausalLM"  # transformers finds it by a class's name, but not for this one
     return model
 
 
-def _blocks(run: Run) -> dict[str, Any]:
+def _blocks(run: Run, vocabulary: Vocabulary) -> dict[str, Any]:
     """GPT-2's blocks, with an MLP of the same width (an expansion factor of 1)."""
     own = {"initializer_range": run.hidden**-0.5} if run.initialization == "orthogonal" else {}
     return {
-        **{"vocab_size": len(run.final.tokens), "n_positions": width_of(run.final, run.layout)},
+        **{"vocab_size": vocabulary.size, "n_positions": vocabulary.positions},
         **{"n_embd": run.hidden, "n_inner": run.hidden, "n_head": run.heads, "activation_function": "relu"},
         **{"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0},
-        **_tokens(run),
+        **_tokens(vocabulary),
         **own,
     }
 
 
-def _tokens(run: Run) -> dict[str, int | None]:
-    graph = run.final
-    return {"eos_token_id": graph.end_token, "pad_token_id": graph.pad_token, "bos_token_id": None}
+def _tokens(vocabulary: Vocabulary) -> dict[str, int | None]:
+    return {"eos_token_id": vocabulary.end_token, "pad_token_id": vocabulary.pad_token, "bos_token_id": None}
 
 
 @torch.no_grad()

@@ -22,6 +22,7 @@ from ..engine.loop import Progress, Training
 from ..engine.run import TrainedOutcome
 from .batches import CURVE, StarGraphBatches, held_out
 from .models import make_model, make_optimizer
+from .own import OwnBatches, OwnRows, own_accuracy, read_rows
 from .probes import read_states
 from .settings import Run
 
@@ -34,6 +35,11 @@ class RunOutcome(TrainedOutcome[Run]):
     right: int  # paths of the `eval_graphs`
     generated_alike: int  # of `generated` graphs those on which generate() and the fast measurement agree
     probes: list[dict[str, Any]] = field(default_factory=list)  # by moment: step, and `accuracy` and `bits` by target
+    held_out: dict[str, float] = field(default_factory=dict)  # of your own test rows
+
+    @property
+    def own_figures(self) -> dict[str, float]:
+        return self.held_out
 
     @property
     def path_accuracy(self) -> float:
@@ -56,9 +62,10 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
         RunError: the loss is no longer a number.
     """
     disable_progress_bar()  # of saving the model, which takes no time
+    own = read_rows(run) if run.own_data else None
     accelerator = Accelerator(mixed_precision=run.mixed_precision)
     set_seed(run.seed)
-    prepared = accelerator.prepare(make_model(run)).train()
+    prepared = accelerator.prepare(make_model(run, own and own.vocabulary)).train()
     model: PreTrainedModel = accelerator.unwrap_model(prepared)
     optimizer = make_optimizer(run, prepared)
     progress = Learning()
@@ -66,7 +73,7 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
     def measured() -> bool:
         """Adds a point to the curve and reads the states when it is time; ends no training."""
         if progress.step % run.eval_steps == 0:
-            share = accuracy(run, accelerator, model, job.options.eval_batch)
+            share = accuracy(run, accelerator, model, job.options.eval_batch, own)
             progress.curve.append([progress.step, share])
             job.tracker.log({"eval/path_accuracy": share}, progress.step)
         if progress.step in probed_at(run):
@@ -89,7 +96,7 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
             num_training_steps=run.steps,
             decay_type="linear",
         ),
-        batches=StarGraphBatches(run),
+        batches=OwnBatches(run, own) if own else StarGraphBatches(run),
         steps=run.steps,
         max_grad_norm=run.max_grad_norm or float("inf"),
         max_seconds=60 * run.max_minutes or float("inf"),
@@ -101,9 +108,13 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
     began = time.perf_counter()
     trained = accelerator.unwrap_model(prepared, keep_fp32_wrapper=False).eval()
     with accelerator.autocast():
-        rows = held_out(run, run.eval_graphs)
-        right = right_paths(run, trained, rows, job.options.eval_batch)
-        generated = generated_right(run, trained, rows[: run.generated], job.options.eval_batch)
+        if own:
+            right = generated = torch.zeros(0)
+            found = {"exact_match": own_accuracy(trained, own.test, own.layout, run.batch_size)}
+        else:
+            rows, found = held_out(run, run.eval_graphs), {}
+            right = right_paths(run, trained, rows, job.options.eval_batch)
+            generated = generated_right(run, trained, rows[: run.generated], job.options.eval_batch)
     outcome = RunOutcome(
         settings=run,
         origin=job.origin,
@@ -116,8 +127,11 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
         probes=progress.probes,
         right=int(right.sum()),
         generated_alike=int((right[: len(generated)] == generated).sum()),
+        held_out=found,
     )
     trained.save_pretrained(job.folder / "model")
+    if own:
+        own.layout.tokenizer.save_pretrained(job.folder / "model")
     return outcome
 
 
@@ -126,12 +140,18 @@ def probed_at(run: Run) -> set[int]:
     return {round(run.steps * (number + 1) / run.probes) for number in range(run.probes)}
 
 
-def accuracy(run: Run, accelerator: Accelerator, model: PreTrainedModel, batch_size: int) -> float:
-    """The path accuracy of a model that goes on training."""
-    rows = held_out(run, run.curve_graphs, CURVE)
+def accuracy(
+    run: Run, accelerator: Accelerator, model: PreTrainedModel, batch_size: int, own: OwnRows | None = None
+) -> float:
+    """The path accuracy of a model that goes on training, or the share of right completions of the user's."""
     model.eval()
     with accelerator.autocast(), torch.no_grad():
-        share = right_paths(run, model, rows, batch_size).float().mean().item()
+        if own:
+            some = own.test.select(range(min(run.curve_graphs, len(own.test))))
+            share = own_accuracy(model, some, own.layout, run.batch_size)
+        else:
+            rows = held_out(run, run.curve_graphs, CURVE)
+            share = right_paths(run, model, rows, batch_size).float().mean().item()
     model.train()
     return share
 

@@ -11,7 +11,8 @@ from hf_mech.lookahead.star_graphs import StarGraph
 from hf_mech.lookahead.star_graphs.graphs import sizes_of
 from hf_mech.lookahead.star_graphs.layouts import Layout, check_layout
 
-from ..engine import Settings, SettingsError, axis, fixed, option
+from ..engine import SettingsError, axis, fixed, option
+from ..engine.own_data import OwnData
 from ..engine.paper import Paper
 from ..engine.settings import By
 
@@ -77,7 +78,7 @@ def graph_named(name: str, num_nodes: int) -> StarGraph:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run(Settings):
+class Run(OwnData):
     """A run: a graph, a model, a seed, and how the model is built, trained and measured (App. C)."""
 
     PRESETS = {
@@ -135,6 +136,12 @@ class Run(Settings):
         "probes": _CPU | {"probes": 10},
     }
 
+    COLUMNS = {"prompt": str, "completion": str}
+    GENERATED = (
+        *("graph", "num_nodes", "examples", "growth_after", "growth", "first_degree", "first_length", "first_nodes"),
+        *("eval_graphs", "generated", "probes"),
+    )
+
     graph: str = axis("the graphs G(d,l): any g-D-L; all: those of the paper", all=GRAPHS, default=["g-2-5"])
     model: str = axis("the models of Figure 2 and the ablations of Figure 4", MODELS, default=["bst", "forward_only"])
     seed: int = fixed("of the weights and of the training graphs")
@@ -190,6 +197,13 @@ class Run(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.hidden % self.heads:
+            raise SettingsError(f"--hidden must be a multiple of {self.heads}, the --heads, got {self.hidden}.")
+        if self.own_data:
+            if self.layout != "plain" or self.probes:
+                known = ", ".join(model for model in MODELS if BASELINES.get(model, "plain") == "plain")
+                raise SettingsError(f"Your data trains --model {known}, and a preset without probes.")
+            return
         for name, least, most in (
             ("first_degree", 1, self.final.degree),
             ("first_length", 2, self.final.length),
@@ -203,8 +217,6 @@ class Run(Settings):
                 "--growth_after and --growth are shares of the same steps: give a --growth above 0, together at most "
                 f"1, got {self.growth_after} and {self.growth}."
             )
-        if self.hidden % self.heads:
-            raise SettingsError(f"--hidden must be a multiple of {self.heads}, the --heads, got {self.hidden}.")
         if self.examples and self.examples % self.batch_size:
             raise SettingsError(
                 f"--examples must be a multiple of {self.batch_size}, the --batch_size, got {self.examples}."
