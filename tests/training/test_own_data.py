@@ -12,12 +12,10 @@ import datasets
 import pytest
 
 from hf_mech.hub import Results, check_folder
-from hf_mech.hub.checkpoint import load_checkpoint
 from tests.training.cases import CASES, Case, reset_process
 from tests.training.commands import printed_by
 from training.engine import main
 from training.engine.runner import claim
-from training.msat.data import load_data
 
 
 def _pairs(number: int) -> dict[str, Any]:
@@ -221,57 +219,6 @@ def test_data_that_does_not_fit_is_refused(
     assert (left.value.code, said.count("\n")) == (2, 1)
     assert message in said
     assert not (tmp_path / "runs").exists()
-
-
-def test_play_is_cut_between_episodes_and_played_in_its_environment(tmp_path: Path) -> None:
-    file, experiment = write_rows(tmp_path, "msat"), CASES["msat"].experiment
-    given = {"train_file": str(file)}
-    run = experiment.settings.of("cpu", given, scenario="my_way_home", model="msat", positions="on", seed=0)
-    splits = run.own_splits()
-    assert (len(splits["train"]), len(splits["test"])) == (36, 4)
-    assert set(splits["train"]["episode"]).isdisjoint(splits["test"]["episode"])
-    data = load_data(run)
-    assert data.returns == [4.0] * 9
-    assert data.windows[0]["returns_to_go"].tolist() == [4, 3, 2, 1]
-    line = [
-        *PLAYER,
-        "--environment",
-        "CartPole-v1",
-        "--eval_episodes",
-        "2",
-        "--curve_episodes",
-        "1",
-        "--eval_steps",
-        "60",
-    ]
-    main(experiment, [*line, "--train_file", str(file), *folders(tmp_path)])
-    reset_process()
-    found = {e.metric: e.mean for e in Results.load(tmp_path / "cards" / "msat-mine" / "results.json").results}
-    assert found["action_accuracy"] == 1
-    assert 8 <= found["played length"] == found["played return"]
-    config = load_checkpoint(tmp_path / "runs" / "msat-mine").config
-    assert (config.environment["id"], config.target_return) == ("CartPole-v1", 4)
-
-
-PLAY = (
-    ({"episode": 2}, "the rows of an episode must be neighbours"),
-    ({"observation": [0.0]}, "An observation must have the same number of numbers in all rows"),
-    ({"reward": None}, "row 2: the reward must be a number"),
-    ({"action": [2]}, "Component 0 of an action must be from 0 to 1, is 2"),
-)
-
-
-@pytest.mark.parametrize(("wrong", "message"), PLAY)
-def test_play_that_is_none_is_refused(wrong: dict[str, Any], message: str, tmp_path: Path, capsys: Any) -> None:
-    rows = [{"episode": n // 2, "observation": [0.0] * 4, "action": [1], "reward": 1} for n in range(5)]
-    rows[2] |= wrong
-    for name, written in (("train", rows), ("test", rows[:2])):
-        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in written))
-    files = [word for name in ("train", "test") for word in (f"--{name}_file", str(tmp_path / f"{name}.jsonl"))]
-    with pytest.raises(SystemExit):
-        main(CASES["msat"].experiment, [*PLAYER, *files, "--environment", "CartPole-v1", *folders(tmp_path)])
-    reset_process()
-    assert message in capsys.readouterr().err
 
 
 def test_a_run_goes_on_whose_settings_had_no_data_of_the_users_yet(tmp_path: Path) -> None:
