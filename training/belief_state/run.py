@@ -65,7 +65,7 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
     own = read_rows(run) if run.own_data else None
     accelerator = Accelerator(mixed_precision=run.mixed_precision)
     set_seed(run.seed)
-    prepared = accelerator.prepare(make_model(run, own and own.vocabulary)).train()
+    prepared = accelerator.prepare(make_model(run, own.vocabulary if own else None)).train()
     model: PreTrainedModel = accelerator.unwrap_model(prepared)
     optimizer = make_optimizer(run, prepared)
     progress = Learning()

@@ -43,7 +43,7 @@ class OwnData(Settings):
 
     COLUMNS: ClassVar[Mapping[str, type | tuple[type, ...]]] = {}
     GENERATED: ClassVar[Sequence[str]] = ()
-    IN_LABELS = ("dataset_name", "train_file")
+    IN_LABELS: ClassVar[Sequence[str]] = ("dataset_name", "train_file")
 
     dataset_name: str | None = option("your data set in place of the generated one: a folder or a name", default=None)
     dataset_config_name: str | None = option("its configuration", default=None)
