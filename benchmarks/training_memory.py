@@ -55,7 +55,7 @@ def peak_megabytes(name: str, preset: str, options: list[str]) -> float:
         RuntimeError: the training failed.
     """
     command = [sys.executable, "-m", f"training.train_{name}", "--preset", preset, *options, "--jobs", "1"]
-    with tempfile.TemporaryDirectory() as folder, open(os.path.join(folder, "printed"), "w+b") as printed:
+    with tempfile.TemporaryDirectory() as folder, Path(folder, "printed").open("w+b") as printed:
         command += ["--output_dir", f"{folder}/runs", "--cards_dir", f"{folder}/cards"]
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         process = subprocess.Popen(command, cwd=folder, env=environment, stdout=printed, stderr=printed)

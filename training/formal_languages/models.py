@@ -25,7 +25,6 @@ from hf_mech.models.stack import (
     entropy_loss,
     push_loss,
 )
-from hf_mech.models.stack.stack_layer import StackSubLayer
 from hf_mech.probing.baselines import FormalRNN
 
 from ..engine.optimizers import muon_and_adamw
@@ -71,6 +70,7 @@ def make_model(run: Run, symbols: int | None = None, positions: int = POSITIONS)
         use_cache=False,  # nothing is generated while training
         use_stack=run.model != "vanilla",
         stack_values="recurrent" if run.model == "recurrent_stack" else "hidden",
+        stack_values_noise=run.noise if run.model == "recurrent_stack" else 0.0,
         multi_pop=run.multi_pop,
         stack_gate=run.stack_gate,
         stack_actions_from=run.stack_actions_from,
@@ -204,14 +204,6 @@ class Taught(nn.Module):
         self.model, self.run, self.growth, self.most = model, run, growth, most or run.max_train_length
         # Of the text for the losses of the stacks.
         self.end = (ids or vocabulary(run.task)).get(run.balance_ends)
-        if run.noise:
-            for module in model.modules():
-                if isinstance(module, StackSubLayer):
-                    module.register_forward_pre_hook(self._with_noise)
-
-    def _with_noise(self, module: nn.Module, given: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        """The stack's arguments with noise on the first, the hidden states, in training."""
-        return (given[0] + self.run.noise * torch.randn_like(given[0]), *given[1:]) if module.training else None
 
     def forward(self, input_ids: Tensor, labels: Tensor, structure: Tensor | None = None, **batch: Any) -> Any:
         """The model's output with that loss.
@@ -250,7 +242,7 @@ class Taught(nn.Module):
         loss = _PUSHES * push_loss(output.stack_actions, text, run.least_push)
         if run.balance:
             loss = loss + run.balance * balance_loss(output.stack_attentions, output.stack_actions, text)
-        if run.entropy:
+        if run.entropy and self.growth.right > run.grow_at:  # before, it would keep the first actions, right or wrong
             everywhere = (ids != _BOS) & (ids != _PAD)
             loss = loss + run.entropy * entropy_loss(output.stack_actions, everywhere)
         return loss

@@ -44,6 +44,8 @@ class StackOptions:
         stack_values (`str`, *optional*, defaults to `"hidden"`): the values on the stack. `"hidden"`, the paper's: the
             sub-layer's input. `"recurrent"`: values that depend on the popped ones, so that one layer reduces any
             nesting (not in the paper; see `stack_values.py`).
+        stack_values_noise (`float`, *optional*, defaults to 0): in training, the standard deviation of the noise on the
+            recurrent values that are read, in units of their layer norm.
         stack_tolerance (`float`, *optional*, defaults to 0): with a cache that grows, leave out the deepest levels of
             the stack, so that the error of a row of stack attention (the sum of absolute differences) stays below this
             over `max_position_embeddings` positions; 0: nothing but rounding. See `stack_levels.py`.
@@ -58,6 +60,7 @@ class StackOptions:
     stack_actions_start: Literal["random", "even"] = "random"
     stack_bottom: Literal["first_token", "bos_token"] = "first_token"
     stack_values: Literal["hidden", "recurrent"] = "hidden"
+    stack_values_noise: float | int = 0.0
     stack_tolerance: float | int = 0.0
     output_stack_attentions: bool = False
 
@@ -76,6 +79,11 @@ class StackOptions:
         if self.stack_values == "recurrent" and self.multi_pop != 1:
             raise StackError(
                 f"stack_values='recurrent' pops one value a step: multi_pop must be 1, got {self.multi_pop}."
+            )
+        if self.stack_values_noise < 0 or (self.stack_values_noise and self.stack_values != "recurrent"):
+            raise StackError(
+                f"stack_values_noise is 0 or more, and of stack_values='recurrent'; got {self.stack_values_noise} and "
+                f"{self.stack_values!r}."
             )
         if self.use_stack and self.stack_bottom == "bos_token" and self.bos_token_id is None:
             raise StackError(

@@ -79,7 +79,8 @@ class StackSubLayer(nn.Module):
         self.gate = nn.Parameter(torch.zeros(1)) if config.stack_gate else None
         self.values = None
         if config.stack_values == "recurrent":
-            self.values = RecurrentValues(config.hidden_size, getattr(config, "initializer_range", 0.02))
+            spread = getattr(config, "initializer_range", 0.02)
+            self.values = RecurrentValues(config.hidden_size, spread, noise=config.stack_values_noise)
 
     def forward(
         self,

@@ -10,6 +10,10 @@ Attention") and pop_i the probability of the pop at position i,
 
 and r, p are zero at position 0, the empty stack. Padding holds the running value: v_i = r_i. alpha depends on h alone,
 so the values are computed after it, one position after another.
+
+In training the values that are read may have noise (`noise`, a standard deviation): with g the scale of the layer norm,
+every value v is read as v + noise g e, e normal. Noise on h would be outgrown by the weights; the size of the values is
+the layer norm's, so that different ones have to stay apart, however deep the nesting.
 """
 
 from __future__ import annotations
@@ -167,11 +171,12 @@ class RecurrentValues(nn.Module):
     Args:
         hidden_size: of h and v.
         initializer_range: the standard deviation of new matrices.
+        noise: that of the noise on values that are read, in training.
     """
 
-    def __init__(self, hidden_size: int, initializer_range: float) -> None:
+    def __init__(self, hidden_size: int, initializer_range: float, noise: float = 0.0) -> None:
         super().__init__()
-        inner_size, self.initializer_range = 4 * hidden_size, initializer_range
+        inner_size, self.initializer_range, self.noise = 4 * hidden_size, initializer_range, noise
         self.input_weight = nn.Parameter(torch.empty(inner_size, hidden_size))  # W_h
         self.input_bias = nn.Parameter(torch.empty(inner_size))  # b
         self.state_weight = nn.Parameter(torch.empty(inner_size, 2 * hidden_size))  # W_r and W_p
@@ -205,11 +210,19 @@ class RecurrentValues(nn.Module):
         with torch.autocast(hidden.device.type, enabled=False):
             given, runs, popped, past = (tensor.to(exact) for tensor in (hidden, runs, popped, past))
             own = nn.functional.linear(given, self.input_weight.to(exact), self.input_bias.to(exact))
+            if self.training and self.noise:
+                own = own + nn.functional.linear(self._drawn(runs, popped), self.state_weight.to(exact))
             weights = (self.state_weight, self.output_weight, self.output_bias, self.norm_weight, self.norm_bias)
             cell, inputs = Cell(*(weight.to(exact) for weight in weights)), Inputs(given, own, runs, popped, past, real)
             alone = past.shape[1] > 0 and places.shape[0] == 1  # not len(), which an export takes for fixed
             values = next_value(inputs, cell, places) if alone else recurrent_values(inputs, cell)
         return values.to(hidden.dtype)
+
+    def _drawn(self, runs: Tensor, popped: Tensor) -> Tensor:
+        """The noise in [r ; p] of every position, [batch, new, 2 hidden]."""
+        scale = self.noise * self.norm_weight.to(runs.dtype)
+        shares = torch.stack([runs, popped.sum(-1)], -1)[..., None]
+        return (shares * scale * torch.randn_like(shares.expand(*shares.shape[:-1], scale.shape[0]))).flatten(2)
 
 
 def _positions_first(given: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ from hf_mech.models.stack import (
     recurrent_values,
     stack_attention_from_operations,
 )
-from hf_mech.models.stack.stack_values import Cell, Inputs, links
+from hf_mech.models.stack.stack_values import Cell, Inputs, RecurrentValues, links, recurrent_values_reference
 
 from .contract import gpt2, inputs, predicting_tokens
 
@@ -53,6 +53,30 @@ def test_position_0_is_pushed_and_takes_nothing_over():
     runs, popped = links(before, torch.ones(1, 4), torch.arange(4), torch.tensor([1]))
     assert runs[0, :2].tolist() == [0, 0]
     assert not popped[0, :2].any()
+
+
+def test_noise_is_on_the_values_that_are_read_in_training_alone():
+    """As if r and p had it: their shares of normal numbers times the layer norm's scale, in the reference's cell."""
+    sizes, noise = {"batch": 2, "new": 5, "hidden": 8}, 0.3
+    torch.manual_seed(0)
+    values = RecurrentValues(sizes["hidden"], 0.5, noise=noise).double()
+    values.init_weights()
+    torch.nn.init.uniform_(values.norm_weight, 0.5, 2)
+    hidden = torch.randn(*sizes.values(), dtype=torch.float64)
+    runs = torch.rand(2, 5, dtype=torch.float64)
+    popped = torch.rand(2, 5, 5, dtype=torch.float64).tril(-1)
+    given = (hidden, runs, popped, hidden[:, :0], torch.arange(5))
+    torch.manual_seed(1)
+    drawn = noise * values.norm_weight * torch.randn(2, 5, 2, 8, dtype=torch.float64)
+    read = torch.cat([runs[..., None] * drawn[:, :, 0], popped.sum(-1)[..., None] * drawn[:, :, 1]], -1)
+    own = hidden @ values.input_weight.T + values.input_bias + read @ values.state_weight.T
+    cell = Cell(values.state_weight, values.output_weight, values.output_bias, values.norm_weight, values.norm_bias)
+    expected = recurrent_values_reference(Inputs(hidden, own, runs, popped, hidden[:, :0]), cell)
+    torch.manual_seed(1)
+    assert_close(values.train()(*given), expected)
+    assert not torch.allclose(values.eval()(*given), expected)
+    with pytest.raises(StackError, match="stack_values_noise"):
+        gpt2(stack_values_noise=0.1)
 
 
 @pytest.mark.parametrize("chunks", [[1] * 12, [4, 1, 1, 3, 3]])
