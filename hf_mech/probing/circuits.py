@@ -1,9 +1,9 @@
 """A compiled program as a circuit: its true edges, from the program and not from its weights, and patching along them.
 
 A node that sends is the embedding, the positions, or a head, which is a production; it sends what it writes into the
-registers of a cell. A node that receives is the query, key or value of a head, the condition that ends a repeat block, or
-the unembedding. An edge says that a value written by the sender may stand in a register when the receiver reads it. The
-names are those of TransformerLens and InterpBench.
+registers of a cell. A node that receives is the query, key or value of a head, the tests that end a repeat block, or the
+unembedding. An edge says that a value written by the sender may stand in a register when the receiver reads it. The names
+are those of TransformerLens and InterpBench.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
-from hf_mech.models.dat.dat_embedding import Registers
+from hf_mech.models.dat.dat_embedding import Fillers, Registers
 from hf_mech.models.dat.dat_layer import KAPPA, VectorBackend, allowed_pairs, attention_weights, match_scores
 from hf_mech.models.dat.dat_machine import Cells, History, Machine, Readable
 from hf_mech.models.dat.dat_program import Block, DATProgram, Heads, Layer, Match, Statement
@@ -259,29 +259,31 @@ def _joined(one: State, other: State) -> State:
 # Patching: the receiver reads what it would read if the sender had sent another message; all else runs as it is.
 
 
-Patch = tuple[str, str]
-"""A sender and a receiver."""
+Instead = Literal["another prompt", "another value", "nothing"]
+"""What goes along a patched edge: the sender's message on another prompt of the batch, at the same place and time; in
+each cell another value, which the register has in some cell at some time; or no message, as if the sender were silent."""
 
 
 @torch.no_grad()
 def edge_effects(
     model: DATForCausalLM,
     batch: Mapping[str, Tensor],
-    edges: Sequence[Patch],
-    messages: Sequence[int] | None = None,
+    edges: Sequence[tuple[str, str]],
+    instead: Instead = "another prompt",
+    seed: int = 0,
     rows: int = 512,
 ) -> Tensor:
     """Whether the logits of each prompt change if one edge is patched.
 
-    Along the edge goes what the sender sends on another prompt of the batch, at the same place and time. All other edges
-    stay as they are. The positions are the same on every prompt: there it is the position of another cell.
+    The receiver alone reads another message, and all other edges stay as they are. A patch may lead to a repeat block
+    that never ends; it is ended after twice as many layers as without the patch.
 
     Args:
         model: a compiled program, with any backend; the computation is that of `"dense"`, by the model's own layers.
         batch: of the tokenizer: prompts, each with the words of its completion; padded.
         edges: senders and receivers, by name.
-        messages: for every prompt the number of the prompt whose message it gets; None: the edge is cut, and nothing
-            comes from the sender.
+        instead: what goes along the edge, see [`Instead`].
+        seed: which other prompt, counted from the next one, or which values.
         rows: prompts times edges that are computed at once.
 
     Returns:
@@ -290,32 +292,58 @@ def edge_effects(
     size = len(batch["input_ids"])
     clean = _Patched(model, None)
     expected = clean.logits(batch, torch.arange(size))
-    others = None if messages is None else torch.tensor(messages)
-    found = []
-    step = max(1, rows // size)
+    found, step = [], max(1, rows // size)
     for start in range(0, len(edges), step):
         some = edges[start : start + step]
-        patched = _Patched(model, _Plan(some, size, others, clean.sent))
+        patched = _Patched(model, _Plan(some, size, instead, seed, clean.sent, clean.held, clean.steps))
         logits = patched.logits(batch, torch.arange(size).repeat(len(some))).unflatten(0, (len(some), size))
         found.append(((logits - expected).abs() > 0.5 * model.config.logit_scale).flatten(2).any(-1))
     return torch.cat(found)
 
 
-@dataclass(frozen=True)
+Sent = tuple[int, str, int, int]
+"""A message: the word that is read (0: the prompt), the sender, the register, and how often the sender has sent."""
+
+
 class _Plan:
     """A row for every edge and prompt.
 
     Args:
         edges: the edges.
         size: the number of prompts.
-        others: the prompt whose message each prompt gets; None: none.
-        sent: the messages of every head in a run without patches.
+        instead, seed: as in `edge_effects`.
+        sent: the messages in a run without patches, [prompts, cells, width].
+        held: by register the values that it held there.
+        steps: for the prompt and every word, how many layers ran there.
     """
 
-    edges: Sequence[Patch]
-    size: int
-    others: Tensor | None
-    sent: Mapping[tuple[int, str, int], list[Tensor]]
+    def __init__(
+        self,
+        edges: Sequence[tuple[str, str]],
+        size: int,
+        instead: Instead,
+        seed: int,
+        sent: Mapping[Sent, Tensor],
+        held: Mapping[int, set[int]],
+        steps: Sequence[int],
+    ):
+        self.edges, self.size, self.instead, self.sent, self.held = edges, size, instead, sent, held
+        self.others = torch.arange(size).roll(-1 - seed % max(1, size - 1))
+        self.seed, self.steps = 1_000 * seed, steps
+
+    def message(self, key: Sent, message: Tensor, fillers: Fillers) -> Tensor:
+        """What is sent instead of a message [rows, cells, width]."""
+        if self.instead == "another value":
+            held = torch.tensor(sorted(self.held[key[2]]))
+            draws = torch.Generator().manual_seed(
+                self.seed + key[2]
+            )  # the same in every repetition, so that blocks end
+            drawn = held[torch.randint(len(held), message.shape[:2], generator=draws)]
+            return fillers.embed(drawn).to(message) * (message.abs().amax(-1, keepdim=True) > 0)
+        clean = self.sent.get(key)  # a patch may lead to more repetitions
+        if self.instead == "nothing" or clean is None:
+            return torch.zeros_like(message)
+        return clean[self.others].repeat(len(self.edges), 1, 1)
 
     def sending(self, name: str) -> Tensor:
         """The rows whose sender this is, [rows]."""
@@ -324,11 +352,6 @@ class _Plan:
     def receiving(self, name: str) -> Tensor:
         """The rows whose receiver this is, [rows]."""
         return torch.tensor([target == name for _, target in self.edges]).repeat_interleave(self.size)
-
-    def message(self, clean: Tensor) -> Tensor:
-        """What is sent instead, [rows, ...], from what the sender sends in a run without patches, [prompts, ...]."""
-        sent = torch.zeros_like(clean) if self.others is None else clean[self.others]
-        return sent.repeat(len(self.edges), *[1] * (sent.dim() - 1))
 
 
 class _Patched(VectorBackend):
@@ -339,8 +362,10 @@ class _Patched(VectorBackend):
         embedding = dat.embedding(dat.device)
         super().__init__(dat.program, dat._layers(), embedding, dat._end(), 0.0)
         self.model, self.plan = model, plan
-        self.sent: dict[tuple[int, str, int], list[Tensor]] = {}
-        self.group, self.times = 0, dict[str, int]()
+        self.sent: dict[Sent, Tensor] = {}
+        self.held: dict[int, set[int]] = {}
+        self.steps = [0]
+        self.group, self.times = 0, dict[tuple[str, int], int]()
         blocks = [block for block in self.program.blocks if block.until is not None]
         self.endings = {id(block.until): self.program.blocks.index(block) for block in blocks}
 
@@ -355,6 +380,7 @@ class _Patched(VectorBackend):
         history: History[Any] = History([machine.read_prompt(prompt.symbols, prompt.exists, first)])
         for column in range(words.symbols.shape[1]):
             self.group, self.times = column + 1, {}
+            self.steps.append(0)
             piece = slice(column, column + 1)
             history.groups.append(machine.read_word(words.symbols[:, piece], words.exists[:, piece], history))
         said = [self._said(group.last) for group in history.groups]
@@ -382,29 +408,20 @@ class _Patched(VectorBackend):
 
     def begin(self, symbols: Tensor, cells: Cells, ends: Tensor, given: Mapping[int, Tensor]) -> Registers:
         real = super().begin(symbols, cells, ends, given)
-        return (*real, *self._replaced(real, real, range(self.embedding.number), cells))
+        return (*real, *self._replaced(real, real, range(self.embedding.number)))
 
     def carry(self, last: Registers, symbols: Tensor, cells: Cells) -> Registers:
         real, patched = (super(_Patched, self).carry(state, symbols, cells) for state in self._both(last))
         own = (self.program.parts["symbol"], self.program.parts["position"])
-        return (*real, *self._replaced(real, patched, own, cells))
+        return (*real, *self._replaced(real, patched, own))
 
-    def _replaced(self, real: Registers, patched: Registers, indices: Iterable[int], cells: Cells) -> Registers:
+    def _replaced(self, real: Registers, patched: Registers, indices: Iterable[int]) -> Registers:
         """The second state with the message of another prompt, or none, in these registers."""
         position = self.program.parts["position"]
         for index in indices:
             source = POSITIONS if index == position else EMBED
-            own = self.embedding.unbind(real, index)
-            if self.plan is None:
-                self.sent[self.group, source, index] = [own]
-                continue
-            (clean,) = self.plan.sent[self.group, source, index]
-            if index == position and self.plan.others is not None:
-                message = self.embedding.fillers.embed(_others_position(cells) + 2)
-            else:
-                message = self.plan.message(clean)
-            new = _where(self.plan.sending(source), (message,), (self.embedding.unbind(patched, index),))[0]
-            patched = self.embedding.act(patched, index, new)
+            (message,) = self._message(source, [index], [self.embedding.unbind(real, index)])
+            patched = self.embedding.act(patched, index, message)
         return patched
 
     # ------------------------------------------------------------------------------------------------------- the heads
@@ -412,6 +429,7 @@ class _Patched(VectorBackend):
     def step(
         self, layer: Layer | Heads, registers: Registers, cells: Cells, readable: Readable
     ) -> tuple[Registers, Tensor]:
+        self.steps[-1] += 1
         real, patched = self._both(registers)
         every, every_patched = self._both(tuple(readable.register(index) for index in range(len(registers))))
         after, after_patched = real, patched
@@ -426,10 +444,13 @@ class _Patched(VectorBackend):
             messages = [weights @ value.expand(len(weights), -1, -1) for value in values]
             targets = [target for target, _ in head.writes]
             after = self._write(after, targets, messages)
-            after_patched = self._write(after_patched, targets, self._message(sender(layer.index, number), messages))
+            after_patched = self._write(
+                after_patched, targets, self._message(sender(layer.index, number), targets, messages)
+            )
         active = cells.exists[..., None]
         made = tuple(
-            torch.where(active, new, old) for old, new in zip(registers, (*after, *after_patched), strict=True)
+            old if new is old else torch.where(active, new, old)
+            for old, new in zip(registers, (*after, *after_patched), strict=True)
         )
         return made, torch.empty(0)
 
@@ -439,39 +460,47 @@ class _Patched(VectorBackend):
             state = self.embedding.act(state, target, new)
         return state
 
-    def _message(self, source: str, messages: list[Tensor]) -> list[Tensor]:
-        """What the second state gets of a head: in rows whose sender it is, the message of another prompt, or none."""
-        time = self.times[source] = self.times.get(source, -1) + 1
-        if self.plan is None:
-            self.sent[self.group, source, time] = messages
-            return messages
-        if not bool((rows := self.plan.sending(source)).any()):
-            return messages
-        clean = self.plan.sent.get((self.group, source, time))  # a patch may lead to more repetitions
-        silence = [torch.zeros_like(message) for message in messages]
-        instead = silence if clean is None else [self.plan.message(message) for message in clean]
-        return list(_where(rows, tuple(instead), tuple(messages)))
+    def _sends(self, source: str) -> Tensor | None:
+        """The rows whose sender this is; None if there are none."""
+        rows = None if self.plan is None else self.plan.sending(source)
+        return rows if rows is not None and bool(rows.any()) else None
+
+    def _message(self, source: str, targets: Sequence[int], messages: list[Tensor]) -> list[Tensor]:
+        """What the second state gets of a sender: in the rows whose sender it is, what goes along the edge instead."""
+        made = []
+        for target, message in zip(targets, messages, strict=True):
+            times = (source, target)
+            self.times[times] = self.times.get(times, -1) + 1
+            key = (self.group, source, target, self.times[times])
+            if self.plan is None:
+                self.sent[key] = message
+                values = self.embedding.fillers.values(message)[message.abs().amax(-1) > 0]
+                self.held.setdefault(target, set()).update(values.unique().tolist())
+            elif (rows := self._sends(source)) is not None:
+                message = torch.where(
+                    rows.view(-1, 1, 1), self.plan.message(key, message, self.embedding.fillers), message
+                )
+            made.append(message)
+        return made
 
     # ---------------------------------------------------------------------------------------------------- repeat blocks
+
+    def _too_long(self) -> bool:
+        """Whether a patch has led to a repeat block that may never end; it ends now."""
+        return self.plan is not None and self.steps[-1] > 2 * self.plan.steps[self.group] + 20
+
+    def changed(self, before: Tensor, after: Tensor) -> Tensor:
+        moved = super().changed(before, after)
+        return torch.zeros_like(moved) if self._too_long() else moved
 
     def holds(self, matches: tuple[Match, ...], registers: Registers, cells: Cells, readable: Readable) -> Tensor:
         number = self.endings[id(matches)]
         real = self._seen(ending(number, "q"), *self._both(registers))
-        every = self._seen(
-            ending(number, "k"), *self._both(tuple(readable.register(i) for i in range(len(registers))))
+        every = self._seen(ending(number, "k"), *self._both(tuple(readable.register(i) for i in range(len(registers)))))
+        return self._too_long() | super().holds(
+            matches, real, cells, Readable(readable.exists, readable.positions, every.__getitem__, readable.own)
         )
-        return super().holds(matches, real, cells, Readable(readable.exists, readable.positions, every.__getitem__, readable.own))
 
 
 def _where(rows: Tensor, new: Registers, old: Registers) -> Registers:
-    return tuple(
-        torch.where(rows.view(-1, 1, 1), one, other) for one, other in zip(new, old, strict=True)
-    )
-
-
-def _others_position(cells: Cells) -> Tensor:
-    """The position of the next cell, of the first one for the last; of a cell alone that of the cell before it."""
-    if cells.positions.shape[1] == 1:
-        return (cells.positions - 1).clamp(min=0)
-    last = cells.positions.amax(1, keepdim=True)
-    return torch.where(cells.positions < last, cells.positions + 1, 1) * cells.exists
+    return tuple(torch.where(rows.view(-1, 1, 1), one, other) for one, other in zip(new, old, strict=True))

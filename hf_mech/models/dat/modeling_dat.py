@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from inspect import signature
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import torch
 from torch import Tensor, nn
@@ -298,7 +298,7 @@ class DATModel(DATPreTrainedModel):
         return self._embeddings[1]
 
     def _layers(self) -> list[DATLayer | DATHeads]:
-        return [layer for layer in self.layers if isinstance(layer, DATLayer | DATHeads)]
+        return cast("list[DATLayer | DATHeads]", list(self.layers))  # perhaps wrapped by a tool
 
     def _end(self) -> int | None:
         """The value that marks the end of the prompt, for programs with the register `eop`."""
@@ -434,6 +434,12 @@ class DATUnembedding(nn.Module):
             said = said.index_fill(-1, stops, 0.0).index_add(-1, stops.new_tensor([NIL]), ends)
         return self.scale * said
 
+    def matrix(self, embedding: Embedding, place: int) -> Tensor:
+        """The same from a whole state, [hidden_size, vocab_size]; the output register has this place in it."""
+        values = embedding.fillers.embed(torch.arange(embedding.fillers.size))
+        roles = torch.eye(embedding.number) if embedding.roles is None else embedding.roles
+        return self.forward((roles[place].to(values)[:, None, None] * values.T).flatten(0, 1))
+
 
 class DATForCausalLM(DATPreTrainedModel, GreedyWords, GenerationMixin):
     r"""A DAT with logits from its output register; `generate()` carries the whole state forward, (71).
@@ -550,10 +556,7 @@ class DATForCausalLM(DATPreTrainedModel, GreedyWords, GenerationMixin):
         A state after the last layer times it are the logits, if the values' vectors are orthonormal; with fewer
         dimensions than values their order is the same.
         """
-        embedding, place = self.dat.embedding(self.device), self.dat.program.parts["output"]
-        roles = torch.eye(embedding.number, device=self.device) if embedding.roles is None else embedding.roles
-        values = embedding.fillers.embed(torch.arange(embedding.fillers.size, device=self.device))
-        return self.unembed((roles[place][:, None, None] * values.T).flatten(0, 1))
+        return self.unembed.matrix(self.dat.embedding(self.device), self.dat.program.parts["output"])
 
     def prepare_inputs_for_generation(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """As in transformers, but without the tokenizer of `stop_strings`, which transformers passes to every model,
