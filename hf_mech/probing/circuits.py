@@ -1,9 +1,9 @@
 """A compiled program as a circuit: its true edges, from the program and not from its weights, and patching along them.
 
-A node that sends is the embedding, the positions, or a head, which is a production; it sends what it writes into the
-registers of a cell. A node that receives is the query, key or value of a head, the tests that end a repeat block, or the
-unembedding. An edge says that a value written by the sender may stand in a register when the receiver reads it. The names
-are those of TransformerLens and InterpBench.
+A node that sends is the embedding, the positions, or a head, which is a production: it sends what it writes into the
+registers of a cell. A node that receives is the query, key or value of a head, the tests that end a repeat block, or
+the unembedding. An edge says that a value written by the sender may stand in a register when the receiver reads it. The
+names are those of TransformerLens and InterpBench.
 """
 
 from __future__ import annotations
@@ -121,8 +121,8 @@ def circuit_of(model: DATForCausalLM) -> Circuit:
     ```python
     >>> from hf_mech.programs.psl import compile_program, program_text
     >>> circuit = circuit_of(compile_program(program_text("induction"))[0])
-    >>> [edge for edge in circuit.edges if edge.target == "blocks.1.hook_k_input[0]"]
-    [Edge(source='blocks.0.attn.hook_result[0]', target='blocks.1.hook_k_input[0]', registers=('b',)), ...
+    >>> [(edge.source, edge.registers) for edge in circuit.edges if edge.target == "blocks.1.hook_k_input[0]"]
+    [('hook_embed', ('b',)), ('blocks.0.attn.hook_result[0]', ('b',))]
 
     ```
     """
@@ -261,7 +261,7 @@ def _joined(one: State, other: State) -> State:
 
 Instead = Literal["another prompt", "another value", "nothing"]
 """What goes along a patched edge: the sender's message on another prompt of the batch, at the same place and time; in
-each cell another value, which the register has in some cell at some time; or no message, as if the sender were silent."""
+each cell another value that the register has in some cell at some time; or no message, as if the sender were silent."""
 
 
 @torch.no_grad()

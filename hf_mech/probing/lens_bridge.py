@@ -71,6 +71,15 @@ class OutputBridge(UnembeddingBridge):
         """[hidden_size, vocab_size]."""
         return self.unembedding()
 
+    @property
+    def b_U(self) -> Tensor:
+        """Zeros, [vocab_size]."""
+        return torch.zeros(self.W_U.shape[1])
+
+
+def _without_positions(model: Any, arguments: Any, options: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    return arguments, {name: value for name, value in options.items() if name != "position_ids"}
+
 
 class DATArchitecture(ArchitectureAdapter):
     """The modules of [`DATForCausalLM`] by the names of TransformerLens."""
@@ -90,6 +99,7 @@ class DATArchitecture(ArchitectureAdapter):
         }
 
     def prepare_model(self, hf_model: Any) -> None:
-        """Sets the backend `"dense"`, which calls the layers."""
+        """Sets the backend `"dense"`, which calls the layers; drops positions, which follow from the mask here."""
         hf_model.config.backend = "dense"
+        hf_model.register_forward_pre_hook(_without_positions, with_kwargs=True)
         self.component_mapping["unembed"].unembedding = hf_model.unembedding
