@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import json
 import pickle
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any, Literal
@@ -366,16 +367,16 @@ class _Patched(VectorBackend):
         self.held: dict[int, set[int]] = {}
         self.steps = [0]
         self.group, self.times = 0, dict[tuple[str, int], int]()
-        blocks = [block for block in self.program.blocks if block.until is not None]
-        self.endings = {id(block.until): self.program.blocks.index(block) for block in blocks}
+        self.endings = {id(block.until): number for number, block in enumerate(self.program.blocks)}
 
     def logits(self, batch: Mapping[str, Tensor], rows: Tensor) -> Tensor:
-        """The logits of every token, [rows, length, values]; those of padding are zero."""
+        """The logits at the end of the prompt and of every word behind it, [rows, words, values]; zero for padding."""
         ids = batch["input_ids"][rows]
         mask = read_mask(batch.get("attention_mask"), batch["input_ids"])[rows]
         given = None if batch.get("register_values") is None else batch["register_values"][rows]
         prompt, words, _ = split(ids, mask)
-        program, machine = self.program, Machine(self.program, self)
+        program = replace(self.program, statements=_without_bounds(self.program.statements))
+        machine = Machine(program, self)
         first = read_registers(given, ids, prompt, program.registers, program.prompt, self.model.config.vocab_size)
         history: History[Any] = History([machine.read_prompt(prompt.symbols, prompt.exists, first)])
         for column in range(words.symbols.shape[1]):
@@ -384,9 +385,8 @@ class _Patched(VectorBackend):
             piece = slice(column, column + 1)
             history.groups.append(machine.read_word(words.symbols[:, piece], words.exists[:, piece], history))
         said = [self._said(group.last) for group in history.groups]
-        real = torch.cat([torch.ones_like(words.exists[:, :1]), words.exists], 1) if words.rank.numel() else None
-        logits = self.model.unembed(torch.cat(said, 1))
-        return logits if real is None else logits * real[..., None]
+        real = torch.cat([prompt.exists[:, :1], words.exists], 1)  # a prompt has a first word
+        return self.model.unembed(torch.cat(said, 1)) * real[..., None]
 
     def _said(self, last: Registers) -> Tensor:
         """The output register of the last cell, as the row's receiver sees it."""
@@ -504,3 +504,11 @@ class _Patched(VectorBackend):
 
 def _where(rows: Tensor, new: Registers, old: Registers) -> Registers:
     return tuple(torch.where(rows.view(-1, 1, 1), one, other) for one, other in zip(new, old, strict=True))
+
+
+def _without_bounds(statements: Sequence[Statement]) -> tuple[Statement, ...]:
+    """The same with no bounds of repeat blocks; a run with a patch has another end, see `edge_effects`."""
+    return tuple(
+        replace(one, bound=sys.maxsize, body=_without_bounds(one.body)) if isinstance(one, Block) else one
+        for one in statements
+    )
