@@ -1,6 +1,6 @@
 """The names of TransformerLens's bridge for a DAT: which module is which hook point.
 
-TransformerLens finds [`DATArchitecture`] by the package's entry point, so its `TransformerBridge` takes a
+TransformerLens finds [`DATArchitecture`] by the package's entry point, so its `build_bridge_from_module` takes a
 [`DATForCausalLM`]. A state is one vector there, the registers beside one another.
 
 | hook point | what passes |
