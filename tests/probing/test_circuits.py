@@ -16,7 +16,8 @@ from typer.testing import CliRunner
 
 from hf_mech.cli.app import app
 from hf_mech.models.dat import DATConfig, DATForCausalLM
-from hf_mech.probing.circuits import EMBED, POSITIONS, Circuit, Instead, circuit_of, edge_effects, receiver, sender
+from hf_mech.probing.circuits import EMBED, POSITIONS, Circuit, circuit_of, receiver, sender
+from hf_mech.probing.edge_patching import Instead, edge_effects
 from hf_mech.programs.psl import compile_program, program_text
 from training.machines.circuits import CASES
 from training.machines.words import FORMS
