@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 import warnings
@@ -137,10 +138,9 @@ def write_circuits(
     seed: Annotated[int, typer.Option(help="Of the prompts.")] = 0,
 ) -> None:
     """Write programs of the package as circuits with known edges: checkpoint, data and edges, as in InterpBench."""
-    from hf_mech.training.machines.circuits import write_set
-
+    machines = importlib.import_module("hf_mech.training.machines.circuits")
     with _quiet():
-        for case in write_set(out, programs, prompts, seed):
+        for case in machines.write_set(out, programs, prompts, seed):
             typer.echo(f"{out / case['case_id']}: {case['edges']} edges, {prompts} prompts")
 
 

@@ -92,14 +92,15 @@ class DATArchitecture(ArchitectureAdapter):
             short: ProjectionBridge(name=name, optional=True)
             for short, name in (("q", "query"), ("k", "key"), ("v", "value"))
         }
-        self.weight_processing_conversions = {}
-        self.component_mapping = {
+        self.weight_processing_conversions: dict[str, Any] = {}
+        self.unembed = OutputBridge(name="unembed")
+        self.component_mapping: dict[str, Any] = {
             "blocks": LayerBridge(name="dat.layers", submodules={"attn": SymbolicBridge(submodules=ports)}),
-            "unembed": OutputBridge(name="unembed"),
+            "unembed": self.unembed,
         }
 
     def prepare_model(self, hf_model: Any) -> None:
         """Sets the backend `"dense"`, which calls the layers; drops positions, which follow from the mask here."""
         hf_model.config.backend = "dense"
         hf_model.register_forward_pre_hook(_without_positions, with_kwargs=True)
-        self.component_mapping["unembed"].unembedding = hf_model.unembedding
+        self.unembed.unembedding = hf_model.unembedding
