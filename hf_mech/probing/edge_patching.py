@@ -15,7 +15,14 @@ import torch
 from torch import Tensor
 
 from hf_mech.models.dat.dat_embedding import Fillers, Registers
-from hf_mech.models.dat.dat_layer import KAPPA, VectorBackend, allowed_pairs, attention_weights, match_scores
+from hf_mech.models.dat.dat_layer import (
+    KAPPA,
+    DATLayer,
+    VectorBackend,
+    allowed_pairs,
+    attention_weights,
+    match_scores,
+)
 from hf_mech.models.dat.dat_machine import Cells, History, Machine, Readable
 from hf_mech.models.dat.dat_program import Block, Heads, Layer, Match, Statement
 from hf_mech.models.dat.dat_states import read_mask, read_registers, split
@@ -196,6 +203,7 @@ class _Patched(VectorBackend):
         every, every_patched = self._both(tuple(readable.register(index) for index in range(len(registers))))
         after, after_patched = real, patched
         for number, (head, module) in enumerate(zip(layer.heads, self.layers[layer.index].heads, strict=True)):
+            assert isinstance(module, DATLayer)
             ports = {port: receiver(layer.index, number, port) for port in ("q", "k", "v")}
             queries = module.query(self._seen(ports["q"], real, patched), self.embedding)
             keys = module.key(self._seen(ports["k"], every, every_patched), self.embedding)
