@@ -68,6 +68,7 @@ nb_output_stderr = "remove"  # bars of progress
 autosummary_context = {"namesakes": site_pages.NAMESAKES}
 default_role = "code"
 autosummary_ignore_module_all = False
+autodoc_mock_imports = ["transformer_lens"]
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_inherit_docstrings = False

@@ -15,7 +15,14 @@ from hf_mech.cli.explore import explore_source
 from hf_mech.cli.kernel import write_stack_kernel
 from hf_mech.cli.learn import learn_log
 from hf_mech.cli.play import play_checkpoint
-from hf_mech.cli.programs import compile_to_folder, list_programs, run_prompts, run_turing_machine, trace_prompt
+from hf_mech.cli.programs import (
+    compile_to_folder,
+    list_programs,
+    run_prompts,
+    run_turing_machine,
+    trace_prompt,
+    write_circuits,
+)
 from hf_mech.cli.push import push
 from hf_mech.cli.push_dataset import push_dataset
 from hf_mech.cli.test_llm import ask_llm
@@ -144,6 +151,7 @@ app.command("push-dataset")(push_dataset)
 app.command("checkpoints")(list_checkpoints)
 app.command("compile")(compile_to_folder)
 app.command("programs")(list_programs)
+app.command("circuits")(write_circuits)
 app.command("run")(run_prompts)
 app.command("trace")(trace_prompt)
 app.command("learn")(learn_log)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 import warnings
@@ -126,6 +127,21 @@ def list_programs(
         },
     )
     typer.echo("\nhf-mech programs PROGRAM says how it is prompted; hf-mech run PROGRAM PROMPT runs it.")
+
+
+def write_circuits(
+    out: Annotated[Path, typer.Argument(help="The folder of the benchmark set.", show_default=False)],
+    programs: Annotated[
+        list[str] | None, typer.Argument(metavar="[PROGRAM]...", help="Some programs alone.", show_default=False)
+    ] = None,
+    prompts: Annotated[int, typer.Option(min=1, help="Prompts of each program.")] = 100,
+    seed: Annotated[int, typer.Option(help="Of the prompts.")] = 0,
+) -> None:
+    """Write programs of the package as circuits with known edges: checkpoint, data and edges, as in InterpBench."""
+    machines = importlib.import_module("hf_mech.training.machines.circuits")
+    with _quiet():
+        for case in machines.write_set(out, programs, prompts, seed):
+            typer.echo(f"{out / case['case_id']}: {case['edges']} edges, {prompts} prompts")
 
 
 def run_prompts(

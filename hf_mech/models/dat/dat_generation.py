@@ -152,6 +152,7 @@ class GreedyWords(GenerationMixin):
         return (
             model.config.backend == "gather"
             and not any([*looking_on, model.dat._forward_pre_hooks, *model.dat._wanted(None, None)])
+            and not (model.unembed._forward_hooks or model.unembed._forward_pre_hooks)
             and "forward" not in vars(model)
             and nn.Module.__call__ is type(model).__call__
         )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from inspect import signature
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import torch
 from torch import Tensor, nn
@@ -298,7 +298,7 @@ class DATModel(DATPreTrainedModel):
         return self._embeddings[1]
 
     def _layers(self) -> list[DATLayer | DATHeads]:
-        return [layer for layer in self.layers if isinstance(layer, DATLayer | DATHeads)]
+        return cast("list[DATLayer | DATHeads]", list(self.layers))  # perhaps wrapped by a tool
 
     def _end(self) -> int | None:
         """The value that marks the end of the prompt, for programs with the register `eop`."""
@@ -414,6 +414,33 @@ class DATModel(DATPreTrainedModel):
         ]
 
 
+class DATUnembedding(nn.Module):
+    """From the output register to logits. It has no weights: a value's neuron is its token id.
+
+    Args:
+        stops: the words that end a completion; nil gets their activity.
+        scale: of the logits.
+    """
+
+    def __init__(self, stops: Sequence[int], scale: float):
+        super().__init__()
+        self.stops, self.scale = tuple(stops), scale
+
+    def forward(self, said: Tensor) -> Tensor:
+        """The logits [..., values] of the output register [..., values], one-hot or soft."""
+        if self.stops:
+            stops = torch.tensor(self.stops, device=said.device)
+            ends = said.index_select(-1, stops).sum(-1, keepdim=True)
+            said = said.index_fill(-1, stops, 0.0).index_add(-1, stops.new_tensor([NIL]), ends)
+        return self.scale * said
+
+    def matrix(self, embedding: Embedding, place: int) -> Tensor:
+        """The same from a whole state, [hidden_size, vocab_size]; the output register has this place in it."""
+        values = embedding.fillers.embed(torch.arange(embedding.fillers.size))
+        roles = torch.eye(embedding.number) if embedding.roles is None else embedding.roles
+        return self.forward((roles[place].to(values)[:, None, None] * values.T).flatten(0, 1))
+
+
 class DATForCausalLM(DATPreTrainedModel, GreedyWords, GenerationMixin):
     r"""A DAT with logits from its output register; `generate()` carries the whole state forward, (71).
 
@@ -443,6 +470,7 @@ class DATForCausalLM(DATPreTrainedModel, GreedyWords, GenerationMixin):
     def __init__(self, config: DATConfig):
         super().__init__(config)
         self.dat = DATModel(config)
+        self.unembed = DATUnembedding(self.dat.program.stops, config.logit_scale)
         self.post_init()
         if self.generation_config is not None:
             self.generation_config.suppress_tokens = [config.eop_token_id]  # no program emits it
@@ -504,8 +532,7 @@ class DATForCausalLM(DATPreTrainedModel, GreedyWords, GenerationMixin):
         kept = slice(-logits_to_keep, None) if isinstance(logits_to_keep, int) else logits_to_keep
         program = self.dat.program
         shown = replace(states, columns=states.columns[:, kept])
-        said = self._with_ends(shown.register(program.parts["output"], self.dtype))
-        logits = self.config.logit_scale * said
+        logits = self.unembed(shown.register(program.parts["output"], self.dtype))
         loss = None
         if labels is not None or shift_labels is not None:
             stops = torch.tensor(program.stops, device=logits.device)
@@ -522,13 +549,14 @@ class DATForCausalLM(DATPreTrainedModel, GreedyWords, GenerationMixin):
             loss=loss, logits=logits, past_key_values=cache, hidden_states=hidden_states, attentions=attentions
         )
 
-    def _with_ends(self, said: Tensor) -> Tensor:
-        """The output register [batch, length, values] with nil in place of stop words: they end the completion, too."""
-        if not self.dat.program.stops:
-            return said
-        stops = torch.tensor(self.dat.program.stops, device=said.device)
-        ends = said.index_select(-1, stops).sum(-1, keepdim=True)
-        return said.index_fill(-1, stops, 0.0).index_add(-1, stops.new_tensor([NIL]), ends)
+    @torch.no_grad()
+    def unembedding(self) -> Tensor:
+        """The unembedding as a matrix [hidden_size, vocab_size], in the basis of the configuration's embedding.
+
+        A state after the last layer times it are the logits, if the values' vectors are orthonormal; with fewer
+        dimensions than values their order is the same.
+        """
+        return self.unembed.matrix(self.dat.embedding(self.device), self.dat.program.parts["output"])
 
     def prepare_inputs_for_generation(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         """As in transformers, but without the tokenizer of `stop_strings`, which transformers passes to every model,
