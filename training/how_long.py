@@ -39,7 +39,7 @@ def memory_table(file: Path) -> Table:
     table = Table(["`hf-mech train`", "preset", "options", ">MB"])
     for entry in Results.load(file).results:
         setting = entry.setting
-        table.rows.append([entry.config, setting["preset"], f"`{setting['options']}`", f"{max(entry.values):,.0f}"])
+        table.rows.append([entry.config or "", setting["preset"], f"`{setting['options']}`", f"{max(entry.values):,.0f}"])
     return table
 
 
