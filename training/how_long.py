@@ -38,8 +38,8 @@ def memory_table(file: Path) -> Table:
     """A row a training and preset: the memory that `benchmarks/training_memory.py` has measured."""
     table = Table(["`hf-mech train`", "preset", "options", ">MB"])
     for entry in Results.load(file).results:
-        setting = entry.setting
-        table.rows.append([entry.config or "", setting["preset"], f"`{setting['options']}`", f"{max(entry.values):,.0f}"])
+        setting, peak = entry.setting, f"{max(entry.values):,.0f}"
+        table.rows.append([entry.config or "", setting["preset"], f"`{setting['options']}`", peak])
     return table
 
 
