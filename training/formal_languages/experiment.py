@@ -35,8 +35,9 @@ class FormalLanguagesExperiment(Experiment[Run, RunOutcome]):
         if not runs:
             layouts = ", ".join(request.axes["layout"])
             raise SettingsError(f"--model {models} needs --layout mlm, the only layout that it has, got {layouts}.")
-        for name in request.overrides:
-            if all(name in without_effect(model) for model in request.axes["model"]):
+        for name, value in request.overrides.items():
+            unread = all(name in without_effect(model) for model in request.axes["model"])
+            if unread and value != getattr(runs[0], name):  # run.yaml has all options
                 raise SettingsError(f"--{name} has no effect on --model {models}: leave it out.")
         if not any(model in TRANSFORMERS for model in request.axes["model"]) and request.axes["encoding"] != ["none"]:
             raise SettingsError(f"--encoding has no effect on --model {models}, which has no positions: leave it out.")

@@ -25,6 +25,7 @@ def add_stack(
     actions_from: Literal["hidden", "layer_input"] = "hidden",
     actions_start: Literal["random", "even"] = "random",
     values: Literal["hidden", "recurrent"] = "hidden",
+    values_noise: float = 0.0,
     bottom: Literal["first_token", "bos_token"] = "first_token",
     tolerance: float = 0.0,
 ) -> Any:
@@ -35,9 +36,9 @@ def add_stack(
         layers: the layers that get a stack, from 0, or "all".
         gate: multiply what the stacks add by a learned number, initially zero: the logits stay as they are until the
             first step of training.
-        multi_pop, actions_from, actions_start, values, bottom, tolerance: the options `multi_pop`,
-            `stack_actions_from`, `stack_actions_start`, `stack_values`, `stack_bottom` and `stack_tolerance` of
-            [`StackOptions`].
+        multi_pop, actions_from, actions_start, values, values_noise, bottom, tolerance: the options `multi_pop`,
+            `stack_actions_from`, `stack_actions_start`, `stack_values`, `stack_values_noise`, `stack_bottom` and
+            `stack_tolerance` of [`StackOptions`].
 
     Returns:
         The same model, now of the class [`stacked`] of its class, with a configuration of its own. The new weights have
@@ -96,6 +97,7 @@ def add_stack(
         "stack_actions_from": actions_from,
         "stack_actions_start": actions_start,
         "stack_values": values,
+        "stack_values_noise": values_noise,
         "stack_bottom": bottom,
         "stack_tolerance": tolerance,
         "output_stack_attentions": False,

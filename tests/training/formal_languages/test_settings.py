@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
+import yaml
 
 from hf_mech.languages import TASKS
 from tests.training.jobs import refusal_of, runs_of
+from training.engine.arguments import config_of, parser_of, read
 from training.formal_languages.experiment import EXPERIMENT
 
 
@@ -68,3 +71,15 @@ def test_every_task_has_its_runs():
 )
 def test_values_that_make_no_sense(arguments: str, says: str):
     assert re.search(says, refusal_of(EXPERIMENT, *arguments.split()))
+
+
+@pytest.mark.parametrize("model", ["vanilla", "stack", "rnn"])
+def test_the_options_of_a_run_make_it_whatever_its_model_has(model: str, tmp_path: Path):
+    """`run.yaml` names all of them, also those without an effect."""
+    request = read(
+        EXPERIMENT, parser_of(EXPERIMENT, None), f"--task reverse_string --model {model} --preset even".split()
+    )
+    ((run,),) = EXPERIMENT.stages(request)
+    file = tmp_path / "run.yaml"
+    file.write_text(yaml.safe_dump(config_of(EXPERIMENT, run, request)), "utf-8")
+    assert runs_of(EXPERIMENT, "--config_file", str(file)) == [run]
