@@ -84,11 +84,11 @@ def make_model(run: Run, symbols: int | None = None, positions: int = POSITIONS)
 def make_optimizer(model: nn.Module, run: Run) -> Optimizer:
     """Adam; or with it Muon for the matrices of a transformer's layers, but not for those of the actions."""
     if run.optimizer == "adam" or run.model not in TRANSFORMERS:
-        return torch.optim.Adam(model.parameters(), lr=run.learning_rate, fused=True)
+        return torch.optim.AdamW(model.parameters(), lr=run.learning_rate, weight_decay=run.weight_decay, fused=True)
     named = dict(model.named_parameters())
     of_layers = (name for name in named if ".layer." in name and ".action." not in name)
     rates = {name: run.muon_learning_rate for name in of_layers if named[name].dim() == 2}
-    return muon_and_adamw(named, rates, weight_decay=0.0, lr=run.learning_rate, fused=True)
+    return muon_and_adamw(named, rates, weight_decay=run.weight_decay, lr=run.learning_rate, fused=True)
 
 
 def save_model(model: nn.Module, run: Run, folder: Path, tokenizer: Any = None) -> None:

@@ -31,7 +31,7 @@ _SHOWN = (
 _LESSONS = (
     *("num_hidden_layers", "first_train_length", "grow_at", "partial_results"),
     *("balance", "least_push", "stack_texts", "stack_actions_from"),
-    *("balance_ends", "stack_actions_start", "optimizer", "muon_learning_rate"),
+    *("balance_ends", "stack_actions_start", "optimizer", "muon_learning_rate", "weight_decay"),
 )
 """Shown besides where more is taught than the answer."""
 

@@ -165,6 +165,7 @@ class Run(OwnData):
         "muon: Muon for the matrices of the layers, Adam for the rest", default="adam", known=("adam", "muon")
     )
     muon_learning_rate: float = option("Muon's learning rate", default=0.02, least=0)
+    weight_decay: float = option("weight decay, as AdamW's, of all weights", default=0.0, least=0)
     scheduler: str = option("the schedule of the learning rate", known=SCHEDULERS)
     # A model that has found another way first seldom leaves it soon: in reverse_string, to guess the next symbol by
     # those before it.
