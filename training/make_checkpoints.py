@@ -41,7 +41,7 @@ from .engine.tables import Table, print_markdown
 from .render_readme import ROOT, checkpoint_shelves
 
 _INTERRUPTED = 130
-_CHILD = "HF_MECH_MAKES_ONE_CHECKPOINT"
+_CHILD = "HF_MECH_MAKES_ONE_CHECKPOINT"  # the process that wants it, which may die before this one looks
 
 
 @dataclass(kw_only=True)
@@ -95,7 +95,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _make_here(chosen: Kitchen, output_dir: Path, cards_dir: Path) -> int:
-    threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=_end_with_parent, args=(int(os.environ[_CHILD]),), daemon=True).start()
     for shelf, recipe in chosen.values():
         began = time.perf_counter()
         try:
@@ -134,7 +134,7 @@ def _make_all(chosen: Kitchen, output_dir: Path, cards_dir: Path, jobs: int) -> 
 
     def make(name: str) -> int:
         command = [sys.executable, "-m", "training.make_checkpoints", name, "--output_dir", str(output_dir)]
-        one_thread = {_CHILD: "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+        one_thread = {_CHILD: str(os.getpid()), "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
         with (output_dir / f"{name}.log").open("ab") as log:
             child = subprocess.Popen(
                 [*command, "--cards_dir", str(cards_dir)], cwd=ROOT, env=os.environ | one_thread, stdout=log, stderr=log

@@ -14,6 +14,7 @@ import json
 import os
 import re
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -27,6 +28,7 @@ from tests.hub import local_collections
 USER = "tester"
 _LFS_SUFFIXES = (".safetensors", ".bin", ".parquet", ".png", ".pt")
 _LFS_BYTES = 10_000_000
+_SLOW = 1.0  # seconds before an answer
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ class Repository:
 
 @dataclass
 class Fault:
-    """Answer `times` requests that match with `action`: an HTTP status, or "close" in the middle of the body."""
+    """Answer `times` requests that match with `action`: an HTTP status, "close" in the middle of the body, or "slow"."""
 
     method: str
     pattern: str
@@ -199,7 +201,9 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         self.body = self._read_body()
-        if fault is not None:
+        if fault is not None and fault.action == "slow":
+            time.sleep(_SLOW)
+        elif fault is not None:
             self.answer({"error": "told to fail"}, status=int(fault.action))
             return
         self.query = {name: values[-1] for name, values in parse_qs(address.query).items()}

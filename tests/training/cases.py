@@ -35,7 +35,8 @@ ROOT = Path(__file__).parents[2]
 ORIGIN = {"command": "python", "commit": "0" * 40, "machine": {}, "versions": {}}
 LICENSE = [part for name in ("train", "validation", "test") for part in (f"--{name}_file", str(ROOT / "LICENSE"))]
 """A text that is the same everywhere: the standard library differs from one Python to the next."""
-UNTIMED = {"seconds": 0, "seconds_of_test": 0, "seconds_of_data": 0, "cpu_seconds": 0, "origin": ORIGIN}
+UNTIMED = {"seconds": 0, "seconds_of_test": 0, "seconds_of_data": 0, "cpu_seconds": 0}
+UNTIMED |= {"cpu_seconds_per_prompt": {}, "origin": ORIGIN}
 
 
 @dataclass(frozen=True)
