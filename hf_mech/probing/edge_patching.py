@@ -105,9 +105,8 @@ class _Plan:
         """What is sent instead of a message [rows, cells, width]."""
         if self.instead == "another value":
             held = torch.tensor(sorted(self.held[key[2]]))
-            draws = torch.Generator().manual_seed(
-                self.seed + key[2]
-            )  # the same in every repetition, so that blocks end
+            # The same draws in every repetition, so that blocks end.
+            draws = torch.Generator().manual_seed(self.seed + key[2])
             drawn = held[torch.randint(len(held), message.shape[:2], generator=draws)]
             return fillers.embed(drawn).to(message) * (message.abs().amax(-1, keepdim=True) > 0)
         clean = self.sent.get(key)  # a patch may lead to more repetitions
@@ -130,7 +129,7 @@ class _Patched(VectorBackend):
     def __init__(self, model: DATForCausalLM, plan: _Plan | None):
         dat = model.dat
         embedding = dat.embedding(dat.device)
-        super().__init__(dat.program, dat._layers(), embedding, dat._end(), 0.0)
+        super().__init__(dat.program, dat.layers_in_order(), embedding, dat.end_of_prompt, 0.0)
         self.model, self.plan = model, plan
         self.sent: dict[Sent, Tensor] = {}
         self.held: dict[int, set[int]] = {}

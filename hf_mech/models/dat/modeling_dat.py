@@ -277,7 +277,7 @@ class DATModel(DATPreTrainedModel):
         if self.config.backend == "gather":
             self._check_compiled()
             if device not in self._gather:
-                self._gather[device] = GatherBackend(self.program, self._functions(device), self._end())
+                self._gather[device] = GatherBackend(self.program, self._functions(device), self.end_of_prompt)
             return self._gather[device]
         if self.config.backend == "relaxed" and self.config.embedding != "local":
             raise DATError(
@@ -285,7 +285,9 @@ class DATModel(DATPreTrainedModel):
                 "model.config.embedding to 'local', or model.config.backend to 'dense' or 'gather'."
             )
         temperature = float(self.config.relaxation_temperature) if self.config.backend == "relaxed" else 0.0
-        return VectorBackend(self.program, self._layers(), self.embedding(device), self._end(), temperature)
+        return VectorBackend(
+            self.program, self.layers_in_order(), self.embedding(device), self.end_of_prompt, temperature
+        )
 
     def embedding(self, device: torch.device) -> Embedding:
         """The vectors of registers and values, (66), (69)."""
@@ -297,10 +299,12 @@ class DATModel(DATPreTrainedModel):
             self._embeddings = (form, make_embedding(*form, self._functions(device), *sizes))
         return self._embeddings[1]
 
-    def _layers(self) -> list[DATLayer | DATHeads]:
-        return cast("list[DATLayer | DATHeads]", list(self.layers))  # perhaps wrapped by a tool
+    def layers_in_order(self) -> list[DATLayer | DATHeads]:
+        """The program's layers, of the type that they have if no tool has wrapped them."""
+        return cast("list[DATLayer | DATHeads]", list(self.layers))
 
-    def _end(self) -> int | None:
+    @property
+    def end_of_prompt(self) -> int | None:
         """The value that marks the end of the prompt, for programs with the register `eop`."""
         return self.config.values.index(END) if "eop" in self.program.parts else None
 
@@ -366,7 +370,7 @@ class DATModel(DATPreTrainedModel):
             DATError: the layer has a function, and there are fewer dimensions than values: then no matrix maps
                 the vector of each value to that of its image.
         """
-        module, embedding = self._layers()[layer].heads[head], self.embedding(self.device)
+        module, embedding = self.layers_in_order()[layer].heads[head], self.embedding(self.device)
         assert isinstance(module, DATLayer)
         if embedding.fillers.size > embedding.fillers.width and module.functions:
             raise DATError(
