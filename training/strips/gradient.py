@@ -40,6 +40,8 @@ def fit(
     # Not prepared: accelerate's wrapper costs as much as the step itself, and does nothing in full precision.
     optimizer = torch.optim.RAdam(model.parameters(), lr=cell.learning_rate, betas=(0.9, cell.beta2))
     progress = EnsembleProgress.of(seeds)
+    fall = cell.l1_decay * cell.learning_rate
+    still = 1 / fall if fall else 0.0
     accelerator.register_for_checkpointing(optimizer, progress)
     if checkpoint := last_checkpoint(job.folder):
         accelerator.load_state(str(checkpoint))
@@ -56,11 +58,14 @@ def fit(
                 accelerator.backward(loss)
                 optimizer.step()
                 optimizer.zero_grad()
+                if fall:
+                    model.theta.data.sub_(fall)
                 progress.step += 1
                 bar.update()
                 if progress.step % cell.eval_steps == 0:
                     accuracy = trace_accuracy(model.theta, *train, failures=cell.failure_rate > 0)
-                    settled = progress.update(model.theta, accuracy, None if cell.redraw_after else cell.patience)
+                    patience = None if cell.redraw_after else cell.patience
+                    settled = progress.update(model.theta, accuracy, patience, still)
                     if cell.redraw_after:
                         progress.redraw(model.theta, optimizer, cell.redraw_after)
                     perfect, last = int((accuracy == 1).sum()), float(loss.detach())

@@ -62,13 +62,14 @@ class EnsembleProgress:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
 
-    def update(self, theta: Tensor, accuracy: Tensor, patience: int | None) -> bool:
+    def update(self, theta: Tensor, accuracy: Tensor, patience: int | None, still: float = 0.0) -> bool:
         """Takes note of a measurement. A seed settles once it is perfect and its symbols are those of the last one.
 
         Args:
             theta: [members, heads, actions, 3].
             accuracy: of the binarized theta on the training traces, [members].
             patience: imperfect seeds settle, too, after this many steps without a change; None: never.
+            still: the symbols of a perfect seed must not have changed for so many steps.
 
         Returns:
             Whether every seed has settled.
@@ -86,7 +87,8 @@ class EnsembleProgress:
             if not torch.equal(symbols[place], self.symbols[place]):
                 self.changed_at[place], self.settled_at[place] = self.step, None
             elif self.settled_at[place] is None and (
-                reached == 1 or (patience is not None and self.step - self.changed_at[place] >= patience)
+                (reached == 1 and self.step - self.changed_at[place] >= still)
+                or (patience is not None and self.step - self.changed_at[place] >= patience)
             ):
                 self.settled_at[place] = self.step
         self.symbols = symbols

@@ -20,7 +20,16 @@ ALL_SEEDS = "0..9"
 EVERY_TRACE = 1_000_000_000
 """The size that stands for all traces of the user's data."""
 OPTIONS_OF = {
-    "gradient": ("max_steps", "eval_steps", "patience", "redraw_after", "beta2", "learning_rate", "batch_size"),
+    "gradient": (
+        "max_steps",
+        "eval_steps",
+        "patience",
+        "redraw_after",
+        "beta2",
+        "l1_decay",
+        "learning_rate",
+        "batch_size",
+    ),
     "two_part_code": ("sweeps", "restarts", "search_factor", "shortest_only"),
     "locm": (),
     "lifted": (),
@@ -84,6 +93,14 @@ class Cell(OwnData):
     # Rare gradients, an action seen in one batch of a hundred, take steps of lr / sqrt(1 - beta2): with torch's 0.999
     # they undo what was learnt.
     beta2: float = option("RAdam's second coefficient", default=0.999, least=0, most=1)
+    # A cell that no trace determines keeps its random start. A penalty in the loss would be scaled by RAdam: by a lot
+    # where there is no other gradient, and by little where there are rare, large ones.
+    l1_decay: float = option(
+        "every step takes l1_decay * learning_rate off every weight, whatever its gradient; a perfect seed settles "
+        "when its symbols have not changed for as long as a weight takes to fall from one to zero",
+        default=0.0,
+        least=0,
+    )
     learning_rate: float = option("RAdam's learning rate", default=0.02, least=0)
     batch_size: int = option("traces a step", default=8, least=1)
     sweeps: int = option("of the annealing", default=400, least=1)

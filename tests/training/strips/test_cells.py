@@ -41,6 +41,17 @@ def test_the_paper_preset_never_redraws(cell: Cell, job: Job):
     assert outcome.redraws == [0] * 4
 
 
+def test_the_decay_takes_away_what_no_trace_determines(cell: Cell, job: Job, tmp_path: Path):
+    def parts(decay: float) -> list[int]:
+        own = replace(job, folder=tmp_path / str(decay))
+        outcome = train_cell(replace(cell, l1_decay=decay, max_steps=3_000, head_factor=2.0), own)
+        assert outcome is not None
+        assert outcome.train_trace_accuracy == [1.0] * 4
+        return [sum(len(a[kind]) for a in d["actions"] for kind in ("pre", "add", "del")) for d in outcome.domains]
+
+    assert max(parts(0.1)) < min(parts(0.0))
+
+
 def test_the_name_of_a_cell():
     paper, usual = (
         Cell.of(name, domain="simple", num_train=50, head_factor=1.0, data_seed=0) for name in ("paper", "redraw")

@@ -77,6 +77,15 @@ def test_a_member_knows_neither_the_others_nor_its_place(together: tuple[StripsT
     assert not torch.allclose(first.theta[0], second.theta[1])
 
 
+def test_a_perfect_member_settles_when_it_has_been_still():
+    theta, progress = torch.zeros(1, 2, 3, 3), EnsembleProgress.of([0])
+    for step, settled in ((100, False), (200, False), (300, True)):
+        progress.step = step
+        assert progress.update(theta, torch.ones(1), None, still=150.0) is settled
+    progress.step, theta[0, 0, 0, 0] = 400, 1.0
+    assert not progress.update(theta, torch.ones(1), None, still=150.0)
+
+
 def test_member_gives_that_member(together: tuple[StripsTransformer, EnsembleProgress]):
     model, _ = together
     ids, _ = traces(10)
