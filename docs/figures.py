@@ -1,4 +1,4 @@
-"""Pictures of the five mechanisms, from trained or compiled models: `python docs/figures.py` writes docs/figures/*.svg.
+"""Pictures of the five mechanisms, from trained or compiled models, and of a table: `python docs/figures.py`.
 
 Each is drawn twice, for light and for dark pages. Names of pictures as arguments draw these alone; `--png` writes PNG
 besides, to look at. `attention` needs the extra `vizdoom`.
@@ -20,12 +20,15 @@ from transformers import AutoModel, AutoModelForCausalLM, AutoTokenizer
 
 import hf_mech  # noqa: F401  (registers the models)
 from hf_mech.control.play import watch
+from hf_mech.hub import Results
 from hf_mech.models.stack import most_probable_operations
 from hf_mech.programs.psl import compile_program, program_text
 from hf_mech.viz.palette import PAGE
+from training.strips.settings import PAPER as STRIPS
 
 FOLDER = Path(__file__).with_name("figures")
 CARDS = Path(__file__).parents[1] / "model_cards"
+RESULTS = Path(__file__).with_name("results")
 WIDTH = 6.4  # inches
 matplotlib.rcParams |= {"svg.hashsalt": "hf_mech", "font.size": 10}
 
@@ -278,12 +281,54 @@ def attention(colours: Colours) -> Axes:
     return axes
 
 
+def traces(colours: Colours) -> Axes:
+    """Table 1 of the STRIPS paper as curves: the test accuracy of each domain over the number of traces."""
+    figure = Figure(figsize=(WIDTH, 0.68 * WIDTH), facecolor=colours["paper"], layout="constrained")
+    panels = figure.subplots(2, 3).flat
+    shown = {"two_part_code": colours["accent"], "redraw": colours["read"], "paper": colours["soft"]}
+    names = {"two_part_code": "two-part code", "redraw": "gradient, with redraws", "paper": "gradient, as in the paper"}
+    for domain, axes in zip(STRIPS.values("domain"), panels, strict=False):
+        entries = [
+            entry
+            for entry in Results.load(RESULTS / f"strips-{domain}" / "results.json").results
+            if entry.metric == "test_trace_accuracy" and entry.paper  # on the paper's traces, with its number of heads
+        ]
+        published = sorted({(entry.setting["num_train"], entry.paper.mean, entry.paper.std) for entry in entries})
+        sizes, means, deviations = zip(*published, strict=True)
+        dots = {"fmt": "s", "markersize": 3.5, "capsize": 2, "color": colours["ink"]}
+        axes.errorbar(sizes, means, deviations, label="the paper's figures", **dots)
+        for preset, colour in shown.items():
+            points: dict[int, list[float]] = {}
+            for entry in entries:
+                if entry.setting["preset"] == preset:
+                    points.setdefault(entry.setting["num_train"], []).append(entry.mean)
+            found = sorted((size, sum(values) / len(values)) for size, values in points.items())
+            axes.plot(*zip(*found, strict=True), color=colour, marker=".", linewidth=1.3, label=names[preset])
+        axes.set_xscale("log")
+        axes.set_xticks(sizes, [f"{size // 1_000}k" if size >= 1_000 else f"{size}" for size in sizes])
+        axes.set_ylim(top=1 + 0.03 * (1 - axes.get_ylim()[0]))
+        axes.minorticks_off()
+        axes.set_title(domain, fontsize=10, loc="left", color=colours["ink"])
+        axes.set_facecolor(colours["paper"])
+        axes.tick_params(colors=colours["soft"], labelsize=8)
+        axes.spines[:].set_color(colours["soft"])
+        axes.spines[["top", "right"]].set_visible(False)
+    figure.supxlabel("training traces", fontsize=9, color=colours["soft"])
+    figure.supylabel("test accuracy", fontsize=9, color=colours["soft"])
+    (last,) = panels
+    last.axis("off")
+    handles, labels = figure.axes[0].get_legend_handles_labels()
+    last.legend(handles, labels, loc="center", frameon=False, fontsize=8.5, labelcolor=colours["ink"])
+    return figure.axes[0]
+
+
 FIGURES: dict[str, Callable[[Colours], Axes]] = {
     "stack": stack,
     "heads": heads,
     "registers": registers,
     "pairs": pairs,
     "attention": attention,
+    "traces": traces,
 }
 
 
