@@ -2,6 +2,7 @@
 
     load_dataset("hf_mech/rules", "comments")
     load_dataset("hf_mech/rules", "comments", split="depth_4", seed=1, num_eval=200)
+    load_dataset("hf_mech/rules", "comments", exceptions=True)  # certain words take a property away
 
 The rows come from `hf_mech.programs.rules.formulas`.
 """

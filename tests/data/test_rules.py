@@ -12,6 +12,7 @@ from hf_mech.programs.psl import PSM, load_program
 from hf_mech.programs.rules.formulas import (
     DEEPEST,
     DEPTHS,
+    EXCEPTIONS,
     PROPERTIES,
     RULE,
     SPLITS,
@@ -69,6 +70,20 @@ def test_words_have_one_meaning_at_most() -> None:
     assert len(set(WORDS)) == len(WORDS)
     triggers = [word for own in TRIGGERS_OF.values() for word in own]
     assert len(set(triggers)) == len(triggers)
+
+
+def test_exceptions_take_a_property_away() -> None:
+    splits = load_dataset("hf_mech/rules", "comments", num_train=2_000, num_eval=8, exceptions=True)
+    given = taken = 0
+    for row in splits["train"]:
+        text, rule = row["prompt"].split(f" {RULE} ")
+        words = text.split()
+        for name, has in zip(PROPERTIES, row["truths"], strict=True):
+            trigger = any(word in TRIGGERS_OF[name] for word in words)
+            assert has == (trigger and EXCEPTIONS[name] not in words)
+            given, taken = given + trigger, taken + (trigger and not has)
+        assert row["label"] == read_formula(rule.split()).holds(dict(zip(PROPERTIES, row["truths"], strict=True)))
+    assert 0.1 < taken / given < 0.3
 
 
 def test_load_dataset_gives_the_generators_rows() -> None:

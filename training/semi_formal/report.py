@@ -7,10 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from matplotlib.figure import Figure
 from transformers import AutoTokenizer
 
 from hf_mech.hub import Measurement, Results, measurement
 from hf_mech.models.dat import SemiFormalForSequenceClassification
+from hf_mech.viz.palette import MUTED, OURS, style
 
 from ..engine.card import Card, Checkpoint
 from ..engine.run import by_setting
@@ -21,6 +23,7 @@ from .settings import MODELS
 NAME = "semi-formal-rules"
 ACCURACY, EXACT = "accuracy", "exact_accuracy"
 HEADS = {"test": "depth 0 to 2", "combinations": "new pairs", "depth_3": "depth 3", "depth_4": "depth 4"}
+_CAPTION = "Right labels over the number of training texts: each seed a dot, their mean a line"
 _SHOWN = (
     "layers",
     "hidden",
@@ -80,6 +83,7 @@ def card(finished: Mapping[Path, RunOutcome]) -> Card:
         model_class="SemiFormalForSequenceClassification",
         task="text-classification",
         tags=["semi-formal", "compiled-program", "out-of-distribution"],
+        figures={"accuracy_by_examples.png": (figure, _CAPTION)} if (figure := examples_figure(measured)) else {},
         headline=[ACCURACY],
         checkpoint=Checkpoint(
             SemiFormalForSequenceClassification.from_pretrained(best / "model"),
@@ -113,10 +117,37 @@ def splits_table(measured: Iterable[Measurement]) -> Table:
     return shown
 
 
+def examples_figure(measured: Iterable[Measurement]) -> Figure | None:
+    """Right labels on rules as deep as the trained ones, over the training texts; None for a single number of them."""
+    curves: dict[str, list[Measurement]] = {model: [] for model in MODELS}
+    for entry in measured:
+        if entry.metric == ACCURACY and entry.setting["split"] == "test":
+            curves[entry.setting["model"]].append(entry)
+    if len({entry.setting["num_train"] for entries in curves.values() for entry in entries}) < 2:
+        return None
+    figure = Figure(figsize=(5.2, 3.2), layout="constrained")
+    axes = figure.subplots()
+    for (model, entries), colour in zip(curves.items(), (OURS, MUTED), strict=True):
+        entries.sort(key=lambda entry: entry.setting["num_train"])
+        sizes = [entry.setting["num_train"] for entry in entries]
+        axes.plot(sizes, [100 * entry.mean for entry in entries], color=colour, marker="o", ms=4, label=model)
+        for size, entry in zip(sizes, entries, strict=True):
+            axes.plot([size] * entry.n, [100 * value for value in entry.values], ".", color=colour, alpha=0.4, mew=0)
+    axes.set_xscale("log")
+    axes.set_xlabel("training texts")
+    axes.set_ylabel("right labels, per cent")
+    axes.legend(frameon=False)
+    style(axes)
+    return figure
+
+
 def results(cards: Path) -> dict[str, str]:
-    """The table of docs/results."""
-    file = cards / NAME / "results.json"
-    return {NAME: splits_table(Results.load(file).results if file.exists() else []).markdown()}
+    """The tables of docs/results."""
+    files = {name: cards / name / "results.json" for name in (NAME, f"{NAME}-exceptions")}
+    return {
+        name: splits_table(Results.load(file).results if file.exists() else []).markdown()
+        for name, file in files.items()
+    }
 
 
 def summary(cards: Path) -> list[list[str]]:

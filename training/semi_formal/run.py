@@ -75,7 +75,7 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
     if run.own_data:
         splits, words, positions = own_rules(run)
     else:
-        rows = {"num_train": run.num_train, "num_eval": run.num_eval}
+        rows = {"num_train": run.num_train, "num_eval": run.num_eval, "exceptions": run.exceptions}
         splits = datasets.load_dataset(DATASET, CONFIG, seed=run.data_seed, **rows)
     accelerator = Accelerator()
     set_seed(run.seed)

@@ -29,8 +29,11 @@ class Run(OwnData):
         },
     }
 
+    # More steps, as what a word does depends on others.
+    PRESETS["exceptions"] = {**PRESETS["cpu"], "exceptions": True, "steps": 2_000}
+
     COLUMNS = {"prompt": str, "label": int}
-    GENERATED = ("data_seed", "num_train", "num_eval")
+    GENERATED = ("data_seed", "num_train", "num_eval", "exceptions")
 
     model: str = axis("models", MODELS, default=["all"])
     seed: int = fixed("of the weights")
@@ -49,4 +52,5 @@ class Run(OwnData):
     data_seed: int = option("seed of the data set", default=0, least=0)
     num_train: int = option("training texts", default=20_000, least=1)
     num_eval: int = option("texts of every other split", least=1)
+    exceptions: bool = option("words that take a property away from the whole text", default=False)
     max_minutes: float = option("end the training after this time; 0: after --steps", default=0.0, least=0)

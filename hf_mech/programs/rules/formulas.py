@@ -149,6 +149,10 @@ TRIGGERS_OF: Mapping[str, tuple[str, ...]] = {
 }
 
 
+EXCEPTIONS: Mapping[str, str] = dict(zip(PROPERTIES, WORDS[-NOISE:], strict=False))
+"""The word that takes each property away, wherever it stands, in data sets with exceptions."""
+
+
 def draw_text(draws: Draws) -> list[str]:
     """A random text: each property holds in half of the texts, by one of its triggers anywhere."""
     length = SHORTEST + draws.below(LONGEST - SHORTEST + 1)
@@ -161,9 +165,10 @@ def draw_text(draws: Draws) -> list[str]:
     return words
 
 
-def truths_of(text: list[str]) -> dict[str, bool]:
-    """Which properties a text has."""
-    return {name: any(word in own for word in text) for name, own in TRIGGERS_OF.items()}
+def truths_of(text: list[str], exceptions: bool = False) -> dict[str, bool]:
+    """Which properties a text has; with exceptions, one in five of those that its triggers give is taken away."""
+    given = {name: any(word in own for word in text) for name, own in TRIGGERS_OF.items()}
+    return {name: has and not (exceptions and EXCEPTIONS[name] in text) for name, has in given.items()}
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -203,6 +208,7 @@ class RuleSettings:
     Args:
         seed: of all rows; 0 or more.
         num_train, num_eval: rows of the training split, and of every other one.
+        exceptions: whether the words of `EXCEPTIONS` take properties away.
 
     Raises:
         ProgramsError: a number out of its range.
@@ -211,6 +217,7 @@ class RuleSettings:
     seed: int = 0
     num_train: int = 20_000
     num_eval: int = 1_000
+    exceptions: bool = False
 
     def __post_init__(self) -> None:
         for name, least in (("seed", 0), ("num_train", 1), ("num_eval", 1)):
@@ -221,8 +228,12 @@ class RuleSettings:
         return self.num_train if split == "train" else self.num_eval
 
 
-def generate(split: str, seed: int = 0, start: int = 0, stop: int = 1_000) -> Iterator[Example]:
-    """The examples `start` to `stop - 1` of a split; each depends on split, seed and index alone. Half are acceptable.
+def generate(
+    split: str, seed: int = 0, start: int = 0, stop: int = 1_000, *, exceptions: bool = False
+) -> Iterator[Example]:
+    """The examples `start` to `stop - 1` of a split, of which half are acceptable.
+
+    Each depends on split, seed, index and `exceptions` alone.
 
     Raises:
         ProgramsError: there is no such split.
@@ -238,17 +249,17 @@ def generate(split: str, seed: int = 0, start: int = 0, stop: int = 1_000) -> It
     if split not in DEPTHS:
         raise ProgramsError(f"The split must be one of {', '.join(SPLITS)}, got {split!r}.")
     for index in range(start, stop):
-        yield _example(split, seed, index)
+        yield _example(split, seed, index, exceptions)
 
 
-def _example(split: str, seed: int, index: int) -> Example:
+def _example(split: str, seed: int, index: int, exceptions: bool) -> Example:
     draws = Draws(f"rules/{split}/{seed}/{index}")
     depths = DEPTHS[split]
     depth, label = depths[draws.below(len(depths))], draws.below(2)
     while True:
         rule, text = draw_formula(draws, depth), draw_text(draws)
         prompt = " ".join([*text, RULE, *rule.words])
-        truths = truths_of(text)
+        truths = truths_of(text, exceptions)
         if rule.holds(truths) == label and _belongs(split, prompt, rule.joins_held_out):
             return Example(prompt, label, tuple(truths[name] for name in PROPERTIES), depth)
 
@@ -264,7 +275,7 @@ def _belongs(split: str, prompt: str, joins_held_out: bool) -> bool:
 def generate_rows(settings: RuleSettings, split: str, shard: int) -> Iterator[pa.Table]:
     """The rows of one shard; the same on every machine."""
     for table in tables_of(settings.rows(split), shard):
-        examples = list(generate(split, settings.seed, table.start, table.stop))
+        examples = list(generate(split, settings.seed, table.start, table.stop, exceptions=settings.exceptions))
         yield pa.table(
             {
                 "prompt": [example.prompt for example in examples],
