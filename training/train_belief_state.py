@@ -2,6 +2,7 @@
 
     python -m training.train_belief_state                               # preset cpu: G(2,5), BST and forward-only
     python -m training.train_belief_state --model all --seeds 0
+    python -m training.train_belief_state --model next_latent,multi_token,joint_multi_token  # what came after
     python -m training.train_belief_state --preset cpu-long --graph g-5-5,g-2-20 --model bst --seeds 0 --jobs 1
     python -m training.train_belief_state --preset probes --seeds 0     # what the states know of path and graph
     python -m training.train_belief_state --graph g-3-4 --num_nodes 30  # any graphs g-D-L: D arms, paths of L nodes

@@ -19,6 +19,9 @@ LABELS = {
     "augmented": "data augmentation",
     "fim": "fill in the middle",
     "teacherless": "multi-token",
+    "next_latent": "next-latent",
+    "multi_token": "multi-token, heads",
+    "joint_multi_token": "multi-token, joint",
     "bst_without_prev": "Belief w/o Prev",
     "bst_without_backward": "Belief w/o Backward",
 }

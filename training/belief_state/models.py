@@ -1,4 +1,4 @@
-"""The untrained model of a run, BST, an ablation of it or a GPT-2 of transformers, and its optimizer."""
+"""The untrained model of a run, BST, an ablation of it or a GPT-2 of transformers, its objective and its optimizer."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.optim import AdamW, Optimizer
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedModel
 
+from hf_mech.lookahead.objectives import JointMultiToken, MultiToken, NextLatent, Objective
 from hf_mech.lookahead.star_graphs.layouts import width_of
 from hf_mech.models.belief_state.configuration_belief_state import BeliefStateConfig
 from hf_mech.models.belief_state.modeling_belief_state import BeliefStateForCausalLM
@@ -18,6 +19,13 @@ from hf_mech.models.belief_state.modeling_belief_state import BeliefStateForCaus
 from ..engine.optimizers import in_a_block, muon_and_adamw
 from ..engine.weights import SHARPER, begin_sharp
 from .settings import BELIEF_STATES, Run
+
+OBJECTIVES: dict[str, type[NextLatent | MultiToken | JointMultiToken]] = {
+    "next_latent": NextLatent,
+    "multi_token": MultiToken,
+    "joint_multi_token": JointMultiToken,
+}
+"""The baselines with a loss of more than the next token."""
 
 
 @dataclass(frozen=True)
@@ -82,6 +90,18 @@ def gpt2_model(run: Run, vocabulary: Vocabulary) -> GPT2LMHeadModel:
     model = GPT2LMHeadModel(config)
     model.loss_type = "ForCausalLM"  # transformers finds it by a class's name, but not for this one
     return model
+
+
+def with_objective(run: Run, model: PreTrainedModel) -> nn.Module:
+    """The module whose loss is trained: the model itself, or an objective around it."""
+    kind = OBJECTIVES.get(run.model)
+    return kind(model, run.ahead) if kind else model  # type: ignore[arg-type]
+
+
+def without_objective(module: nn.Module) -> PreTrainedModel:
+    """The model that is measured and saved, from [`with_objective`]."""
+    inner: Any = module.model if isinstance(module, Objective) else module
+    return inner  # type: ignore[no-any-return]
 
 
 def _blocks(run: Run, vocabulary: Vocabulary) -> dict[str, Any]:
@@ -158,4 +178,6 @@ def share(run: Run, name: str) -> float:
     """
     block = re.search(r"(?:forward_encoder|transformer)\.h\.(\d+)\.", name)
     last = (run.layers if run.model in BELIEF_STATES else run.baseline_layers) - 1
+    if name.startswith("heads."):  # beside the last block
+        return 1 - run.depth_decay
     return 1 - run.depth_decay * int(block[1]) / last if block and last else 1.0

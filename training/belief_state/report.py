@@ -38,7 +38,16 @@ Measure = Callable[..., Measurement]
 """Takes a metric, a figure for each seed, and further settings."""
 _SHOWN = (
     *("num_nodes", "batch_size", "examples", "layers", "backward_layers", "baseline_layers", "hidden", "heads"),
-    *("head_width", "head_layers", "initialization", "optimizer", "learning_rate", "muon_learning_rate", "beta2"),
+    *(
+        "head_width",
+        "head_layers",
+        "horizon",
+        "initialization",
+        "optimizer",
+        "learning_rate",
+        "muon_learning_rate",
+        "beta2",
+    ),
     *(
         "weight_decay",
         "warmup_steps",

@@ -21,7 +21,7 @@ from ..engine import Job
 from ..engine.loop import Progress, Training
 from ..engine.run import TrainedOutcome
 from .batches import CURVE, StarGraphBatches, held_out
-from .models import make_model, make_optimizer
+from .models import make_model, make_optimizer, with_objective, without_objective
 from .own import OwnBatches, OwnRows, own_accuracy, read_rows
 from .probes import read_states
 from .settings import Run
@@ -65,8 +65,9 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
     own = read_rows(run) if run.own_data else None
     accelerator = Accelerator(mixed_precision=run.mixed_precision)
     set_seed(run.seed)
-    prepared = accelerator.prepare(make_model(run, own.vocabulary if own else None)).train()
-    model: PreTrainedModel = accelerator.unwrap_model(prepared)
+    made = with_objective(run, make_model(run, own.vocabulary if own else None))
+    prepared = accelerator.prepare(made).train()
+    model = without_objective(accelerator.unwrap_model(prepared))
     optimizer = make_optimizer(run, prepared)
     progress = Learning()
 
@@ -106,7 +107,7 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
     if not training.run(job):
         return None
     began = time.perf_counter()
-    trained = accelerator.unwrap_model(prepared, keep_fp32_wrapper=False).eval()
+    trained = without_objective(accelerator.unwrap_model(prepared, keep_fp32_wrapper=False)).eval()
     with accelerator.autocast():
         if own:
             right = generated = torch.zeros(0)
@@ -118,7 +119,7 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
     outcome = RunOutcome(
         settings=run,
         origin=job.origin,
-        parameters=trained.num_parameters(),
+        parameters=sum(parameter.numel() for parameter in prepared.parameters()),
         steps=progress.step,
         seconds=progress.seconds,
         seconds_of_test=time.perf_counter() - began,

@@ -26,8 +26,11 @@ BASELINES: dict[str, Layout] = {
     "augmented": "augmented",
     "fim": "fim",
     "teacherless": "teacherless",
+    "next_latent": "plain",
+    "multi_token": "plain",
+    "joint_multi_token": "plain",
 }
-"""The baselines, all GPT-2, and the layout of their rows (App. C.1)."""
+"""The baselines, all GPT-2, and the layout of their rows: those of App. C.1, and objectives of other papers."""
 MOST_SEEN = 0.01
 """The most of all graphs that may be trained; training and test are drawn from the same ones."""
 MODELS = ("bst", *BASELINES, *BELIEF_STATES[1:])
@@ -143,7 +146,11 @@ class Run(OwnData):
     )
 
     graph: str = axis("the graphs G(d,l): any g-D-L; all: those of the paper", all=GRAPHS, default=["g-2-5"])
-    model: str = axis("the models of Figure 2 and the ablations of Figure 4", MODELS, default=["bst", "forward_only"])
+    model: str = axis(
+        "the models of Figure 2, objectives of other papers, and the ablations of Figure 4",
+        MODELS,
+        default=["bst", "forward_only"],
+    )
     seed: int = fixed("of the weights and of the training graphs")
     num_nodes: int = option("N, the names that nodes are drawn from", default=50, least=1)
     steps: int = option("training steps", least=1)
@@ -156,6 +163,12 @@ class Run(OwnData):
     heads: int = option("attention heads", least=1)
     head_width: int = option("width of BST's text head", least=1)
     head_layers: int = option("linear layers of BST's text head", least=2)
+    horizon: int = option(
+        "how far beyond the next token or state next_latent, multi_token and joint_multi_token look; 0: L - 2, to the "
+        "end of the path from its first node",
+        default=0,
+        least=0,
+    )
     initialization: str = option(
         "gpt2: transformers' own; orthogonal: of unit gain, token and position rows orthogonal to each other",
         known=("gpt2", "orthogonal"),
@@ -248,6 +261,11 @@ class Run(OwnData):
             between(self.first_length, last.length),
             between(self.first_nodes, last.num_nodes),
         )
+
+    @property
+    def ahead(self) -> int:
+        """The horizon of the objectives; the default is that of the paper on next-latent prediction."""
+        return self.horizon or max(1, self.final.length - 2)
 
     @property
     def layout(self) -> Layout:

@@ -149,5 +149,7 @@ def muon_and_adamw(
 
 
 def in_a_block(name: str, parameter: nn.Parameter) -> bool:
-    """Whether it is a matrix of a block, or of the first layer of the Belief State Transformer's text head."""
-    return parameter.dim() == 2 and any(part in name for part in (".h.", "text_head.prefix.", "text_head.suffix."))
+    """Whether it is a matrix of a block, of the first layer of the Belief State Transformer's text head, or of what an
+    objective of `hf_mech.lookahead` adds."""
+    known = (".h.", "text_head.prefix.", "text_head.suffix.", "dynamics.", "heads.", "fetch.")
+    return parameter.dim() == 2 and any(part in name for part in known)

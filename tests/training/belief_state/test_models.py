@@ -8,7 +8,15 @@ from torch.optim import AdamW
 from transformers import GPT2LMHeadModel
 
 from tests.training.belief_state.small import run_of, small
-from training.belief_state.models import forward_encoder, make_model, make_optimizer, prompt_states
+from training.belief_state.models import (
+    OBJECTIVES,
+    forward_encoder,
+    make_model,
+    make_optimizer,
+    prompt_states,
+    with_objective,
+    without_objective,
+)
 from training.belief_state.settings import BASELINES, BELIEF_STATES
 from training.engine.optimizers import MuonOfParts, Together
 from training.engine.weights import SHARPER
@@ -73,6 +81,27 @@ def test_muon_has_the_matrices_of_the_blocks(model: str) -> None:
     assert not any("wte" in name or "wpe" in name or "embed" in name or "lm_head" in name for name in of_muon)
     assert all(len(parts) == (3 if "c_attn" in names[id(matrix)] else 1) for matrix, parts in muon.views)
     assert len([name for name in of_muon if ".h." in name]) == 4 * (2 if model == "bst" else 1)
+
+
+@pytest.mark.parametrize("model", OBJECTIVES)
+def test_objectives_surround_a_stock_model(model: str) -> None:
+    """They look to the end of the path, and Muon trains the matrices that they add."""
+    run = small(model, "g-2-7", depth_decay=0.5, muon_learning_rate=0.1)
+    made = make_model(run)
+    around = with_objective(run, made)
+    assert without_objective(around) is made
+    assert without_objective(make_model(small("bst"))).config.model_type == "belief_state"
+    assert around.horizon == 5
+    assert with_objective(small(model, horizon=2), made).horizon == 2
+    optimizer = make_optimizer(run, around)
+    assert isinstance(optimizer, Together)
+    muon = optimizer.optimizers[0]
+    assert isinstance(muon, MuonOfParts)
+    added = {id(part): name for name, part in around.named_parameters() if not name.startswith("model.")}
+    rates = {id(part): group["lr"] for group in muon.param_groups for part in group["params"]}
+    found = {added[id(matrix)]: rates[id(parts[0])] for matrix, parts in muon.views if id(matrix) in added}
+    assert len(found) == {"next_latent": 3, "multi_token": 5 * 4, "joint_multi_token": 4}[model]
+    assert set(found.values()) == {0.05 if model == "multi_token" else 0.1}
 
 
 @pytest.mark.parametrize("model", ["bst", "forward_only"])

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors.torch import load_file
 from transformers import AutoModelForCausalLM, GPT2LMHeadModel
 
 from tests.training.belief_state.small import small
@@ -14,13 +15,14 @@ from tests.training.jobs import job_in
 from training.belief_state import probes
 from training.belief_state.batches import StarGraphBatches, held_out
 from training.belief_state.experiment import EXPERIMENT
-from training.belief_state.models import make_model
+from training.belief_state.models import OBJECTIVES, make_model
 from training.belief_state.run import right_paths, train_run
 from training.engine import probes as engine_probes
 
 
-def test_a_baselines_checkpoint_gives_the_figure_of_its_outcome(tmp_path: Path) -> None:
-    run = small("forward_only", steps=4)
+@pytest.mark.parametrize("model_name", ["forward_only", *OBJECTIVES])
+def test_a_baselines_checkpoint_gives_the_figure_of_its_outcome(tmp_path: Path, model_name: str) -> None:
+    run = small(model_name, steps=4)
     outcome = train_run(run, job_in(tmp_path / "run", EXPERIMENT))
     assert outcome is not None
     model = AutoModelForCausalLM.from_pretrained(tmp_path / "run" / "model").eval()
@@ -28,6 +30,23 @@ def test_a_baselines_checkpoint_gives_the_figure_of_its_outcome(tmp_path: Path) 
     assert int(right_paths(run, model, held_out(run, run.eval_graphs), 100).sum()) == outcome.right
     assert outcome.generated_alike == run.generated
     assert [point[0] for point in outcome.curve] == [4]
+    # The outcome counts what was trained; the checkpoint has what is needed to answer.
+    assert (outcome.parameters > model.num_parameters()) == (model_name in OBJECTIVES)
+
+
+@pytest.mark.parametrize("model_name", OBJECTIVES)
+def test_an_objective_resumes(tmp_path: Path, model_name: str) -> None:
+    run = small(model_name)
+    straight = train_run(run, job_in(tmp_path / "straight", EXPERIMENT))
+    reset_process()
+    assert train_run(run, job_in(tmp_path / "stopped", EXPERIMENT, checkpoint_steps=5, stop_at=7)) is None
+    reset_process()
+    resumed = train_run(run, job_in(tmp_path / "stopped", EXPERIMENT))
+    assert straight is not None
+    assert resumed is not None
+    assert resumed.losses == straight.losses
+    ours, theirs = (load_file(tmp_path / name / "model" / "model.safetensors") for name in ("stopped", "straight"))
+    assert all(torch.equal(ours[name], part) for name, part in theirs.items())
 
 
 def test_probes_are_trained_at_their_moments_and_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
