@@ -9,7 +9,8 @@ of the text head: `blocks` (ours), `listing` (Figure 13 with the right labels; i
 and `stories`, 256 tokens and a vocabulary of 1,000. Heads: the paper's (3 layers, 512 wide; `paper`) and the listing's
 (2 layers, as wide as the states; `listing`). All sides have the same head, and their losses and gradients are compared
 before any timing. Sides take turns, so other work slows all alike. `length` is the peak memory of `blocks` against the
-length, at a fixed block size. One thread on a CPU. A run that was stopped goes on where it stopped.
+length, at a fixed block size; `vocabulary` is that of `blocks` and `listing` with the paper's head at a vocabulary of
+50,000, where only short texts fit the listing. One thread on a CPU. A run that was stopped goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -38,6 +39,9 @@ SHAPES = {"star_graph": (138, 56), "stories": (256, 1000)}  # length, vocabulary
 HEADS = {"paper": (512, 3), "listing": (SIZE, 2)}  # width, layers
 BATCH = {"cpu": {"star_graph": 4, "stories": 1}, "cuda": {"star_graph": 64, "stories": 16}}
 LENGTHS = (64, 128, 256, 512, 1024)
+LARGE_VOCABULARY = 50_000
+LARGE = (("blocks", 64), ("blocks", 512), ("listing", 32), ("listing", 64))
+"""Side and length; the listing's logits of all pairs of 512 tokens alone would take 52 GB."""
 SIDES = ("blocks", "listing", "wrapper")
 
 
@@ -89,7 +93,7 @@ def step_of(side: str, batch: int, length: int, vocabulary: int, kind: str, devi
     head = TextHead(SIZE, *HEADS[kind], vocabulary)
     tokens, states, head = tokens.to(device), states.to(device), head.to(device)
     prefixes, suffixes = (part.clone().requires_grad_() for part in states)
-    whole = joined(head).to(device)
+    whole = head if side == "blocks" else joined(head).to(device)
     every = Sequences(tokens, torch.ones_like(tokens, dtype=torch.bool), torch.zeros_like(tokens), vocabulary - 1)
     if side == "wrapper":
         prefixes = states[0, :, :-1].clone().requires_grad_()
@@ -98,8 +102,7 @@ def step_of(side: str, batch: int, length: int, vocabulary: int, kind: str, devi
         wrapper = BeliefStateWrapper(*encoders, text_head=whole).to(device)
 
     def step() -> list[Tensor]:
-        module = head if side == "blocks" else whole
-        module.zero_grad()
+        whole.zero_grad()
         prefixes.grad = suffixes.grad = None
         if side == "blocks":
             total, count = belief_state_loss(prefixes, suffixes, head, every, block_size=BLOCK)
@@ -163,6 +166,12 @@ def against_length(length: int, device: str) -> list[Measurement]:
     return [measurement(TASK, "length", at, "peak_megabytes", [peak])]
 
 
+def at_a_large_vocabulary(side: str, length: int, device: str) -> list[Measurement]:
+    peak = megabytes(side, 1, length, LARGE_VOCABULARY, "paper", device)
+    at = {"batch": 1, "length": length, "vocabulary": LARGE_VOCABULARY, "head": "paper", "device": device, "side": side}
+    return [measurement(TASK, "vocabulary", at, "peak_megabytes", [peak])]
+
+
 def draw(measured: list[Measurement], file: Path) -> None:
     """Times faster and times less memory by configuration, and the memory of the blocks against the length."""
     from matplotlib.figure import Figure
@@ -221,6 +230,9 @@ def main() -> None:
             print(config, kind, "done", flush=True)
     for length in LENGTHS:
         measured += kept(part, str(length), partial(against_length, length, args.device))
+    for side, length in LARGE:
+        measured += kept(part, f"{side} {length}", partial(at_a_large_vocabulary, side, length, args.device))
+        print(side, length, "done", flush=True)
     report(args.output, measured, began)
     draw(measured, args.output.with_suffix(".png"))
     part.unlink()

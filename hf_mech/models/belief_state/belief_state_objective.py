@@ -11,6 +11,9 @@ from torch.nn import functional
 from .belief_state_pairs import Block, PairWeights, Sequences, Tiles
 from .configuration_belief_state import BeliefStateError
 
+MOST_LOGITS = 2**25  # of a block, whatever its size; with their gradients some 400 MB in float32
+ONE_PRODUCT = 8192  # the largest vocabulary whose last layers are joined to one matrix, which is a copy of both
+
 
 class TextHead(nn.Module):
     """T_n and T_p: an MLP on the two states, tied but for its last layer (Section 2.1, Appendix D.1).
@@ -54,6 +57,11 @@ class TextHead(nn.Module):
         states = self.tied(first)
         return self.next(states), self.prev(states) if self.prev is not None and previous else None
 
+    @property
+    def vocabulary(self) -> int:
+        """The number of tokens."""
+        return self.next.out_features
+
     def tied(self, first: Tensor) -> Tensor:
         """The layers between the first and the last, from the first one's sums [..., width]."""
         states = first.relu()
@@ -64,9 +72,10 @@ class TextHead(nn.Module):
     def last(self) -> tuple[Tensor, Tensor] | None:
         """Weights [2 vocabulary, width] and biases of both last layers as one, for one product instead of two.
 
-        None if there is one layer, or if one of them is more than `nn.Linear`, for example an adapter of peft.
+        None if there is one layer, if one of them is more than `nn.Linear`, for example an adapter of peft, or if they
+        are large.
         """
-        if self.prev is None or not (_plain(self.next) and _plain(self.prev)):
+        if self.prev is None or not (_plain(self.next) and _plain(self.prev)) or self.vocabulary > ONE_PRODUCT:
             return None
         return torch.cat([self.next.weight, self.prev.weight]), torch.cat([self.next.bias, self.prev.bias])
 
@@ -126,7 +135,7 @@ def belief_state_loss(
     pairs_per_sequence: int | None = None,
     pair_weights: PairWeights = "sequence",
 ) -> tuple[Tensor, Tensor]:
-    """Eq. 2 block by block: never are the logits of more than `block_size` pairs in memory.
+    """Eq. 2 block by block: never are the logits of more than `block_size` pairs, or of `MOST_LOGITS`, in memory.
 
     Arguments and results are those of [`belief_state_loss_reference`], and these besides.
 
@@ -141,6 +150,7 @@ def belief_state_loss(
         BeliefStateError: no pair counts; or a second derivative, when it is taken.
     """
     conditioned = head.suffix is not None and suffixes is not None
+    block_size = max(1, min(block_size, MOST_LOGITS // (head.vocabulary * (1 if head.prev is None else 2))))
     tiles = Tiles(sequences, least_gap, block_size, pairs_per_sequence, conditioned, pair_weights)
     if tiles.empty:
         raise BeliefStateError(

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.testing import assert_close
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from hf_mech.models.belief_state import belief_state_pairs
+from hf_mech.models.belief_state import belief_state_objective, belief_state_pairs
 from hf_mech.models.belief_state.belief_state_objective import TextHead, belief_state_loss, belief_state_loss_reference
 from hf_mech.models.belief_state.belief_state_pairs import PairWeights, Sequences, Tiles
 from hf_mech.models.belief_state.configuration_belief_state import BeliefStateError
@@ -250,7 +250,7 @@ def test_the_pairs_of_a_batch_of_star_graphs_are_two_blocks_of_equal_size():
     assert [len(block.weights) for block in blocks] == [64 * 15 // 2] * 2
 
 
-def bytes_of(length: int) -> int:
+def bytes_of(length: int, vocabulary: int = END + 1) -> int:
     """The bytes of the largest tensor of a loss and its gradients."""
     most = 0
 
@@ -266,11 +266,28 @@ def bytes_of(length: int) -> int:
     tokens = torch.randint(0, END, (2, length))
     sequences = Sequences(tokens, torch.ones_like(tokens, dtype=torch.bool), torch.zeros_like(tokens), END)
     states = torch.randn(2, 2, length, SIZE, requires_grad=True)
+    made = TextHead(SIZE, 8, 3, vocabulary)
     with Largest():
-        loss, _ = belief_state_loss(states[0], states[1], head(torch.float32), sequences, 2, 256)
+        loss, _ = belief_state_loss(states[0], states[1], made, sequences, 2, 256)
         loss.backward()
     return most
 
 
 def test_no_tensor_grows_faster_than_the_length():
     assert bytes_of(192) <= 4 * bytes_of(48)
+
+
+def test_the_logits_of_a_large_vocabulary_are_cut_too(monkeypatch: pytest.MonkeyPatch):
+    """The largest tensor is one last layer's weight, as no copy of both is made."""
+    monkeypatch.setattr(belief_state_objective, "MOST_LOGITS", 50_000)
+    monkeypatch.setattr(belief_state_objective, "ONE_PRODUCT", 1_000)
+    assert bytes_of(64, 5_000) == 4 * 5_000 * 8
+
+
+@pytest.mark.parametrize("logits", [1, 14, 100])
+@pytest.mark.parametrize("vocabulary", [1, 8192])
+def test_pieces_for_a_large_vocabulary_are_the_reference(monkeypatch: pytest.MonkeyPatch, logits: int, vocabulary: int):
+    monkeypatch.setattr(belief_state_objective, "MOST_LOGITS", logits)
+    monkeypatch.setattr(belief_state_objective, "ONE_PRODUCT", vocabulary)
+    assert_same(head(), gap=1)
+    assert_same(head(prev=False), gap=2, weights="gap")
