@@ -249,6 +249,7 @@ def test_it_can_be_exported_and_loaded_without_the_builder(tmp_path):
         ("theorem-3", {"num_test": 40}, LookaheadError, "'theorem-3' does not take num_test=40"),
         ("theorem-4", {"num_test": 10_000, "num_train": 6}, LookaheadError, "a multiple of 4, .* got 6"),
         ("stars", {}, LookaheadError, "g-D-L for two numbers D and L, or one of g-2-5.*got 'stars'"),
+        ("g-03-7", {}, LookaheadError, "g-D-L for two numbers D and L.*got 'g-03-7'"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(name, changes, error, says):

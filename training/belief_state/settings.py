@@ -73,7 +73,7 @@ def graph_named(name: str, num_nodes: int) -> StarGraph:
         LookaheadError: sizes that make no star graph, or too few names.
     """
     sizes = sizes_of(name)
-    if sizes is None or name != "g-{}-{}".format(*sizes):
+    if sizes is None:
         raise SettingsError(
             f"--graph must be g-D-L for D arms and paths of L nodes, such as {', '.join(GRAPHS)}, got {name}."
         )

@@ -177,8 +177,8 @@ class StarGraph:
 
 
 def sizes_of(name: str) -> tuple[int, int] | None:
-    """Degree and length of the graphs `g-D-L`; None for another name."""
-    match = re.fullmatch(r"g-(\d+)-(\d+)", name)
+    """Degree and length of the graphs `g-D-L`; None for another name. Every graph has one name: `g-03-7` is none."""
+    match = re.fullmatch(r"g-(0|[1-9][0-9]*)-(0|[1-9][0-9]*)", name)
     return (int(match[1]), int(match[2])) if match else None
 
 
