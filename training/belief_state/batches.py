@@ -15,7 +15,7 @@ from hf_mech.lookahead.star_graphs.layouts import lay_out, width_of
 
 from .settings import BELIEF_STATES, Run
 
-TRAIN, TEST, CURVE, CHOICES, ORDER, PROBES = range(6)
+TRAIN, TEST, CURVE, CHOICES, ORDER, PROBES, PLACES = range(7)
 """Streams of random numbers that have nothing in common."""
 
 
@@ -41,10 +41,14 @@ class StarGraphBatches(Dataset[dict[str, Any]]):
         batch = lay_out(whole, run.layout, rows, Dice(run.seed, (CHOICES, step)))
         arguments: dict[str, Any] = {name: torch.from_numpy(array) for name, array in batch.items()}
         if graph.row_length < run.final.row_length:
-            # Rows of smaller graphs end where the last ones end, so the last positions are trained from the beginning.
+            # Rows of smaller graphs end where the last ones end, so the last positions are trained from the beginning;
+            # or all positions are.
             count, width = batch["input_ids"].shape
-            last = width_of(run.final, run.layout)
-            arguments["position_ids"] = torch.arange(last - width, last).expand(count, -1)
+            free = width_of(run.final, run.layout) - width
+            begin = np.full((count, 1), free)
+            if run.places == "any":
+                begin = Dice(run.seed, (PLACES, step)).below(free + 1, (count, 1))
+            arguments["position_ids"] = torch.from_numpy(begin + np.arange(width))
         # The loss of the belief states needs no logits of the output; the baselines compute theirs from it.
         return arguments | ({"logits_to_keep": 1} if run.model in BELIEF_STATES else {})
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -77,7 +78,24 @@ def belief_state_model(run: Run, vocabulary: Vocabulary) -> BeliefStateForCausal
         least_gap=1 if run.own_data else 2,  # to learn where a text ends; the length of a path is known
         **_tokens(vocabulary),
     )
-    return BeliefStateForCausalLM(config)
+    model = BeliefStateForCausalLM(config)
+    if run.shared_from:
+        share_blocks(forward_encoder(model).h, run.shared_from)
+    return model
+
+
+def share_blocks(blocks: nn.ModuleList, first: int) -> None:
+    """Gives a block's parameters to all later ones, which stay modules of their own, with their places in a cache."""
+    for block in blocks[first + 1 :]:
+        for name, part in block.named_modules():
+            for key, parameter in blocks[first].get_submodule(name).named_parameters(recurse=False):
+                setattr(part, key, parameter)
+
+
+def separate_blocks(blocks: nn.ModuleList) -> None:
+    """Parameters of its own for each block, so that the model can be saved as any other."""
+    for place, block in enumerate(blocks):
+        blocks[place] = copy.deepcopy(block)
 
 
 def gpt2_model(run: Run, vocabulary: Vocabulary) -> GPT2LMHeadModel:

@@ -37,7 +37,17 @@ OF_NODE, OF_EDGES = "path_probe_accuracy", "edge_probe_accuracy"
 Measure = Callable[..., Measurement]
 """Takes a metric, a figure for each seed, and further settings."""
 _SHOWN = (
-    *("num_nodes", "batch_size", "examples", "layers", "backward_layers", "baseline_layers", "hidden", "heads"),
+    *(
+        "num_nodes",
+        "batch_size",
+        "examples",
+        "layers",
+        "shared_from",
+        "backward_layers",
+        "baseline_layers",
+        "hidden",
+        "heads",
+    ),
     *(
         "head_width",
         "head_layers",
@@ -58,7 +68,7 @@ _SHOWN = (
         "first_degree",
         "first_length",
     ),
-    *("first_nodes", "mixed_precision", "eval_graphs"),
+    *("places", "first_nodes", "mixed_precision", "eval_graphs"),
 )
 
 

@@ -21,7 +21,7 @@ from ..engine import Job
 from ..engine.loop import Progress, Training
 from ..engine.run import TrainedOutcome
 from .batches import CURVE, StarGraphBatches, held_out
-from .models import make_model, make_optimizer, with_objective, without_objective
+from .models import forward_encoder, make_model, make_optimizer, separate_blocks, with_objective, without_objective
 from .own import OwnBatches, OwnRows, own_accuracy, read_rows
 from .probes import read_states
 from .settings import Run
@@ -130,6 +130,7 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
         generated_alike=int((right[: len(generated)] == generated).sum()),
         held_out=found,
     )
+    separate_blocks(forward_encoder(trained).h)
     trained.save_pretrained(job.folder / "model")
     if own:
         own.layout.tokenizer.save_pretrained(job.folder / "model")

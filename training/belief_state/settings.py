@@ -142,6 +142,7 @@ class Run(OwnData):
     COLUMNS = {"prompt": str, "completion": str}
     GENERATED = (
         *("graph", "num_nodes", "examples", "growth_after", "growth", "first_degree", "first_length", "first_nodes"),
+        "places",
         *("eval_graphs", "generated", "probes"),
     )
 
@@ -158,6 +159,11 @@ class Run(OwnData):
     examples: int = option("training graphs, seen again every epoch; 0: new ones in every step", default=0, least=0)
     layers: int = option("blocks of BST's forward encoder", least=1)
     backward_layers: int = option("blocks of BST's backward encoder", least=1)
+    shared_from: int = option(
+        "the block of BST's forward encoder, counted from 0, whose weights all later ones share, as a loop; 0: none do",
+        default=0,
+        least=0,
+    )
     baseline_layers: int = option("blocks of the baselines", least=1)
     hidden: int = option("width of embeddings, states and MLPs (an expansion factor of 1)", least=1)
     heads: int = option("attention heads", least=1)
@@ -195,6 +201,12 @@ class Run(OwnData):
     )
     first_degree: int = option("arms of the first graphs, at most d; 0: d", default=0, least=0)
     first_length: int = option("nodes of their paths, at most l; 0: l", default=0, least=0)
+    places: str = option(
+        "positions at which rows of graphs that still grow are read. last: they end where the last rows end; any: "
+        "drawn for each row, so that no position is new when the graphs have grown",
+        default="last",
+        known=("last", "any"),
+    )
     first_nodes: int = option("names that their nodes are drawn from, at most N; 0: N", default=0, least=0)
     eval_graphs: int = option("graphs that a trained model is measured on", default=10_000, least=1)
     curve_graphs: int = option("graphs that it is measured on while it trains", default=1_000, least=1)

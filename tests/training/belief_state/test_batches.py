@@ -65,6 +65,18 @@ def test_graphs_grow_and_keep_their_tokens(graph: str) -> None:
     assert run.grown(0.1) != run.final == run.grown(0.5)
 
 
+def test_growing_rows_are_read_at_any_place() -> None:
+    run = small(graph="g-2-20", growth=0.5, first_length=5, places="any", batch_size=64)
+    positions, again = (StarGraphBatches(run)[0]["position_ids"] for _ in range(2))
+    assert torch.equal(positions, again)
+    assert (positions.diff() == 1).all()
+    begins = positions[:, 0].unique()
+    assert 30 < len(begins) <= 64
+    assert begins.min() >= 0
+    assert 100 < positions.max() < run.final.row_length
+    assert "position_ids" not in StarGraphBatches(run)[run.steps - 1]
+
+
 def test_graphs_of_the_test_are_of_no_other_stream() -> None:
     run = run_of()
     rows = [held_out(run, 200), held_out(run, 200, CURVE), *(StarGraphBatches(run)[s]["input_ids"] for s in range(3))]

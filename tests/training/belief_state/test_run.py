@@ -15,7 +15,7 @@ from tests.training.jobs import job_in
 from training.belief_state import probes
 from training.belief_state.batches import StarGraphBatches, held_out
 from training.belief_state.experiment import EXPERIMENT
-from training.belief_state.models import OBJECTIVES, make_model
+from training.belief_state.models import OBJECTIVES, forward_encoder, make_model
 from training.belief_state.run import right_paths, train_run
 from training.engine import probes as engine_probes
 
@@ -34,9 +34,11 @@ def test_a_baselines_checkpoint_gives_the_figure_of_its_outcome(tmp_path: Path, 
     assert (outcome.parameters > model.num_parameters()) == (model_name in OBJECTIVES)
 
 
-@pytest.mark.parametrize("model_name", OBJECTIVES)
-def test_an_objective_resumes(tmp_path: Path, model_name: str) -> None:
-    run = small(model_name)
+@pytest.mark.parametrize(
+    ("model_name", "options"), [*((name, {}) for name in OBJECTIVES), ("bst", {"layers": 4, "shared_from": 1})]
+)
+def test_what_stands_around_or_in_a_model_resumes(tmp_path: Path, model_name: str, options: dict[str, int]) -> None:
+    run = small(model_name, **options)
     straight = train_run(run, job_in(tmp_path / "straight", EXPERIMENT))
     reset_process()
     assert train_run(run, job_in(tmp_path / "stopped", EXPERIMENT, checkpoint_steps=5, stop_at=7)) is None
@@ -115,3 +117,17 @@ def test_a_batch_trains_bst() -> None:
         optimizer.zero_grad()
         losses.append(loss.item())
     assert losses[-1] < 0.7 * losses[0]
+
+
+def test_shared_blocks_are_saved_as_blocks_of_their_own(tmp_path: Path) -> None:
+    run = small(layers=4, shared_from=1)
+    outcome = train_run(run, job_in(tmp_path / "run", EXPERIMENT))
+    assert outcome is not None
+    assert outcome.generated_alike == run.generated  # with a cache of four blocks, and without one
+    model = AutoModelForCausalLM.from_pretrained(tmp_path / "run" / "model").eval()
+    assert int(right_paths(run, model, held_out(run, run.eval_graphs), 100).sum()) == outcome.right
+    weights = [block.attn.c_attn.weight for block in forward_encoder(model).h]
+    assert torch.equal(weights[1], weights[3])
+    assert not torch.equal(weights[0], weights[1])
+    block = sum(part.numel() for part in forward_encoder(model).h[0].parameters())
+    assert model.num_parameters() == outcome.parameters + 2 * block
