@@ -21,6 +21,7 @@ from abc import abstractmethod
 
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
 from torch.nn import functional
 from transformers import GPT2LMHeadModel, PreTrainedModel
 from transformers.masking_utils import create_causal_mask
@@ -150,9 +151,9 @@ class NextLatent(Objective):
 
     def _divergence(self, wanted: Tensor, found: Tensor) -> Tensor:
         """KL of the tokens that states [count, size] say, the mean over the states."""
-        weight, bias = (None if part is None else part.detach() for part in (self.head.weight, self.head.bias))
-        both = (functional.linear(part, weight, bias).log_softmax(-1) for part in (found, wanted))
-        return functional.kl_div(*both, reduction="batchmean", log_target=True)
+        frozen = {name: part.detach() for name, part in self.head.named_parameters()}
+        said, true = (functional_call(self.head, frozen, part).log_softmax(-1) for part in (found, wanted))
+        return functional.kl_div(said, true, reduction="batchmean", log_target=True)
 
 
 class MultiToken(Objective):

@@ -113,13 +113,13 @@ def gpt2_model(run: Run, vocabulary: Vocabulary) -> GPT2LMHeadModel:
 def with_objective(run: Run, model: PreTrainedModel) -> nn.Module:
     """The module whose loss is trained: the model itself, or an objective around it."""
     kind = OBJECTIVES.get(run.model)
-    return kind(model, run.ahead) if kind else model  # type: ignore[arg-type]
+    return kind(model, run.ahead) if kind else model
 
 
 def without_objective(module: nn.Module) -> PreTrainedModel:
     """The model that is measured and saved, from [`with_objective`]."""
     inner: Any = module.model if isinstance(module, Objective) else module
-    return inner  # type: ignore[no-any-return]
+    return inner
 
 
 def _blocks(run: Run, vocabulary: Vocabulary) -> dict[str, Any]:
