@@ -30,6 +30,8 @@ from .settings import (
     seeds_as_text,
 )
 
+EXECUTORS = ("processes", "ray")
+
 
 @dataclass(kw_only=True)
 class Options:
@@ -41,6 +43,13 @@ class Options:
     output_dir: str = field(default="", metadata={"help": "models and outcomes go there"})
     cards_dir: str = field(default="runs/cards", metadata={"help": "results, figures and model cards go there"})
     jobs: int = field(default=0, metadata={"help": "runs trained side by side; 0: one for each core", "least": 0})
+    executor: str = field(
+        default="processes",
+        metadata={
+            "help": "of the runs: processes of this machine, or ray: a Ray cluster",
+            "known": EXECUTORS,
+        },
+    )
     report_to: list[str] = field(
         default_factory=list, metadata={"help": f"trackers of the training: {', '.join(TRACKERS)}"}
     )

@@ -70,6 +70,10 @@ class Experiment(ABC, Generic[S, O]):
         """Values of options of the command that choose this run and no other; here none. None drops an option."""
         return {}
 
+    def reads(self, settings: S, /) -> Iterable[str]:
+        """The folders under --output_dir, besides its own, that the run reads; here none."""
+        return ()
+
     @abstractmethod
     def train(self, settings: S, job: Job, /) -> O | None:
         """Trains one run, or goes on from its last checkpoint; saves the model in `job.folder / "model"`."""

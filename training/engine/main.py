@@ -17,11 +17,12 @@ from typing import Any
 from transformers import HfArgumentParser
 
 from hf_mech.hub import Measurement, Results
-from hf_mech.hub.environment import running_command, usable_cores
+from hf_mech.hub.environment import running_command
 from hf_mech.hub.files import held, naming_the_path
 from hf_mech.hub.redaction import redact, redacted_traceback
 
 from .arguments import Options, Request, carried_options, commands_for, config_of, parser_of, read
+from .cluster import check_executor, run_free_on_ray
 from .experiment import Experiment
 from .own_data import OwnData
 from .run import OUTCOME_FILE, Outcome, check_trackers, files_named, last_checkpoint, step_of
@@ -54,6 +55,7 @@ def main(experiment: Experiment[Any, Any], arguments: Sequence[str] | None = Non
         check_trackers(request.options.report_to)
         if launched_processes() > 1 and not experiment.shares_runs:
             raise SettingsError("A run is not shared by processes: start this with python, and give --jobs.")
+        check_executor(request.options.executor)
         output_dir = Path(request.options.output_dir)
         stages = [list(dict.fromkeys(stage)) for stage in experiment.stages(request)]
         for run in next(filter(None, stages), [])[:1]:  # all runs of a command have the same data
@@ -97,11 +99,12 @@ def _one_line(program: str, error: Exception) -> str:
 
 def _run(experiment: Experiment[Any, Any], stages: Sequence[Sequence[Settings]], request: Request[Any]) -> None:
     options = request.options
-    jobs = 1 if launched_processes() > 1 else options.jobs or usable_cores()
+    jobs = 1 if launched_processes() > 1 else options.jobs
     configs = {run: config_of(experiment, run, request) for runs in stages for run in runs}
     for number, runs in enumerate(stages):
         if runs:  # a later stage may need all runs of this one
-            run_all(experiment, runs, options, jobs, wait=any(stages[number + 1 :]), configs=configs)
+            wait, run_free = any(stages[number + 1 :]), run_free_on_ray if options.executor == "ray" else None
+            run_all(experiment, runs, options, jobs, wait=wait, configs=configs, run_free=run_free)
     if not is_main_process():
         return
     asked = [settings for runs in stages for settings in runs]

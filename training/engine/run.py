@@ -27,6 +27,7 @@ from .settings import Settings, SettingsError, check_names
 S = TypeVar("S", bound=Settings)
 AnyOutcome = TypeVar("AnyOutcome")
 OUTCOME_FILE = "outcome.json"
+TRACKING = "tracking"  # the folder of the trackers' files
 
 
 class RunError(RuntimeError):

@@ -16,7 +16,7 @@ import pickle
 import signal
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, nullcontext, suppress
@@ -30,13 +30,13 @@ from accelerate import PartialState
 from accelerate.utils import broadcast_object_list, parse_flag_from_env
 from tqdm.auto import tqdm
 
-from hf_mech.hub.environment import code_version, describe_machine, package_versions, running_command
+from hf_mech.hub.environment import code_version, describe_machine, package_versions, running_command, usable_cores
 from hf_mech.hub.files import held, naming_the_path, write_text_atomically
 from hf_mech.hub.redaction import redact
 
 from .arguments import Options
 from .experiment import Experiment
-from .run import OUTCOME_FILE, Job, Outcome, RunError, Tracker, remove_checkpoints
+from .run import OUTCOME_FILE, TRACKING, Job, Outcome, RunError, Tracker, remove_checkpoints
 from .settings import Settings, SettingsError
 
 S = TypeVar("S", bound=Settings)
@@ -44,6 +44,7 @@ O = TypeVar("O", bound=Outcome[Any])  # noqa: E741
 RUN_FILE = "run.json"
 CONFIG_FILE = "run.yaml"
 _LOOK_AGAIN = 2.0  # seconds
+RunFree = Callable[[Experiment[Any, Any], Sequence[Any], Sequence[Job], int], dict[int, Any]]
 
 
 class RunInProgressError(RunError):
@@ -58,6 +59,7 @@ def run_all(
     *,
     wait: bool = False,
     configs: Mapping[S, dict[str, Any]] | None = None,
+    run_free: RunFree | None = None,
 ) -> list[O | None]:
     """The outcome of each run; they begin in their order, `jobs` at a time.
 
@@ -68,15 +70,21 @@ def run_all(
         experiment: the experiment.
         runs: the settings of each.
         options: the command's.
-        jobs: how many at a time; 1: here, in this process.
+        jobs: how many at a time; 0: one for each core; 1: here, in this process.
         wait: until the other processes have done their runs; otherwise the outcome of a run in progress is None.
         configs: the options that make each run, to be noted beside it.
+        run_free: gives the outcomes of the runs that no other process trains, by number; by default on this machine.
     """
+    origin, configs, run_free = this_process(), configs or {}, run_free or _run_free
+    all_jobs = [
+        Job(folder=Path(options.output_dir) / run.name, options=options, origin=origin, config=configs.get(run, {}))
+        for run in runs
+    ]
     outcomes: dict[int, O | None] = {}
     missing = list(range(len(runs)))
     while True:
-        before, left = len(missing), [runs[number] for number in missing]
-        found = _run_free(experiment, left, options, jobs, configs or {})
+        before = len(missing)
+        found = run_free(experiment, [runs[n] for n in missing], [all_jobs[n] for n in missing], jobs)
         outcomes |= {missing[number]: outcome for number, outcome in found.items()}
         missing = [number for number in missing if number not in outcomes]
         if not missing or (len(missing) == before and not wait):
@@ -86,13 +94,10 @@ def run_all(
 
 
 def _run_free(
-    experiment: Experiment[S, O], runs: Sequence[S], options: Options, jobs: int, configs: Mapping[S, dict[str, Any]]
+    experiment: Experiment[S, O], runs: Sequence[S], all_jobs: Sequence[Job], jobs: int
 ) -> dict[int, O | None]:
     """The outcomes of the runs that no other process trains, by number."""
-    origin, output_dir = this_process(), Path(options.output_dir)
-    all_jobs = [
-        Job(folder=output_dir / run.name, options=options, origin=origin, config=configs.get(run, {})) for run in runs
-    ]
+    jobs = jobs or usable_cores()
     found: dict[int, O | None] = {}
     if jobs == 1 or len(runs) == 1:
         for number, (settings, job) in enumerate(zip(runs, all_jobs, strict=True)):
@@ -152,7 +157,7 @@ def run_one(experiment: Experiment[S, O], settings: S, job: Job) -> O | None:
         OutputError: a full disk, or a folder that cannot be written.
     """
     with naming_the_path(job.folder), _alone(job.folder):
-        return _run_one(experiment, settings, job)
+        return run_held(experiment, settings, job)
 
 
 @contextmanager
@@ -171,7 +176,8 @@ def _alone(folder: Path) -> Iterator[None]:
         yield
 
 
-def _run_one(experiment: Experiment[S, O], settings: S, job: Job) -> O | None:
+def run_held(experiment: Experiment[S, O], settings: S, job: Job) -> O | None:
+    """As [`run_one`], for a caller that holds the folder."""
     claim(job.folder, settings)
     if job.config and not (job.folder / CONFIG_FILE).exists() and is_main_process():
         text = yaml.safe_dump(redact(job.config), sort_keys=False, allow_unicode=True)
@@ -180,7 +186,7 @@ def _run_one(experiment: Experiment[S, O], settings: S, job: Job) -> O | None:
         if is_main_process():
             remove_checkpoints(job.folder)  # a kill may have come between the outcome and this
         return experiment.load(job.folder)
-    tracking = Path(job.options.output_dir) / "tracking"
+    tracking = Path(job.options.output_dir) / TRACKING
     job = replace(
         job,
         tracker=Tracker(job.options.report_to, experiment.name, settings.name, tracking, settings.to_dict()),

@@ -151,6 +151,11 @@ class LanguageModelsExperiment(Experiment[Run, RunOutcome]):
             ]
         return [first, rest]
 
+    def reads(self, settings: Run) -> Iterable[str]:
+        """The data, and the model that it begins with."""
+        begun = [settings.checkpoint] if settings.start == "pretrained" and settings.checkpoint else []
+        return [data_folder("", settings.data).as_posix(), *begun]
+
     def chosen_by(self, settings: Run) -> dict[str, Any]:
         """A run from pretrained weights makes them first."""
         begun = settings.start in ("pretrained", "pretraining")
