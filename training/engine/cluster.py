@@ -123,7 +123,7 @@ def _train(
     else:
         output_dir = Path(HF_HOME, "hf_mech", "runs", own)
         options = replace(job.options, output_dir=str(output_dir))
-        job = replace(job, folder=output_dir / job.folder.name, options=options)
+        job = replace(job, folder=output_dir / settings.name, options=options)
         _write(inputs, output_dir)
     # The process of a machine that is believed lost may still be there.
     with held(job.folder.with_name(f"{job.folder.name}.ray"), wait=True):

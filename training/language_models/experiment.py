@@ -153,7 +153,7 @@ class LanguageModelsExperiment(Experiment[Run, RunOutcome]):
 
     def reads(self, settings: Run) -> Iterable[str]:
         """The data, and the model that it begins with."""
-        begun = [settings.checkpoint] if settings.start == "pretrained" and settings.checkpoint else []
+        begun = [f"{Path(settings.name).parent}/{settings.checkpoint}"] if settings.start == "pretrained" else []
         return [data_folder("", settings.data).as_posix(), *begun]
 
     def chosen_by(self, settings: Run) -> dict[str, Any]:
