@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from abc import abstractmethod
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import MISSING, dataclass, fields
+from pathlib import Path
 from typing import Any, ClassVar, get_type_hints
 
 import datasets
 import pyarrow as pa
 from datasets.builder import Key
+from datasets.table import table_cast
 
+from hf_mech.data.cluster import call_all, connected
 from hf_mech.data.local_datasets import NAMESPACE, code_hash
-from hf_mech.data.shards import SHARDS
+from hf_mech.data.shards import SHARDS, parquet_bytes, shard_file
 from hf_mech.hub.bibliography import bibtex
+from hf_mech.hub.files import HubError, check_writable, held, replacing, write_text_atomically
 
 VERSION = datasets.Version("1.0.0")
 
@@ -127,6 +133,47 @@ class ShardedBuilder(datasets.ArrowBasedBuilder):
         for position, shard in enumerate(shards):
             for index, table in enumerate(self.tables(split, shard)):
                 yield Key(position, index), table
+
+    def write_parquet(self, folder: str | Path, *, ray: bool = False) -> Path:
+        """Writes all rows as Parquet files, one a shard, which `load_dataset(folder)` reads without hf_mech.
+
+        The bytes depend on the config, the code and the version of pyarrow alone. A file that is there is not made
+        again, so an interrupted call goes on where it was.
+
+        Args:
+            folder: of this machine.
+            ray: make the shards on the machines of a Ray cluster, which need hf_mech and share no disk; otherwise here.
+
+        Returns:
+            The folder.
+
+        Raises:
+            HubError: the folder holds another data set.
+            ModuleNotFoundError: Ray is not installed.
+            ClusterError: the machine or process of a shard was lost too often.
+            OutputError: the folder cannot be written.
+            ValueError: of the generator, if the configuration has no rows.
+        """
+        folder = Path(folder)
+        shards = [(split.name, shard) for split in self._split_generators(None) for shard in split.gen_kwargs["shards"]]
+        check_writable(folder / "data")
+        with held(folder, wait=True), connected() if ray else nullcontext() as cluster:
+            note, ours = folder / "made_by.json", {"name": self.repo_id, "config": self.config_id, "hash": self.hash}
+            if note.exists() and (theirs := json.loads(note.read_text("utf-8"))) != ours:
+                raise HubError(f"{folder} holds another data set, {theirs}, not {ours}. Remove it, or choose another.")
+            write_text_atomically(note, json.dumps(ours, indent=1) + "\n")
+            missing = [shard for shard in shards if not (folder / shard_file(*shard)).exists()]
+            calls = ((shard_file(*shard), (self, *shard)) for shard in missing)
+            here = ((name, _shard(*arguments)) for name, arguments in calls)
+            for name, content in call_all(cluster, _shard, calls, num_cpus=1) if ray else here:
+                with replacing(folder / name) as aside:
+                    aside.write_bytes(content)
+        return folder
+
+
+def _shard(builder: ShardedBuilder, split: str, shard: int) -> bytes:
+    schema = builder.info.features.arrow_schema
+    return parquet_bytes((table_cast(table, schema) for table in builder.tables(split, shard)), schema)
 
 
 __all__ = ["VERSION", "SeededConfig", "ShardedBuilder"]

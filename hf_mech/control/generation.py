@@ -9,13 +9,13 @@ from typing import Any, ClassVar
 
 import datasets
 import pyarrow as pa
-import pyarrow.parquet
 
 from hf_mech.control.episodes import MOST_EPISODES, Split
-from hf_mech.control.errors import ControlError, MissingExtraError, check_whole
+from hf_mech.control.errors import check_whole
 from hf_mech.control.policies import PolicyName, make_policy
 from hf_mech.control.recording import Recording, environment_features
-from hf_mech.data.shards import SHARDS
+from hf_mech.data.cluster import call_all, connected
+from hf_mech.data.shards import SHARDS, parquet_bytes, shard_file
 from hf_mech.hub.files import check_writable, replacing
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -94,9 +94,6 @@ class TrajectorySettings:
 # machine may make it.
 
 
-ROWS_OF_A_GROUP = 1_000  # at least, but for the last: what a reader has in memory at once
-
-
 def shards_of(settings: TrajectorySettings) -> list[tuple[Split, int]]:
     """All shards, as split and number."""
     return [(split, shard) for split in settings.SPLITS for shard in range(SHARDS)]
@@ -104,7 +101,7 @@ def shards_of(settings: TrajectorySettings) -> list[tuple[Split, int]]:
 
 def shard_path(folder: str | Path, split: Split, shard: int) -> Path:
     """The file of a shard."""
-    return Path(folder) / "data" / f"{split}-{shard:05d}-of-{SHARDS:05d}.parquet"
+    return Path(folder) / shard_file(split, shard)
 
 
 def prepare(settings: TrajectorySettings, folder: str | Path) -> None:
@@ -115,11 +112,7 @@ def prepare(settings: TrajectorySettings, folder: str | Path) -> None:
 
 def shard_bytes(settings: TrajectorySettings, split: Split, shard: int) -> bytes:
     """The Parquet file of a shard. Raises what `TrajectorySettings.tables` raises."""
-    sink = pa.BufferOutputStream()
-    with pa.parquet.ParquetWriter(sink, settings.features().arrow_schema) as writer:
-        for group in _groups(settings.tables(split, shard)):
-            writer.write_table(group)
-    return sink.getvalue().to_pybytes()
+    return parquet_bytes(settings.tables(split, shard), settings.features().arrow_schema)
 
 
 def write_shard(folder: str | Path, split: Split, shard: int, content: bytes) -> Path:
@@ -146,17 +139,6 @@ def write_shards(settings: TrajectorySettings, folder: str | Path) -> Path:
     return Path(folder)
 
 
-def _groups(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    waiting: list[pa.Table] = []
-    for table in tables:
-        waiting.append(table)
-        if sum(map(len, waiting)) >= ROWS_OF_A_GROUP:
-            yield pa.concat_tables(waiting)
-            waiting = []
-    if waiting:
-        yield pa.concat_tables(waiting)
-
-
 # ----------------------------------------------------------------------------------------------------------------------
 # A data set of episodes made on several machines, with Ray.
 #
@@ -164,9 +146,6 @@ def _groups(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
 #
 # Each shard is one task of Ray. Its bytes depend on the settings alone, so a task of a machine that is lost runs again
 # on another one and gives the same file. The process that calls this writes the files; the machines share no disk.
-
-
-RETRIES = 10  # of a shard whose machine or process is lost; not for ever, since a shard may be what kills it
 
 
 def generate_with_ray(
@@ -180,56 +159,22 @@ def generate_with_ray(
     Args:
         settings: of the data set.
         folder: of this machine. A shard is there whole or not at all.
-        address: of the cluster, as `ray.init` takes it; None makes a cluster of this machine alone. A connection that
-            is open already is used instead, and stays open.
+        address: of the cluster, see `hf_mech.data.cluster.connected`.
         num_cpus: the cores that a shard occupies.
 
     Returns:
         The folder, for `load_dataset(str(folder))`: the same files as `write_shards` makes.
 
     Raises:
-        MissingExtraError: Ray is not installed.
-        ControlError: as `TrajectorySettings`; or a shard failed, or its machine or process was lost too often. Whole
-            shards stay.
+        ModuleNotFoundError: Ray is not installed.
+        ControlError: as `TrajectorySettings`, or as `TrajectorySettings.tables`. Whole shards stay, here and below.
+        ClusterError: the machine or process of a shard was lost too often.
         OutputError: the folder cannot be written.
     """
-    ray = _ray()
-    prepare(settings, folder)
-    connects = not ray.is_initialized()
-    if connects:
-        ray.init(address=address)
-    task = ray.remote(num_cpus=num_cpus, max_retries=RETRIES)(shard_bytes)
-    # Files that wait to be written occupy Ray's memory, so they are written as they come.
-    running: dict[Any, Any] = {task.remote(settings, *shard): shard for shard in shards_of(settings)}
-    try:
-        while running:
-            (done, *_), _ = ray.wait(list(running))
-            split, shard = running.pop(done)
-            write_shard(folder, split, shard, _content(ray, done, f"Shard {shard} of {split!r}"))
-    finally:
-        for left in running:
-            ray.cancel(left)
-        if connects:
-            ray.shutdown()
+    shards = {f"shard {shard} of {split!r}": (split, shard) for split, shard in shards_of(settings)}
+    with connected(address) as ray:
+        prepare(settings, folder)
+        calls = ((name, (settings, *shard)) for name, shard in shards.items())
+        for name, content in call_all(ray, shard_bytes, calls, num_cpus=num_cpus):
+            write_shard(folder, *shards[name], content)
     return Path(folder)
-
-
-def _content(ray: Any, done: Any, name: str) -> bytes:
-    try:
-        content: bytes = ray.get(done)
-    except ray.exceptions.RayError as error:
-        cause = getattr(error, "cause", None)
-        if isinstance(cause, ControlError):
-            raise cause from None
-        raise ControlError(
-            f"{name} could not be generated on the cluster: {cause or error!r}. Shards that are whole stay."
-        ) from error
-    return content
-
-
-def _ray() -> Any:
-    try:
-        import ray
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("ray", "ray") from error
-    return ray

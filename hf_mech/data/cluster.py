@@ -12,7 +12,7 @@ MISSING = "ray is not installed. Run: pip install 'hf-mech[ray]'"
 
 
 class ClusterError(RuntimeError):
-    """Ray is missing, or a call's machine or process was lost too often."""
+    """The machine or process of a call was lost too often."""
 
 
 @contextmanager
@@ -24,12 +24,12 @@ def connected(address: str | None = None) -> Iterator[Any]:
             one of this machine alone. A connection that is open already is used instead, and stays open.
 
     Raises:
-        ClusterError: Ray is not installed.
+        ModuleNotFoundError: Ray is not installed.
     """
     try:
         import ray
     except ModuleNotFoundError as error:
-        raise ClusterError(MISSING) from error
+        raise ModuleNotFoundError(MISSING, name=error.name) from error
     connects = not ray.is_initialized()
     if connects:
         ray.init(address=address)

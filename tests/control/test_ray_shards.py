@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from hf_mech.control import MissingExtraError
 from hf_mech.control.generation import TrajectorySettings, generate_with_ray, shard_bytes, shard_path, shards_of
 from tests.control.squares import ID
 
@@ -73,5 +72,5 @@ def test_two_machines_make_the_bytes_of_one_process(what, tmp_path):
 
 def test_without_ray_the_extra_is_named(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(MissingExtraError, match=r"pip install 'hf-mech\[ray\]'"):
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'hf-mech\[ray\]'"):
         generate_with_ray(SETTINGS, tmp_path)

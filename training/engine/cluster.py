@@ -54,7 +54,7 @@ def run_free_on_ray(
     """The outcomes of the runs that no other process trains, by number; `at_once` at a time, 0: one for each core.
 
     Raises:
-        ClusterError: Ray is not installed, or a run's machine or process was lost too often.
+        ClusterError: a run's machine or process was lost too often.
     """
     found: dict[int, O | None] = {}
     sent: dict[str, tuple[int, ExitStack]] = {}
