@@ -164,14 +164,15 @@ class ShardedBuilder(datasets.ArrowBasedBuilder):
             write_text_atomically(note, json.dumps(ours, indent=1) + "\n")
             missing = [shard for shard in shards if not (folder / shard_file(*shard)).exists()]
             calls = ((shard_file(*shard), (self, *shard)) for shard in missing)
-            here = ((name, _shard(*arguments)) for name, arguments in calls)
-            for name, content in call_all(cluster, _shard, calls, num_cpus=1) if ray else here:
+            here = ((name, parquet_of(*arguments)) for name, arguments in calls)
+            for name, content in call_all(cluster, parquet_of, calls, num_cpus=1) if ray else here:
                 with replacing(folder / name) as aside:
                     aside.write_bytes(content)
         return folder
 
 
-def _shard(builder: ShardedBuilder, split: str, shard: int) -> bytes:
+def parquet_of(builder: ShardedBuilder, split: str, shard: int) -> bytes:
+    """The Parquet file of a shard."""
     schema = builder.info.features.arrow_schema
     return parquet_bytes((table_cast(table, schema) for table in builder.tables(split, shard)), schema)
 

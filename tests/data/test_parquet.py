@@ -71,7 +71,7 @@ def test_the_files_hold_the_rows(name: str, tmp_path: Path) -> None:
 
 def test_what_is_there_is_not_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     builder, made = builder_of("hf_mech/star_graph"), []
-    shard = _base._shard
+    shard = _base.parquet_of
 
     def failing(builder: Any, split: str, number: int) -> bytes:
         made.append((split, number))
@@ -79,7 +79,7 @@ def test_what_is_there_is_not_made_again(tmp_path: Path, monkeypatch: pytest.Mon
             raise KeyboardInterrupt
         return shard(builder, split, number)
 
-    monkeypatch.setattr(_base, "_shard", failing)
+    monkeypatch.setattr(_base, "parquet_of", failing)
     with pytest.raises(KeyboardInterrupt):
         builder.write_parquet(tmp_path)
     assert len(list(tmp_path.rglob("*.parquet"))) == 19

@@ -43,7 +43,7 @@ def launch(program: list[str], config: str | None, folder: Path) -> str:
 
 @pytest.mark.parametrize("name", ["ddp", "fsdp2", "deepspeed"])
 def test_accelerate_reads_the_file(name: str) -> None:
-    config = load_config_from_file(CONFIGS / f"{name}.yaml")
+    config = load_config_from_file(str(CONFIGS / f"{name}.yaml"))
     assert config.num_processes == 2
     known = vars(launch_command_parser().parse_args(["script"]))
     assert {*config.fsdp_config, *config.deepspeed_config} <= known.keys()
