@@ -68,7 +68,7 @@ def fit(
                     settled = progress.update(model.theta, accuracy, patience, still)
                     if cell.redraw_after:
                         progress.redraw(model.theta, optimizer, cell.redraw_after)
-                    perfect, last = int((accuracy == 1).sum()), float(loss.detach())
+                    perfect, last = int((accuracy == 1).sum()), float(accelerator.reduce(loss.detach(), "mean"))
                     bar.set_postfix_str(f"loss {last:.2g}, {perfect}/{len(seeds)} perfect")
                     job.tracker.log({"train/loss": last, "train/perfect_seeds": perfect}, progress.step)
                 if settled or progress.step == cell.max_steps:

@@ -248,7 +248,10 @@ class StackedLayer:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        names = list(inspect.signature(cls.__bases__[-1].forward).parameters)[2:]  # type: ignore[attr-defined]
+        stock: Any = cls.__bases__[-1]
+        if issubclass(stock, StackedLayer):  # FSDP2 makes subclasses of layers
+            return
+        names = list(inspect.signature(stock.forward).parameters)[2:]
         cls._cache = next((name, names.index(name)) for name in CACHES if name in names)
 
     def forward(
