@@ -73,3 +73,38 @@ def test_what_the_notebooks_say_of_other_runs(notebook: str, said: str, results:
     figure = f"{100 * next(entry['mean'] for entry in fits if entry['metric'] in ACCURACIES):.1f}"
     text = " ".join((ROOT / f"docs/notebooks/{notebook}.md").read_text(encoding="utf-8").split())
     assert said.format(figure) in text
+
+
+@pytest.mark.parametrize(
+    ("said", "file", "setting", "metric", "digits"),
+    [
+        ("stories made | {:,.0f} a second", "benchmarks/data_sets", {"name": "stories"}, "rows_per_cpu_second", -2),
+        (
+            "graphs G(2,5) made | {:,.0f} a second",
+            "benchmarks/data_sets",
+            {"name": "star_graph"},
+            "rows_per_cpu_second",
+            -4,
+        ),
+        ("a second, {:.0f} bytes each", "benchmarks/data_sets", {"name": "stories"}, "bytes_per_row", 0),
+        ("a second, {:.0f} bytes each", "benchmarks/data_sets", {"name": "star_graph"}, "bytes_per_row", 0),
+        ("of 16 in {:,.0f} s", "docs/results/belief-state-stories-cpu-long/results", {"model": "bst"}, "seconds", -1),
+        ("of 64 in {:.0f} s", "docs/results/belief-state-star-graphs/results", {"model": "bst"}, "training_seconds", 0),
+        ("of 256 tokens | {:.2f} s", "benchmarks/belief_state_training", {"side": "forward-only"}, "seconds", 2),
+        ("all pairs | {:.2f} s", "benchmarks/belief_state_training", {"side": "all pairs"}, "seconds", 2),
+        (
+            "32 rows of 128 tokens | {:.4f} s",
+            "benchmarks/stack_attention",
+            {"form": "compiled", "length": 128, "threads": 1, "batch": 32},
+            "seconds",
+            4,
+        ),
+        ("a step | {:.2f} (one", "benchmarks/stack_gpt2_step", {"form": "stack", "threads": 1}, "cost_over_vanilla", 2),
+        ("thread), {:.2f} (two", "benchmarks/stack_gpt2_step", {"form": "stack", "threads": 2}, "cost_over_vanilla", 2),
+    ],
+)
+def test_what_the_sums_on_scale_start_from(said: str, file: str, setting: dict[str, object], metric: str, digits: int):
+    entries = json.loads((ROOT / f"{file}.json").read_text(encoding="utf-8"))["results"]
+    fits = (entry for entry in entries if entry["metric"] == metric and setting.items() <= entry["setting"].items())
+    text = (ROOT / "docs/scale.md").read_text(encoding="utf-8")
+    assert said.format(round(next(fits)["mean"], digits)) in text
