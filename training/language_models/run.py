@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import shutil
@@ -90,7 +91,8 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
     model, difference = _model(run, job.folder, tokenizer, splits)
     trainer = _trainer(run, job, model, tokenizer, splits)
 
-    before = _perplexity(trainer, trainer.eval_dataset)
+    # Of a copy: what the Trainer has measured counts as prepared for training, so processes would train models apart.
+    before = _perplexity(_trainer(run, job, copy.deepcopy(model), tokenizer, splits), trainer.eval_dataset)
     _remove_unfinished(job.folder)
     checkpoint = last_checkpoint(job.folder)
     if checkpoint is not None and (stopped := _stopped_early(checkpoint, run.patience)):
