@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from abc import abstractmethod
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from dataclasses import MISSING, dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, get_type_hints
@@ -165,9 +165,10 @@ class ShardedBuilder(datasets.ArrowBasedBuilder):
             missing = [shard for shard in shards if not (folder / shard_file(*shard)).exists()]
             calls = ((shard_file(*shard), (self, *shard)) for shard in missing)
             here = ((name, parquet_of(*arguments)) for name, arguments in calls)
-            for name, content in call_all(cluster, parquet_of, calls, num_cpus=1) if ray else here:
-                with replacing(folder / name) as aside:
-                    aside.write_bytes(content)
+            with closing(call_all(cluster, parquet_of, calls, num_cpus=1) if ray else here) as results:
+                for name, content in results:
+                    with replacing(folder / name) as aside:
+                        aside.write_bytes(content)
         return folder
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -175,6 +176,7 @@ def generate_with_ray(
     with connected(address) as ray:
         prepare(settings, folder)
         calls = ((name, (settings, *shard)) for name, shard in shards.items())
-        for name, content in call_all(ray, shard_bytes, calls, num_cpus=num_cpus):
-            write_shard(folder, *shards[name], content)
+        with closing(call_all(ray, shard_bytes, calls, num_cpus=num_cpus)) as results:
+            for name, content in results:
+                write_shard(folder, *shards[name], content)
     return Path(folder)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any
@@ -46,8 +46,8 @@ def call_all(
     calls: Iterable[tuple[str, tuple[Any, ...]]],
     at_once: int | None = None,
     **resources: float,
-) -> Iterator[tuple[str, Any]]:
-    """The results as they come, by the names of the calls. What still runs when the caller leaves is ended.
+) -> Generator[tuple[str, Any], None, None]:
+    """The results as they come, by the names of the calls. What still runs when it is closed is ended.
 
     Args:
         ray: connected.

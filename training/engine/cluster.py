@@ -11,7 +11,7 @@ import hashlib
 import os
 import platform
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -88,13 +88,14 @@ def run_free_on_ray(
         cluster = ray.cluster_resources()
         at_once = at_once or int(cluster["CPU"])
         gpus = min(1.0, int(1e4 * cluster.get("GPU", 0) / at_once) / 1e4)  # a share, if there are more runs than GPUs
-        for name, (outcome, files) in call_all(ray, _train, calls(), at_once, num_cpus=1, num_gpus=gpus):
-            number, lock = sent[name]
-            _write(files, output_dir)
-            remove_checkpoints(jobs[number].folder)
-            found[number] = outcome
-            lock.close()
-            bar.update()
+        with closing(call_all(ray, _train, calls(), at_once, num_cpus=1, num_gpus=gpus)) as results:
+            for name, (outcome, files) in results:
+                number, lock = sent[name]
+                _write(files, output_dir)
+                remove_checkpoints(jobs[number].folder)
+                found[number] = outcome
+                lock.close()
+                bar.update()
     return found
 
 
