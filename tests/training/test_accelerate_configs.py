@@ -22,7 +22,7 @@ from training.engine.run import files_named
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = ROOT / "training" / "accelerate_configs"
-MODELS = ("BeliefStateForCausalLM", "MSATDecisionTransformer", "StackGPT2ForCausalLM", "StackRobertaForMaskedLM")
+MODELS = ("BeliefStateForCausalLM", "MSATDecisionTransformer", "StackGPT2ForCausalLM", "StackLlamaForCausalLM")
 
 
 def launch(program: list[str], config: str | None, folder: Path) -> str:
@@ -121,7 +121,7 @@ def test_a_strips_transformer_of_two_processes_is_that_of_one(tmp_path: Path) ->
 
 # Accelerate has FSDP for accelerators alone; told that the two processes have some, it does the same on a CPU.
 TRAINS = """
-import json, os
+import json
 from pathlib import Path
 import torch
 from accelerate.state import AcceleratorState, PartialState
@@ -139,8 +139,6 @@ for case in contract_cases():
         AcceleratorState._reset_state()
         PartialState._shared_state["distributed_type"] = DistributedType.MULTI_GPU
         settings["accelerator_config"] = {"use_configured_state": True}
-        if "Roberta" in case.name:  # its embeddings are named as a layer, and accelerate shards them a second time
-            os.environ["FSDP_TRANSFORMER_CLS_TO_WRAP"] = "StackRobertaLayer"
     run = trainer(case, Path(case.name), case.model(), **settings)
     run.train()
     run.save_model(f"{case.name}/saved")
