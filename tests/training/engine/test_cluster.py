@@ -20,34 +20,23 @@ ROOT = Path(__file__).parents[3]
 
 # In a process of its own: Ray starts many, and warns of much that is its own.
 PROGRAM = """
-import sys, threading, time
+import sys
 from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
-import ray
-from ray.cluster_utils import Cluster
 from tests.training.engine.test_cluster import EXPERIMENTS
+from tests.two_machines import end, lose_when, two_machines
 from training.engine import cluster as engine, main
 
 name, output_dir, place, *arguments = sys.argv[1:]
 if place == "elsewhere":  # a cluster whose machines do not see the command's files
     engine.NamedTemporaryFile = lambda **options: nullcontext(SimpleNamespace(name="seen by nobody"))
-cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
-node = cluster.add_node(num_cpus=1)
-ray.init(address=cluster.address)
+cluster, node = two_machines()
 begun = Path(engine.HF_HOME) / "hf_mech" if place == "elsewhere" else Path(output_dir)
-
-def lose_node():
-    while len({path.parent for path in begun.rglob("checkpoint-*")}) < 2:  # both machines have saved a state
-        time.sleep(0.02)
-    cluster.remove_node(node, allow_graceful=False)
-    print("lost with", len(list(Path(output_dir).glob("*/outcome.json"))), "runs done", flush=True)
-
-threading.Thread(target=lose_node, daemon=True).start()
+both = lambda: len({path.parent for path in begun.rglob("checkpoint-*")}) > 1  # machines have saved a state
+lose_when(cluster, node, both, Path(output_dir), "*/outcome.json")
 main(EXPERIMENTS[name], [*arguments, "--executor", "ray", "--output_dir", output_dir])
-assert ray.is_initialized()  # it was open before
-ray.shutdown()
-cluster.shutdown()
+end(cluster)
 print("left behind", [str(path) for path in begun.rglob("*") if path.is_file() and place == "elsewhere"])
 """
 EXPERIMENTS = {"toy": TOY, "language_models": LANGUAGE_MODELS}
@@ -70,11 +59,11 @@ def test_a_lost_machine_changes_nothing(name: str, place: str, tmp_path: Path) -
         env={**os.environ, "PYTHONPATH": str(ROOT), "HF_HOME": str(tmp_path / "home")},
         capture_output=True,
         text=True,
-        timeout=500,
+        timeout=900,
     )
     assert done.returncode == 0, done.stderr[-6000:]
     if name == "toy":  # the others are too short to lose a machine in their middle
-        assert "lost with 0 runs done" in done.stdout
+        assert "lost with 0 done" in done.stdout
     assert "left behind []" in done.stdout
     experiment = EXPERIMENTS[name]
     printed_by(experiment, *arguments, "--output_dir", str(tmp_path / "here"), "--jobs", "2")
