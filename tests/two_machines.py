@@ -12,7 +12,7 @@ import ray
 from ray._private import services
 from ray.cluster_utils import Cluster
 
-START = 300.0  # seconds; Ray itself waits 30, too few for a busy machine
+START = 120.0  # seconds; Ray itself waits 30, too few for a busy machine
 
 
 def two_machines() -> tuple[Cluster, Any]:
