@@ -96,7 +96,7 @@ class Repository:
 
 @dataclass
 class Fault:
-    """Answer `times` requests that match with `action`: an HTTP status, "close" in the middle of the body, or "slow"."""
+    """Answer `times` requests that match with `action`: an HTTP status, "close" halfway through the body, or "slow"."""
 
     method: str
     pattern: str
