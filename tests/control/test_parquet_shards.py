@@ -43,7 +43,7 @@ def test_shards_hold_whole_episodes(tmp_path):
 
 
 def test_row_groups_are_small(monkeypatch):
-    monkeypatch.setattr("hf_mech.control.generation.ROWS_OF_A_GROUP", 20)
+    monkeypatch.setattr("hf_mech.data.shards.ROWS_OF_A_GROUP", 20)
     content = pq.ParquetFile(io.BytesIO(shard_bytes(TrajectorySettings(ID, num_train=400), "train", 2)))
     sizes = [content.metadata.row_group(i).num_rows for i in range(content.num_row_groups)]
     assert len(sizes) > 3

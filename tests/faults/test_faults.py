@@ -10,7 +10,6 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from tests.faults import page
 from tests.faults.kills import killed
 from tests.faults.processes import orphans, start
 from tests.faults.work import WORKS, broken_files
@@ -53,7 +52,3 @@ def test_a_killed_work_is_equal_in_the_end(tmp_path: Path) -> None:
     found = {entry.metric: entry.values for entry in killed(WORKS["training msat"], 1, tmp_path)}
     assert found["whole"] == found["no_orphans"] == [1.0]
     assert set(found["equal"]) == {1.0}
-
-
-def test_the_page_is_what_the_figures_say() -> None:
-    assert page.PAGE.read_text(encoding="utf-8") == page.render()

@@ -191,7 +191,7 @@ WRONG = (
     (
         "belief_state",
         ["--model", "fim", "--train_file", "{}"],
-        "Your data trains --model bst, forward_only, bst_without",
+        "Your data trains --model bst, forward_only, next_latent, multi_token, joint_multi_token, bst_without",
     ),
     ("belief_state", ["--preset", "probes", "--train_file", "{}"], "a preset without probes"),
     ("semi_formal", ["--train_file", "{}"], "has no column label"),

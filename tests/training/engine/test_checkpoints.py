@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -106,7 +107,7 @@ def test_the_command_of_one_process(
         return {words[0]: words[1] for words in lines if words and words[0] in ("counter", "too-good")}
 
     assert state() == {"counter": "to", "too-good": "to"}
-    monkeypatch.setenv("HF_MECH_MAKES_ONE_CHECKPOINT", "1")
+    monkeypatch.setenv("HF_MECH_MAKES_ONE_CHECKPOINT", str(os.getppid()))
     assert make_checkpoints.main(["counter", *folders]) == 0
     assert make_checkpoints.main(["too-good", *folders]) == 1
     monkeypatch.delenv("HF_MECH_MAKES_ONE_CHECKPOINT")
