@@ -10,7 +10,7 @@ PYTEST      := $(BIN)/python -m pytest
 JOBS        ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test test-slow test-gpu test-browser lint format bench docs site release-check wheel-check checkpoints table1 stack-table stack-lm templatic-table rules-table nested-table dat-table msat-table machines-table lifted-table clean
+.PHONY: help install demo test test-slow test-gpu test-browser lint format bench docs site release-check wheel-check checkpoints table1 stack-table stack-lm templatic-table rules-table nested-table dat-table msat-table machines-table lifted-table faults clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -143,6 +143,9 @@ dat-table: $(STAMP) ## compiled programs on every prompt of templatic generation
 machines-table: $(STAMP) ## every program and Turing machine on random prompts, in three machines
 	$(BIN)/python -m training.run_machines --jobs 1 --cards_dir docs/results
 	$(BIN)/python -m training.render_readme
+
+faults: $(STAMP) ## random kills, full disks and a failing Hub on every kind of work, as docs/faults.md (an hour or two)
+	$(BIN)/python -m tests.faults
 
 lifted-table: $(STAMP) ## lifted domains from logs, beside LOCM and the alternation test (an hour of one core)
 	$(BIN)/python -m training.train_lifted --domain all --condition clean habits wrong_action_2 wrong_action_5 \
