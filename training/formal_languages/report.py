@@ -32,6 +32,7 @@ _LESSONS = (
     *("num_hidden_layers", "first_train_length", "grow_at", "partial_results"),
     *("balance", "least_push", "stack_texts", "stack_actions_from"),
     *("balance_ends", "stack_actions_start", "optimizer", "muon_learning_rate", "weight_decay"),
+    *("entropy", "noise"),
 )
 """Shown besides where more is taught than the answer."""
 
