@@ -2,7 +2,7 @@
 
     python -m tests.faults                      # kills, full disks and a failing Hub, twenty times each: an hour or two
     python -m tests.faults --kind hub --times 5 --json hub.json
-    python -m tests.faults --kind kills --only msat stories
+    python -m tests.faults --kind kills --only "training msat" make_checkpoints
 
 Linux; full disks are small ones that the command mounts in a namespace of its own. What is done is not done again.
 """

@@ -35,7 +35,7 @@ def _leave_a_child(folder: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="sessions of processes")
+@pytest.mark.linux
 def test_a_process_that_is_left_behind_is_found_and_ended(tmp_path: Path) -> None:
     process = start(_leave_a_child, tmp_path, tmp_path / "printed")
     while not (tmp_path / "child").exists():
@@ -47,7 +47,7 @@ def test_a_process_that_is_left_behind_is_found_and_ended(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="sessions of processes")
+@pytest.mark.linux
 def test_a_killed_work_is_equal_in_the_end(tmp_path: Path) -> None:
     found = {entry.metric: entry.values for entry in killed(WORKS["training msat"], 1, tmp_path)}
     assert found["whole"] == found["no_orphans"] == [1.0]

@@ -16,7 +16,8 @@ from training.belief_state import probes
 from training.belief_state.batches import StarGraphBatches, held_out
 from training.belief_state.experiment import EXPERIMENT
 from training.belief_state.models import OBJECTIVES, forward_encoder, make_model
-from training.belief_state.run import right_paths, train_run
+from training.belief_state.run import RunOutcome, right_paths, train_run
+from training.belief_state.settings import Run
 from training.engine import probes as engine_probes
 
 
@@ -34,18 +35,24 @@ def test_a_baselines_checkpoint_gives_the_figure_of_its_outcome(tmp_path: Path, 
     assert (outcome.parameters > model.num_parameters()) == (model_name in OBJECTIVES)
 
 
+def straight_and_resumed(run: Run, folder: Path) -> tuple[RunOutcome, RunOutcome]:
+    """The run in one go, and stopped between two saved states and gone on with."""
+    straight = train_run(run, job_in(folder / "straight", EXPERIMENT))
+    reset_process()
+    assert train_run(run, job_in(folder / "stopped", EXPERIMENT, checkpoint_steps=5, stop_at=7)) is None
+    reset_process()
+    resumed = train_run(run, job_in(folder / "stopped", EXPERIMENT))
+    assert straight is not None
+    assert resumed is not None
+    return straight, resumed
+
+
 @pytest.mark.parametrize(
     ("model_name", "options"), [*((name, {}) for name in OBJECTIVES), ("bst", {"layers": 4, "shared_from": 1})]
 )
 def test_what_stands_around_or_in_a_model_resumes(tmp_path: Path, model_name: str, options: dict[str, int]) -> None:
     run = small(model_name, **options)
-    straight = train_run(run, job_in(tmp_path / "straight", EXPERIMENT))
-    reset_process()
-    assert train_run(run, job_in(tmp_path / "stopped", EXPERIMENT, checkpoint_steps=5, stop_at=7)) is None
-    reset_process()
-    resumed = train_run(run, job_in(tmp_path / "stopped", EXPERIMENT))
-    assert straight is not None
-    assert resumed is not None
+    straight, resumed = straight_and_resumed(run, tmp_path)
     assert resumed.losses == straight.losses
     ours, theirs = (load_file(tmp_path / name / "model" / "model.safetensors") for name in ("stopped", "straight"))
     assert all(torch.equal(ours[name], part) for name, part in theirs.items())
@@ -56,13 +63,7 @@ def test_probes_are_trained_at_their_moments_and_resume(tmp_path: Path, monkeypa
         monkeypatch.setattr(probes, name, value)
     monkeypatch.setattr(engine_probes, "EPOCHS", 1)
     run = small(probes=3)
-    straight = train_run(run, job_in(tmp_path / "straight", EXPERIMENT))
-    reset_process()
-    assert train_run(run, job_in(tmp_path / "stopped", EXPERIMENT, checkpoint_steps=5, stop_at=7)) is None
-    reset_process()
-    resumed = train_run(run, job_in(tmp_path / "stopped", EXPERIMENT))
-    assert straight is not None
-    assert resumed is not None
+    straight, resumed = straight_and_resumed(run, tmp_path)
     assert [moment["step"] for moment in straight.probes] == [4, 8, 12]
     assert resumed.probes == straight.probes
     assert resumed.curve == straight.curve
