@@ -6,7 +6,7 @@ import re
 import sys
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
-from textwrap import indent
+from textwrap import dedent, indent
 from typing import Any
 
 from docutils import nodes
@@ -119,12 +119,19 @@ def add_contents(_app: Sphinx, page: str, text: list[str]) -> None:
 FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
 TABLE = re.compile(r"(?:^\|.*\n)+", re.MULTILINE)
 TREE = re.compile(r"^(\S.*[^:\n])\n(?= {4}\S.* {2,}\S)", re.MULTILINE)
+MATH = re.compile(r"^( *)\$\$(.+?)\$\$|\$(?! )([^$\n]+?)(?<! )\$", re.DOTALL | re.MULTILINE)
 REFERENCE = re.compile(r"\[`~?([\w.]+)`\]")
 
 
 def code_block(match: re.Match[str]) -> str:
     """A fenced block of code as a directive."""
     return f"{match[1]}.. code-block:: {match[2] or 'text'}\n\n{indent(match[3], '    ')}"
+
+
+def in_math(match: re.Match[str]) -> str:
+    """A formula between dollars, of a paragraph's own or within one."""
+    block, formula = match[2], match[3]
+    return f"{match[1]}.. math::\n\n{indent(dedent(block), '    ' + match[1])}\n" if block else f":math:`{formula}`"
 
 
 def list_table(match: re.Match[str]) -> str:
@@ -135,9 +142,9 @@ def list_table(match: re.Match[str]) -> str:
 
 
 def rewrite_docstring(_app: Sphinx, _kind: str, _name: str, _what: object, _options: object, lines: list[str]) -> None:
-    """A docstring in the style of transformers, with Markdown's code, tables and [`references`], for docutils."""
+    """A docstring in the style of transformers, with Markdown's code, tables, formulas and [`references`], for docutils."""
     text = TREE.sub(r"\1 ::\n\n", "\n".join(lines))  # a folder and its files in columns
-    text = TABLE.sub(list_table, FENCE.sub(code_block, text))
+    text = TABLE.sub(list_table, FENCE.sub(code_block, MATH.sub(in_math, text)))
     lines[:] = REFERENCE.sub(r":py:obj:`.\1`", text).split("\n")
 
 
