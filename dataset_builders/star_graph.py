@@ -3,6 +3,7 @@
     load_dataset("hf_mech/star_graph", "g-2-5", num_train=1_000_000, seed=0)
     load_dataset("hf_mech/star_graph", "g-7-4", layout="fim")  # any g-D-L
     load_dataset("hf_mech/star_graph", degree=3, length=9)
+    load_dataset("hf_mech/star_graph", "g-3-3", directed=False)  # edges either way round
     load_dataset("hf_mech/star_graph", "parity", bits=12, num_train=1_000, num_test=100)
     load_dataset("hf_mech/star_graph", "theorem-3")
 
@@ -44,8 +45,8 @@ class StarGraphConfig(SeededConfig, settings=StarGraphSettings, without=("parity
     """One data set: `g-D-L` for the graphs G(D, L), `parity`, `theorem-3` or `theorem-4`; without a name, G(2,5).
 
     Args:
-        seed, num_train, num_test, num_nodes, layout: see `StarGraphSettings`; the two theorems take the seed and
-            `num_train` alone.
+        seed, num_train, num_test, num_nodes, directed, layout: see `StarGraphSettings`; the two theorems take the seed
+            and `num_train` alone.
         degree, length: of the graphs; not beside other numbers in the name.
         bits: of a string, only for `parity`; None for 20.
     """
@@ -63,7 +64,7 @@ class StarGraphConfig(SeededConfig, settings=StarGraphSettings, without=("parity
         """
         values = self.values()
         if self.name in COUNTEREXAMPLES:
-            self._refuse("num_test", "num_nodes", "layout", "degree", "length", "bits")
+            self._refuse("num_test", "num_nodes", "directed", "layout", "degree", "length", "bits")
             return CounterexampleSettings(self.name, seed=values["seed"], num_train=values["num_train"])
         shape: dict[str, Any] = {}
         if self.name == "parity":

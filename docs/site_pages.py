@@ -142,7 +142,7 @@ def list_table(match: re.Match[str]) -> str:
 
 
 def rewrite_docstring(_app: Sphinx, _kind: str, _name: str, _what: object, _options: object, lines: list[str]) -> None:
-    """A docstring in the style of transformers, with Markdown's code, tables, formulas and [`references`], for docutils."""
+    """A docstring as those of transformers, with Markdown's code, tables, formulas and [`references`], for docutils."""
     text = TREE.sub(r"\1 ::\n\n", "\n".join(lines))  # a folder and its files in columns
     text = TABLE.sub(list_table, FENCE.sub(code_block, MATH.sub(in_math, text)))
     lines[:] = REFERENCE.sub(r":py:obj:`.\1`", text).split("\n")

@@ -51,6 +51,7 @@ def graphs_of(graph: StarGraph, rows: Dataset) -> set[frozenset[tuple[int, int]]
         ("g-1-30", {"degree": 1, "length": 30}, StarGraph(1, 30)),
         (None, {"degree": 3, "length": 4}, StarGraph(3, 4)),
         (None, {"num_nodes": 20}, StarGraph(2, 5, 20)),
+        ("g-3-3", {"directed": False}, StarGraph(3, 3, directed=False)),
     ],
 )
 def test_any_graph_by_its_name_or_by_arguments(name, changes, graph):
@@ -71,7 +72,8 @@ def test_any_graph_by_its_name_or_by_arguments(name, changes, graph):
             prompt = graph.encode(pairs, start, goal).tolist()  # it is a star
             assert row == [*prompt, *map(int, path), graph.end_token]
             assert (int(path[0]), int(path[-1]), len(path)) == (start, goal, graph.length)
-            assert set(zip(map(int, path), map(int, path[1:]), strict=False)) <= set(pairs)
+            steps = set(zip(map(int, path), map(int, path[1:]), strict=False))
+            assert all(step in pairs or (not graph.directed and step[::-1] in pairs) for step in steps)
 
 
 def test_the_listed_configs():
@@ -100,6 +102,12 @@ def test_the_split_of_a_graph_is_that_of_all_its_rows():
     split = dict.fromkeys(("train", "test"))
     for name in split:
         split[name] = {frozenset(map(tuple, e)) for e in graph.edges_of(rows[in_split(graph, rows, name)]).tolist()}
+    assert len(split["train"]) + len(split["test"]) == len(split["train"] | split["test"]) == graph.graphs == 360
+    graph, split = StarGraph(2, 3, 6, directed=False), {}
+    rows = graph.draw(20_000, np.random.default_rng(0))
+    for name in ("train", "test"):
+        edges = np.sort(graph.edges_of(rows[in_split(graph, rows, name)]), -1).tolist()
+        split[name] = {frozenset(map(tuple, e)) for e in edges}
     assert len(split["train"]) + len(split["test"]) == len(split["train"] | split["test"]) == graph.graphs == 360
     large = StarGraph().draw(100_000, np.random.default_rng(0))
     share = in_split(StarGraph(), large, "test").mean()

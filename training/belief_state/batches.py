@@ -36,7 +36,7 @@ class StarGraphBatches(Dataset[dict[str, Any]]):
         graph = run.grown(step / run.steps)
         rows = graph.draw(run.batch_size, Dice(run.seed, (TRAIN, number)))
         rows += (rows >= graph.num_nodes) * (run.num_nodes - graph.num_nodes)  # separators keep their ids
-        whole = StarGraph(graph.degree, graph.length, run.num_nodes)
+        whole = StarGraph(graph.degree, graph.length, run.num_nodes, run.directed)
         # Subgoals and suffixes are chosen anew in every epoch.
         batch = lay_out(whole, run.layout, rows, Dice(run.seed, (CHOICES, step)))
         arguments: dict[str, Any] = {name: torch.from_numpy(array) for name, array in batch.items()}

@@ -65,7 +65,7 @@ def _of_graph(values: Mapping[str, Any], other: Any) -> Any:
     return By("graph", values, other=other)
 
 
-def graph_named(name: str, num_nodes: int) -> StarGraph:
+def graph_named(name: str, num_nodes: int, directed: bool = True) -> StarGraph:
     """The graphs `g-D-L`.
 
     Raises:
@@ -77,7 +77,7 @@ def graph_named(name: str, num_nodes: int) -> StarGraph:
         raise SettingsError(
             f"--graph must be g-D-L for D arms and paths of L nodes, such as {', '.join(GRAPHS)}, got {name}."
         )
-    return StarGraph(*sizes, num_nodes)
+    return StarGraph(*sizes, num_nodes, directed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -141,8 +141,8 @@ class Run(OwnData):
 
     COLUMNS = {"prompt": str, "completion": str}
     GENERATED = (
-        *("graph", "num_nodes", "examples", "growth_after", "growth", "first_degree", "first_length", "first_nodes"),
-        "places",
+        *("graph", "num_nodes", "directed", "examples", "growth_after", "growth"),
+        *("first_degree", "first_length", "first_nodes", "places"),
         *("eval_graphs", "generated", "probes"),
     )
 
@@ -154,6 +154,10 @@ class Run(OwnData):
     )
     seed: int = fixed("of the weights and of the training graphs")
     num_nodes: int = option("N, the names that nodes are drawn from", default=50, least=1)
+    directed: bool = option(
+        "edges stand from parent to child; false: either way round, as in the path-star graphs of x-transformers",
+        default=True,
+    )
     steps: int = option("training steps", least=1)
     batch_size: int = option("graphs a step", least=1)
     examples: int = option("training graphs, seen again every epoch; 0: new ones in every step", default=0, least=0)
@@ -258,7 +262,7 @@ class Run(OwnData):
     @property
     def final(self) -> StarGraph:
         """The graphs that the run learns and is measured on."""
-        return graph_named(self.graph, self.num_nodes)
+        return graph_named(self.graph, self.num_nodes, self.directed)
 
     def grown(self, done: float) -> StarGraph:
         """The graphs to train on when a share of the steps is done."""
@@ -272,6 +276,7 @@ class Run(OwnData):
             between(self.first_degree, last.degree),
             between(self.first_length, last.length),
             between(self.first_nodes, last.num_nodes),
+            self.directed,
         )
 
     @property

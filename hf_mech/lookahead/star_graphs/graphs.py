@@ -33,6 +33,8 @@ class StarGraph:
         degree: d, the number of arms.
         length: l, the nodes of a path.
         num_nodes: N, the number of names that nodes are drawn from.
+        directed: edges stand from parent to child, as in the paper; False: either way round, each by the toss of a
+            coin, so that a chain has to be followed in both directions.
 
     Raises:
         LookaheadError: numbers below 1 (length: 2), more nodes than names, or more than `MOST_NODES` names.
@@ -50,6 +52,7 @@ class StarGraph:
     degree: int = 2
     length: int = 5
     num_nodes: int = 50
+    directed: bool = True
 
     def __post_init__(self) -> None:
         for name, least in (("degree", 1), ("length", 2), ("num_nodes", 1)):
@@ -74,8 +77,10 @@ class StarGraph:
 
     @property
     def graphs(self) -> int:
-        """The number of different graphs, as sets of edges: N! / (N - nodes)! / d!."""
-        return math.perm(self.num_nodes, self.nodes) // math.factorial(self.degree)
+        """The number of different graphs, as sets of edges: N! / (N - nodes)! / d!; without directions an arm alone is
+        the same from both ends."""
+        same = math.factorial(self.degree) if self.directed or self.degree > 1 else 2
+        return math.perm(self.num_nodes, self.nodes) // same
 
     @property
     def prompt_length(self) -> int:
@@ -119,13 +124,15 @@ class StarGraph:
         edges = np.stack([parents, arms], -1).reshape(count, self.edges, 2)
         order = orders(generator, count, self.edges)
         edges = np.take_along_axis(edges, order[:, :, None], 1)
+        if not self.directed:
+            edges = np.where(below(generator, 2, (count, self.edges, 1)), edges[:, :, ::-1], edges)
         return self.rows(edges, np.concatenate([start[:, None], arms[:, 0]], 1))
 
     def rows(self, edges: NDArray[np.int64], paths: NDArray[np.int64]) -> NDArray[np.int64]:
         """The rows of given graphs.
 
         Args:
-            edges: [count, edges, 2], parent and child, in the order in which they are to stand.
+            edges: [count, edges, 2], in the order in which they and their two nodes are to stand.
             paths: [count, length], from the start to the goal.
 
         Returns:
@@ -153,7 +160,7 @@ class StarGraph:
         """The prompt of a graph of one's own, up to and including `=`.
 
         Args:
-            edges: (parent, child) pairs, in the order in which they are to stand.
+            edges: (parent, child) pairs, in the order in which they are to stand; without directions either way round.
             start: the node from which the arms go out.
             goal: any other node; the end of an arm, unless the model was trained with subgoals.
 
@@ -164,7 +171,7 @@ class StarGraph:
             LookaheadError: a node without a name, edges that are not those of G(d, l), another start than the common
                 one, or a goal that is not in the graph.
         """
-        pairs = check_star(edges, start, goal, self.degree, self.length, self.num_nodes)
+        pairs = check_star(edges, start, goal, self)
         question = self._question(np.array([start]), np.array([goal]))[0]
         bars = np.full((self.edges, 1), self.num_nodes)
         return np.concatenate([np.concatenate([np.array(pairs), bars], 1).reshape(-1)[:-1], question])
@@ -186,14 +193,13 @@ def sizes_of(name: str) -> tuple[int, int] | None:
 # The check of a graph of one's own.
 
 
-def check_star(
-    edges: Iterable[tuple[int, int]], start: int, goal: int, degree: int, length: int, num_nodes: int
-) -> list[tuple[int, int]]:
-    """The edges as a list, if they form a G(degree, length) around `start`, and `goal` is another of its nodes.
+def check_star(edges: Iterable[tuple[int, int]], start: int, goal: int, graph: StarGraph) -> list[tuple[int, int]]:
+    """The edges as a list, if they form such a graph around `start`, and `goal` is another of its nodes.
 
     Raises:
         LookaheadError: they do not, or it is not.
     """
+    degree, length, num_nodes = graph.degree, graph.length, graph.num_nodes
     pairs = [_pair(edge, num_nodes) for edge in edges]
     for node in (start, goal):
         _check_node(node, num_nodes)
@@ -210,7 +216,7 @@ def check_star(
         rest = sorted(nodes - {start})
         raise LookaheadError(f"The goal must be a node of the graph other than the start, one of {rest}, got {goal}.")
     children: dict[int, list[int]] = {}
-    for parent, child in pairs:
+    for parent, child in pairs if graph.directed else _outward(pairs, start):
         children.setdefault(parent, []).append(child)
     first = children.get(start, [])
     if len(first) != degree:
@@ -227,6 +233,17 @@ def check_star(
     if len(nodes) != degree * (length - 1) + 1:
         raise LookaheadError(f"The arms of {shape} share no node but the start, but {pairs} has {len(nodes)} nodes.")
     return pairs
+
+
+def _outward(pairs: list[tuple[int, int]], start: int) -> list[tuple[int, int]]:
+    """The edges that can be reached from the start, each away from it."""
+    reached, left, outward = [start], list(pairs), list[tuple[int, int]]()
+    for node in reached:
+        there = [(a, b) if a == node else (b, a) for a, b in left if node in (a, b)]
+        left = [pair for pair in left if node not in pair]
+        outward += there
+        reached += [child for _, child in there]
+    return outward
 
 
 def _pair(edge: Any, num_nodes: int) -> tuple[int, int]:
@@ -274,6 +291,7 @@ def in_split(graph: StarGraph, rows: NDArray[np.int64], split: Split) -> NDArray
         [count].
     """
     edges = graph.edges_of(rows).astype(np.uint64)
+    edges = edges if graph.directed else np.sort(edges, -1)
     # A sum does not depend on the order of its terms.
     keys = _mixed(edges[:, :, 0] * np.uint64(graph.num_nodes) + edges[:, :, 1]).sum(1)
     return (_mixed(keys) % np.uint64(PARTS) == 0) == (split == "test")

@@ -105,7 +105,7 @@ class StarGraphSettings:
         seed: of all choices; 0 or more.
         num_train: training graphs; the paper has 8 million.
         num_test: test graphs; the paper has 10,000.
-        degree, length, num_nodes: see [`StarGraph`].
+        degree, length, num_nodes, directed: see [`StarGraph`].
         layout: of the training rows, see `hf_mech.lookahead.star_graphs.layouts`. Test rows stand as at inference.
         parity: draw strings of `length - 2` random bits, and make the graphs of Theorem 5 of them.
 
@@ -121,6 +121,7 @@ class StarGraphSettings:
     degree: int = 2
     length: int = 5
     num_nodes: int = 50
+    directed: bool = True
     layout: Layout = "plain"
     parity: bool = False
     graph: StarGraph = field(init=False)
@@ -128,10 +129,12 @@ class StarGraphSettings:
     def __post_init__(self) -> None:
         for name, least in (("seed", 0), ("num_train", 1), ("num_test", 1)):
             check_whole(name, getattr(self, name), least, LookaheadError)
+        if self.parity and not self.directed:
+            raise LookaheadError("The graphs of Theorem 5 are directed; leave directed=False out.")
         if self.parity:
             graph = parity_graph(self.length - 2, self.num_nodes)
         else:
-            graph = StarGraph(self.degree, self.length, self.num_nodes)
+            graph = StarGraph(self.degree, self.length, self.num_nodes, self.directed)
         object.__setattr__(self, "graph", graph)
         check_layout(graph, self.layout)
         for split in self.SPLITS:

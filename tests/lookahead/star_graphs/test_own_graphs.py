@@ -22,6 +22,29 @@ def test_it_is_the_prompt_of_a_drawn_row():
         assert graph.encode(np.array(edges), np.int64(start), np.int64(goal)).dtype == np.int64
 
 
+def test_without_directions_edges_stand_either_way_round():
+    graph = StarGraph(2, 3, 9, directed=False)
+    turned = [(5, 1), (3, 1), (0, 3), (7, 0)]
+    assert graph.encode(turned, 3, 5).tolist() == [5, 1, 9, 3, 1, 9, 0, 3, 9, 7, 0, 11, 3, 5, 10]
+    larger = StarGraph(3, 4, directed=False)
+    for row in larger.draw(20, np.random.default_rng(0)):
+        start, goal = row[larger.prompt_length - 3 :][:2].tolist()
+        prompt = larger.encode(larger.edges_of(row[None])[0].tolist(), start, goal)
+        assert prompt.tolist() == row[: larger.prompt_length].tolist()
+    for wrong in ([*turned[:3], (7, 1)], [(5, 1), (3, 1), (5, 3), (7, 0)], [(5, 1), (3, 1), (8, 2), (2, 8)]):
+        with pytest.raises(LookaheadError, match=r"arm|from its start"):
+            graph.encode(wrong, 3, 5)
+
+
+def test_only_the_direction_differs():
+    """The same graphs, and half of their edges are turned."""
+    ours, turned = (StarGraph(2, 5, directed=directed).draw(2000, Dice(0)) for directed in (True, False))
+    same, other = StarGraph().edges_of(ours), StarGraph().edges_of(turned)
+    assert np.array_equal(np.sort(same, -1), np.sort(other, -1))
+    assert np.array_equal(StarGraph().paths_of(ours), StarGraph().paths_of(turned))
+    assert abs((same == other).all(-1).mean() - 0.5) < 0.02
+
+
 def test_the_goal_may_be_a_subgoal():
     assert GRAPH.encode(EDGES, 3, 1)[-2] == 1
 
@@ -62,11 +85,25 @@ def test_a_drawn_graph_is_uniform_and_does_not_depend_on_numpy():
     assert StarGraph(2, 3, 9).draw(1, Dice(7, (1,)))[0].tolist() == frozen
 
 
-@pytest.mark.parametrize(("graph", "number"), [((2, 2, 3), 3), ((1, 2, 3), 6), ((3, 2, 4), 4), ((2, 3, 5), 60)])
-def test_the_number_of_graphs(graph, number):
-    graph = StarGraph(*graph)
-    drawn = graph.edges_of(graph.draw(5000, np.random.default_rng(0))).tolist()
-    assert len({frozenset(map(tuple, edges)) for edges in drawn}) == graph.graphs == number
+@pytest.mark.parametrize(
+    ("graph", "directed", "number"),
+    [
+        ((2, 2, 3), True, 3),
+        ((1, 2, 3), True, 6),
+        ((3, 2, 4), True, 4),
+        ((2, 3, 5), True, 60),
+        ((1, 2, 3), False, 3),
+        ((1, 3, 4), False, 12),
+        ((2, 2, 3), False, 3),
+        ((3, 2, 4), False, 4),
+        ((2, 3, 5), False, 60),
+    ],
+)
+def test_the_number_of_graphs(graph, directed, number):
+    graph = StarGraph(*graph, directed)
+    drawn = graph.edges_of(graph.draw(5000, np.random.default_rng(0)))
+    drawn = drawn if directed else np.sort(drawn, -1)
+    assert len({frozenset(map(tuple, edges)) for edges in drawn.tolist()}) == graph.graphs == number
 
 
 @pytest.mark.parametrize("numbers", [(2.0, 5, 50), (True, 5, 50), (2, "5", 50), (2, 5, None)])
