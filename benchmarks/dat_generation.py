@@ -235,7 +235,7 @@ def prompt_alone(runs: int) -> list[Measurement]:
                 measured.append(note(at, "cpu_milliseconds_per_prompt", [1e3 * second for second in seconds]))
             at = setting | {"machine": "gather"}
             measured.append(note(at, "times_faster_than_psm", ratios(cpu, "psm", "gather")))
-            cache = read(network, network.tokenizer(pair[0], return_tensors="pt")).cache
+            cache = read(network, network.tokenizer(pair[0], return_tensors="pt")).past_key_values
             measured.append(note(at, "megabytes_of_the_prompts_cache", [cache.memory() / 1e6]))
     return measured
 

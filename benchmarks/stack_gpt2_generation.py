@@ -73,13 +73,13 @@ def continuation_of(model: Any, batch: int, length: int) -> tuple[Callable[[], N
     ids, cache = prompts(batch, length, device), None
     with torch.inference_mode():
         for part in ids.split(CHUNK, 1):
-            cache = model(part, cache=cache, use_cache=True, logits_to_keep=1).cache
+            cache = model(part, past_key_values=cache, use_cache=True, logits_to_keep=1).past_key_values
         cache.crop(-1)  # `generate` reads the last token itself
 
     def go_on() -> None:
         nonlocal ids
         with torch.inference_mode():
-            ids = model.generate(ids, cache=cache, **settings(ids, NEW))
+            ids = model.generate(ids, past_key_values=cache, **settings(ids, NEW))
         if device != "cpu":
             torch.cuda.synchronize()
 

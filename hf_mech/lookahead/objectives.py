@@ -179,7 +179,7 @@ class MultiToken(Objective):
     def beyond(self, states: tuple[Tensor, ...], input_ids: Tensor, labels: Tensor, mask: Tensor | None) -> Tensor:
         """The sum of the other heads' losses, see [`Objective.beyond`]."""
         trunk = states[-2]
-        causal = create_causal_mask(self.model.config, trunk, mask, cache=None)
+        causal = create_causal_mask(self.model.config, trunk, mask, past_key_values=None)
         total = trunk.new_zeros(())
         for place, head in zip(range(2, labels.shape[1]), self.heads, strict=False):
             found, says = head(trunk, attention_mask=causal)[:, :-place], self.says(labels, mask, place)
@@ -223,7 +223,7 @@ class JointMultiToken(Objective):
             used &= mask[:, :-1].bool()
         tokens = self.model.get_input_embeddings()(given[used])  # [count, steps, size]
         read = torch.cat([states[-1][:, :-1][used][:, None], tokens], 1) + self.places[: steps + 1]
-        causal = create_causal_mask(self.model.config, read, None, cache=None)
+        causal = create_causal_mask(self.model.config, read, None, past_key_values=None)
         logits = self.head(self.model.transformer.ln_f(self.fetch(read, attention_mask=causal)))[:, 1:]
         wanted = ahead[used][:, 1:]
         losses = functional.cross_entropy(logits.mT, wanted, reduction="none")  # [count, steps]

@@ -20,7 +20,7 @@ from .configuration_belief_state import BeliefStateError
 logger = logging.get_logger(__name__)
 
 #: The arguments that `BeliefStateModel` gives to an encoder.
-NEEDED = ("attention_mask", "inputs_embeds", "cache", "position_ids", "use_cache")
+NEEDED = ("attention_mask", "inputs_embeds", "past_key_values", "position_ids", "use_cache")
 #: The layers whose state at a token depends only on the tokens that its mask shows.
 ATTENTION = {"full_attention", "sliding_attention", "chunked_attention"}
 

@@ -31,7 +31,9 @@ ALONE = {
     "num_return_sequences": 1,
     "use_cache": True,
     **dict.fromkeys(("output_scores", "output_logits", "output_attentions", "output_hidden_states"), False),
-    **dict.fromkeys(("streamer", "custom_generate", "cache", "cache_implementation", "position_ids", "inputs_embeds")),
+    **dict.fromkeys(
+        ("streamer", "custom_generate", "past_key_values", "cache_implementation", "position_ids", "inputs_embeds")
+    ),
     "prompt_lookup_num_tokens": None,
 }
 

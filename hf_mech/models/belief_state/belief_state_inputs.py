@@ -27,13 +27,13 @@ class BeliefStateModelOutput(ModelOutput):
             states (Theorem 2).
         suffix_hidden_state (`Tensor` of shape `[batch, suffix length, hidden_size]`, when `suffix_ids` are given):
             B(x_j:T) at every token j of the suffix.
-        cache (`Cache`): the forward encoder's.
+        past_key_values (`Cache`): the forward encoder's.
         hidden_states, attentions: the forward encoder's, as in transformers.
     """
 
     last_hidden_state: Tensor | None = None
     suffix_hidden_state: Tensor | None = None
-    cache: Cache | None = None
+    past_key_values: Cache | None = None
     hidden_states: tuple[Tensor, ...] | None = None
     attentions: tuple[Tensor, ...] | None = None
 
@@ -48,13 +48,13 @@ class BeliefStateCausalLMOutput(ModelOutput):
             suffix.
         prev_logits (`Tensor` of the same shape, with `suffix_ids` or `output_prev_logits=True`): of the token before
             the suffix.
-        cache, hidden_states, attentions: the forward encoder's.
+        past_key_values, hidden_states, attentions: the forward encoder's.
     """
 
     loss: Tensor | None = None
     logits: Tensor | None = None
     prev_logits: Tensor | None = None
-    cache: Cache | None = None
+    past_key_values: Cache | None = None
     hidden_states: tuple[Tensor, ...] | None = None
     attentions: tuple[Tensor, ...] | None = None
 
@@ -259,11 +259,11 @@ def is_flat(attention_mask: Any) -> bool:
     return attention_mask is None or (isinstance(attention_mask, Tensor) and attention_mask.dim() == 2)
 
 
-def seen(cache: Cache | None) -> int | None:
+def seen(past_key_values: Cache | None) -> int | None:
     """The number of tokens that a cache holds; None if it is known to the device only."""
-    if cache is None:
+    if past_key_values is None:
         return 0
-    length = cache.get_seq_length()
+    length = past_key_values.get_seq_length()
     return length if isinstance(length, int) else None
 
 

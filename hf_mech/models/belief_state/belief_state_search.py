@@ -230,7 +230,7 @@ class Prompt:
                 f"{len(goal)} of the goal; shorten one of them."
             )
         read = model.model(prefix[None], use_cache=True)
-        return cls(prefix, goal, read.last_hidden_state, read.cache, suffix_state)
+        return cls(prefix, goal, read.last_hidden_state, read.past_key_values, suffix_state)
 
     def caches(self, copies: int) -> Any:
         """The prefix's keys and values for so many continuations."""
@@ -316,7 +316,7 @@ class Rollouts:
 
     def _read(self, tokens: Tensor, cache: Any) -> Tensor:
         """The logits behind the last of the tokens, [batch, vocabulary]."""
-        read = self.model.model(tokens, cache=cache, use_cache=True).last_hidden_state[:, -1:]
+        read = self.model.model(tokens, past_key_values=cache, use_cache=True).last_hidden_state[:, -1:]
         return head_logits(self.model, read, self.prompt.suffix_state, "next")[:, -1]
 
     def _choose(self, text: Tensor, logits: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -409,7 +409,7 @@ def _score(model: Any, prompt: Prompt, middles: Tensor, lengths: Tensor, score: 
     place = torch.where(columns < lengths[:, None], columns, columns - lengths[:, None] + horizon)
     tail = both.gather(1, place.clamp(max=horizon + after - 1))
     text = torch.cat([prompt.prefix.expand(batch, -1), tail], 1)
-    read = model.model(tail, cache=prompt.caches(batch), use_cache=True).last_hidden_state
+    read = model.model(tail, past_key_values=prompt.caches(batch), use_cache=True).last_hidden_state
     states = torch.cat([prompt.states.expand(batch, -1, -1), read], 1)
 
     at = begin + lengths[:, None] + after - 1 - torch.arange(score.tokens, device=device)  # x_T, x_T-1, ...
@@ -435,7 +435,7 @@ def read_backwards(model: Any, tokens: Tensor, cache: Any = None) -> Any:
     if encoder is None:
         return None
     embeds = model.model.embed_tokens(tokens)
-    return encoder(inputs_embeds=embeds, cache=cache, use_cache=cache is not None).last_hidden_state
+    return encoder(inputs_embeds=embeds, past_key_values=cache, use_cache=cache is not None).last_hidden_state
 
 
 def head_logits(model: Any, prefixes: Tensor, suffixes: Tensor | None, head: str) -> Tensor:

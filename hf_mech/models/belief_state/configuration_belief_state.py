@@ -107,7 +107,7 @@ class BeliefStateConfig(PreTrainedConfig):
         "num_attention_heads": "n_head",
         "num_hidden_layers": "n_layer",
     }
-    keys_to_ignore_at_inference = ["cache"]
+    keys_to_ignore_at_inference = ["past_key_values"]
 
     vocab_size: int | None = None
     n_positions: int | None = None

@@ -11,7 +11,6 @@ from transformers.cache_utils import Cache
 from transformers.generation import GenerationMixin
 from transformers.modeling_utils import PreTrainedModel
 from transformers.utils import can_return_tuple
-from transformers.utils.deprecation import deprecate_kwarg
 
 from .belief_state_encoders import LoadsEncoders, learned_positions, made_encoder
 from .belief_state_generation import BeliefStateGeneration
@@ -52,6 +51,7 @@ class BeliefStatePreTrainedModel(LoadsEncoders, SafeCheckpoints, PreTrainedModel
     _supports_flash_attn = True
     _supports_flex_attn = True
     _supports_attention_backend = True
+    _skip_keys_device_placement = ["past_key_values"]
     _checkpoint_error = BeliefStateError
 
     @torch.no_grad()
@@ -172,13 +172,12 @@ class BeliefStateModel(BeliefStatePreTrainedModel):
         return states[torch.arange(states.shape[0], device=states.device), last]
 
     @can_return_tuple
-    @deprecate_kwarg("past_key_values", "5.40.0", new_name="cache")
     def forward(
         self,
         input_ids: Tensor | None = None,  # [batch, new]
         attention_mask: Tensor | None = None,  # [batch, past + new]
         position_ids: Tensor | None = None,  # [batch, new]
-        cache: Cache | None = None,
+        past_key_values: Cache | None = None,
         suffix_ids: Tensor | None = None,  # [batch, suffix length]
         suffix_attention_mask: Tensor | None = None,  # [batch, suffix length]
         inputs_embeds: Tensor | None = None,  # [batch, new, hidden]
@@ -201,7 +200,7 @@ class BeliefStateModel(BeliefStatePreTrainedModel):
                 without any token, or a mask that does not fit; suffixes of another number of rows, or that no encoder
                 reads; tokens outside the vocabulary.
         """
-        past = seen(cache)
+        past = seen(past_key_values)
         check_prefixes(input_ids, inputs_embeds, attention_mask, position_ids, past)
         if input_ids is not None and past == 0:
             check_ids(input_ids, self.config.vocab_size, "input_ids")
@@ -210,7 +209,7 @@ class BeliefStateModel(BeliefStatePreTrainedModel):
         asked, flat = use_cache, is_flat(attention_mask)
         if use_cache is None:
             use_cache = not self.training and self.config.use_cache
-        if position_ids is not None and cache is None and flat:
+        if position_ids is not None and past_key_values is None and flat:
             real = real_tokens(embeds[..., 0], attention_mask)
             sequence = numbered(real, position_ids)
             mask = encoder_mask(sequence)
@@ -226,7 +225,7 @@ class BeliefStateModel(BeliefStatePreTrainedModel):
             inputs_embeds=embeds,
             attention_mask=attention_mask,
             position_ids=position_ids,
-            cache=cache,
+            past_key_values=past_key_values,
             use_cache=use_cache,
             output_attentions=self.config.output_attentions if output_attentions is None else output_attentions,
             output_hidden_states=(
@@ -240,7 +239,7 @@ class BeliefStateModel(BeliefStatePreTrainedModel):
         return BeliefStateModelOutput(
             last_hidden_state=read.last_hidden_state,
             suffix_hidden_state=suffix,
-            cache=read.cache,
+            past_key_values=read.past_key_values,
             hidden_states=read.hidden_states,
             attentions=read.attentions,
         )
@@ -310,13 +309,12 @@ class BeliefStateForCausalLM(BeliefStatePreTrainedModel, BeliefStateGeneration, 
         return self.model.encode(input_ids, attention_mask, all_states)
 
     @can_return_tuple
-    @deprecate_kwarg("past_key_values", "5.40.0", new_name="cache")
     def forward(
         self,
         input_ids: Tensor | None = None,  # [batch, new]
         attention_mask: Tensor | None = None,  # [batch, past + new]
         position_ids: Tensor | None = None,  # [batch, new]
-        cache: Cache | None = None,
+        past_key_values: Cache | None = None,
         labels: Tensor | None = None,  # [batch, new]
         suffix_ids: Tensor | None = None,  # [batch, suffix length]
         suffix_attention_mask: Tensor | None = None,  # [batch, suffix length]
@@ -334,7 +332,7 @@ class BeliefStateForCausalLM(BeliefStatePreTrainedModel, BeliefStateGeneration, 
         """The logits of the next token, with a suffix also of the token before it, and the loss over all pairs.
 
         Args:
-            input_ids, attention_mask, position_ids, cache: see [`BeliefStateModel.forward`].
+            input_ids, attention_mask, position_ids, past_key_values: see [`BeliefStateModel.forward`].
             suffix_ids, suffix_attention_mask: likewise. The logits are conditioned on the suffix; without `suffix_ids`,
                 on the empty one.
             inputs_embeds, use_cache, output_attentions, output_hidden_states: likewise.
@@ -371,7 +369,7 @@ class BeliefStateForCausalLM(BeliefStatePreTrainedModel, BeliefStateGeneration, 
             input_ids,
             attention_mask,
             position_ids,
-            cache,
+            past_key_values,
             suffix_ids,
             suffix_attention_mask,
             inputs_embeds,
@@ -387,7 +385,7 @@ class BeliefStateForCausalLM(BeliefStatePreTrainedModel, BeliefStateGeneration, 
             raise BeliefStateError("The model has no T_p (predict_previous=False); leave output_prev_logits out.")
         loss = None
         if labels is not None:
-            if input_ids is None or suffix_ids is not None or seen(cache) != 0:
+            if input_ids is None or suffix_ids is not None or seen(past_key_values) != 0:
                 raise BeliefStateError(
                     "labels train on all pairs within input_ids: give whole sequences as input_ids, without "
                     "suffix_ids, inputs_embeds or a cache."
@@ -404,7 +402,7 @@ class BeliefStateForCausalLM(BeliefStatePreTrainedModel, BeliefStateGeneration, 
             loss=loss,
             logits=logits,
             prev_logits=before if suffix_ids is not None or output_prev_logits else None,
-            cache=outputs.cache,
+            past_key_values=outputs.past_key_values,
             hidden_states=outputs.hidden_states,
             attentions=outputs.attentions,
         )

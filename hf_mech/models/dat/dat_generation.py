@@ -44,10 +44,9 @@ class DATCache(Cache):
         """-1: it grows."""
         return -1
 
-    @property
-    def is_linear(self) -> list[bool]:
-        """It grows with the tokens; without layers, transformers would take it for a state of one size."""
-        return [False]
+    def get_max_cache_shape(self, layer_idx: int | None = None) -> int:
+        """The name of `get_max_length` before transformers 5.23."""
+        return self.get_max_length(layer_idx)
 
     @property
     def is_initialized(self) -> bool:
@@ -107,13 +106,15 @@ def as_dat_cache(cache: object) -> DATCache:
         DATError: it is a cache of another kind.
     """
     if not isinstance(cache, DATCache):
-        raise DATError(f"cache must be a DATCache, got {type(cache).__name__}; leave it out, and generate() makes one.")
+        raise DATError(
+            f"past_key_values must be a DATCache, got {type(cache).__name__}; leave it out, and generate() makes one."
+        )
     return cache
 
 
 # --------------------------------------------------------------------------------------------------------- greedy words
 
-_READ = {"attention_mask", "cache", "register_values", "use_cache", "logits_to_keep"}
+_READ = {"attention_mask", "past_key_values", "register_values", "use_cache", "logits_to_keep"}
 """The arguments of the model that generation without logits reads, or needs not."""
 
 
@@ -159,7 +160,7 @@ class GreedyWords(GenerationMixin):
     def _say(self, input_ids: Tensor, longest: int, kwargs: Mapping[str, Any]) -> Tensor:
         """The prompts and what the program says, up to nil; `longest` counts the prompts' tokens, too."""
         model: Any = self
-        cache, most = kwargs["cache"], max(1, longest - input_ids.shape[1])
+        cache, most = kwargs["past_key_values"], max(1, longest - input_ids.shape[1])
         ends = (*model.dat.program.stops, END_OF_PROMPT)
         words = self._next_words(input_ids, kwargs.get("attention_mask"), cache, kwargs.get("register_values"), ends)
         said = [input_ids, words]
@@ -201,7 +202,7 @@ class GreedyWords(GenerationMixin):
 
 def _is_new(kwargs: Mapping[str, Any]) -> bool:
     """Whether the model's arguments are those of a new text, and all are known here."""
-    cache = kwargs.get("cache")
+    cache = kwargs.get("past_key_values")
     asked = {name for name, value in kwargs.items() if value is not None and value is not False}
     return isinstance(cache, DATCache) and not cache.is_initialized and "use_cache" in asked and asked <= _READ
 

@@ -14,7 +14,6 @@ from transformers.generation import GenerationMixin
 from transformers.modeling_outputs import CausalLMOutputWithPast
 from transformers.modeling_utils import PreTrainedModel
 from transformers.utils import ModelOutput, can_return_tuple
-from transformers.utils.deprecation import deprecate_kwarg
 
 from .checkpoints import SafeCheckpoints
 from .configuration_dat import DATConfig
@@ -51,7 +50,7 @@ class DATModelOutput(ModelOutput):
             one-hot vector for each register (soft vectors from the relaxed backend), (66), or the dense vector of
             `config.embedding`, (69). The end of the prompt has the state of the prompt's last cell; padding is zero.
         register_values (`Tensor` of shape `[batch, length, num_registers]`): the same as indices of values.
-        cache (`DATCache`, with `use_cache=True`): the cache for generation.
+        past_key_values (`DATCache`, with `use_cache=True`): the cache for generation.
         hidden_states (`tuple[Tensor]`, with `output_hidden_states=True`): the tokens' vectors before the first layer
             and after each layer, `[batch, length, hidden_size]`. They are large: `DATModel.trace` gives integers.
         attentions (`tuple[Tensor]`, with `output_attentions=True`): for each layer the token that each token's cell
@@ -64,7 +63,7 @@ class DATModelOutput(ModelOutput):
 
     last_hidden_state: Tensor | None = None
     register_values: Tensor | None = None
-    cache: DATCache | None = None
+    past_key_values: DATCache | None = None
     hidden_states: tuple[Tensor, ...] | None = None
     attentions: tuple[Tensor, ...] | None = None
 
@@ -143,12 +142,11 @@ class DATModel(DATPreTrainedModel):
     # ------------------------------------------------------------------------------------------------------- forward
 
     @can_return_tuple
-    @deprecate_kwarg("past_key_values", "5.40.0", new_name="cache")
     def forward(
         self,
         input_ids: Tensor,  # [batch, length]
         attention_mask: Tensor | None = None,  # [batch, length]
-        cache: DATCache | None = None,
+        past_key_values: DATCache | None = None,
         use_cache: bool | None = None,
         output_attentions: bool | None = None,
         output_hidden_states: bool | None = None,
@@ -159,7 +157,7 @@ class DATModel(DATPreTrainedModel):
         Args:
             input_ids: words, the end of the prompt, and optional words after it; nil pads, left, right or between.
             attention_mask: 0 at padding. Only the last columns, those of `input_ids`, are read.
-            cache: the cache of an earlier call; then all words come after the prompt.
+            past_key_values: the cache of an earlier call; then all words come after the prompt.
             use_cache: whether to return a cache; `config.use_cache` if it is not given.
             output_attentions, output_hidden_states: whether to return these, see [`DATModelOutput`]; by default as the
                 configuration says.
@@ -175,8 +173,8 @@ class DATModel(DATPreTrainedModel):
         """
         wanted = self._wanted(output_attentions, output_hidden_states)
         recorder = Record if any(wanted) else None
-        states = self.run(input_ids, attention_mask, cache, recorder, register_values)
-        cache = self._cached(cache, use_cache, states, input_ids)
+        states = self.run(input_ids, attention_mask, past_key_values, recorder, register_values)
+        cache = self._cached(past_key_values, use_cache, states, input_ids)
         hidden_states, attentions = self._recorded(states, *wanted)
         return DATModelOutput(states.vectors(self.dtype), states.values(), cache, hidden_states, attentions)
 
@@ -201,7 +199,7 @@ class DATModel(DATPreTrainedModel):
         self,
         input_ids: Tensor,
         attention_mask: Tensor | None,
-        cache: DATCache | None,
+        past_key_values: DATCache | None,
         recorder: Callable[[], Recorder] | None = None,
         register_values: Tensor | None = None,
     ) -> States:
@@ -210,17 +208,17 @@ class DATModel(DATPreTrainedModel):
         mask = read_mask(attention_mask, input_ids)
         limit = self.config.max_position_embeddings
         machine: Machine | RowMachine
-        if cache is not None and as_dat_cache(cache).is_initialized:
+        if past_key_values is not None and as_dat_cache(past_key_values).is_initialized:
             if register_values is not None:
                 raise DATError(
                     "register_values are of the prompt's cells, and the cache has read the prompt; leave them out."
                 )
-            history: History[Any] = History(list(cache.history.groups))
+            history: History[Any] = History(list(past_key_values.history.groups))
             machine = self._machine(input_ids.device, isinstance(history.groups[-1], RowGroup), recorder)
             history = history if isinstance(machine, RowMachine) else history.tensors
             words = collect(input_ids, mask & (input_ids > END_OF_PROMPT))
             columns = words.rank
-            keys = cache.keys_with(words.rank)
+            keys = past_key_values.keys_with(words.rank)
             new = self._read_words(machine, words, history, limit)
         else:
             prompt, words, ends = split(input_ids, mask)
@@ -488,12 +486,11 @@ class DATForCausalLM(DATPreTrainedModel, GreedyWords, GenerationMixin):
         return TemplateCompletionPipeline(model=self, tokenizer=tokenizer, task="template-completion", **options)
 
     @can_return_tuple
-    @deprecate_kwarg("past_key_values", "5.40.0", new_name="cache")
     def forward(
         self,
         input_ids: Tensor,  # [batch, length]
         attention_mask: Tensor | None = None,  # [batch, length]
-        cache: DATCache | None = None,
+        past_key_values: DATCache | None = None,
         labels: Tensor | None = None,  # [batch, length]
         use_cache: bool | None = None,
         output_attentions: bool | None = None,
@@ -509,7 +506,7 @@ class DATForCausalLM(DATPreTrainedModel, GreedyWords, GenerationMixin):
         word ends the completion and is no part of it. So `generate()` ends with nil, a special token.
 
         Args:
-            input_ids, attention_mask, cache, use_cache, register_values: see [`DATModel.forward`].
+            input_ids, attention_mask, past_key_values, use_cache, register_values: see [`DATModel.forward`].
             output_attentions, output_hidden_states: likewise; those of all tokens, whatever `logits_to_keep`.
             labels: the input tokens, -100 at tokens without a loss; the logits of each token predict the next. A stop
                 word counts as the end, nil.
@@ -534,8 +531,8 @@ class DATForCausalLM(DATPreTrainedModel, GreedyWords, GenerationMixin):
             )
         wanted = self.dat._wanted(output_attentions, output_hidden_states)
         recorder = Record if any(wanted) else None
-        states = self.dat.run(input_ids, attention_mask, cache, recorder, register_values)
-        cache = self.dat._cached(cache, use_cache, states, input_ids)
+        states = self.dat.run(input_ids, attention_mask, past_key_values, recorder, register_values)
+        cache = self.dat._cached(past_key_values, use_cache, states, input_ids)
         kept = slice(-logits_to_keep, None) if isinstance(logits_to_keep, int) else logits_to_keep
         program = self.dat.program
         shown = replace(states, columns=states.columns[:, kept])
@@ -553,7 +550,7 @@ class DATForCausalLM(DATPreTrainedModel, GreedyWords, GenerationMixin):
             )  # fmt: skip
         hidden_states, attentions = self.dat._recorded(states, *wanted)
         return CausalLMOutputWithPast(
-            loss=loss, logits=logits, cache=cache, hidden_states=hidden_states, attentions=attentions
+            loss=loss, logits=logits, past_key_values=cache, hidden_states=hidden_states, attentions=attentions
         )
 
     @torch.no_grad()
@@ -569,7 +566,7 @@ class DATForCausalLM(DATPreTrainedModel, GreedyWords, GenerationMixin):
         """As in transformers, but without the tokenizer of `stop_strings`, which transformers passes to every model,
         and without the prompt's registers once the prompt has been read."""
         kwargs.pop("tokenizer", None)
-        cache = kwargs.get("cache")
+        cache = kwargs.get("past_key_values")
         if cache is not None and as_dat_cache(cache).is_initialized:
             kwargs.pop("register_values", None)
         return super().prepare_inputs_for_generation(*args, **kwargs)
@@ -578,8 +575,8 @@ class DATForCausalLM(DATPreTrainedModel, GreedyWords, GenerationMixin):
         self, generation_config: Any, model_kwargs: dict, *args: Any, **kwargs: Any
     ) -> None:
         """Always makes a [`DATCache`], whatever cache is requested: the others hold keys and values."""
-        if model_kwargs.get("cache") is None and generation_config.use_cache is not False:
-            model_kwargs["cache"] = DATCache()
+        if model_kwargs.get("past_key_values") is None and generation_config.use_cache is not False:
+            model_kwargs["past_key_values"] = DATCache()
 
 
 DATForCausalLM.forward.__signature__ = signature(DATForCausalLM.forward)  # `generate()` asks for it with every word

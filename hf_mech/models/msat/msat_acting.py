@@ -219,6 +219,10 @@ class RowsLayer(CacheLayerMixin):
         """The tokens of a whole context."""
         return self.places.capacity
 
+    def get_max_cache_shape(self) -> int:
+        """The name of `get_max_length` before transformers 5.23."""
+        return self.get_max_length()
+
 
 class Places:
     """Which rows of a batch write next, and where; the same for all layers."""
@@ -432,7 +436,7 @@ class Acts:
             read = self.decoder(
                 inputs_embeds=tokens,
                 attention_mask=mask,
-                cache=cache,
+                past_key_values=cache,
                 use_cache=cache is not None,
             ).last_hidden_state
             last[torch.tensor(places, device=context.device)] = read[:, -1]

@@ -164,7 +164,7 @@ class StackGPT2Config(EncodedStackOptions, GPT2Config):
 
     model_type = "stack_gpt2"
     _auto_class = "AutoConfig"  # a saved checkpoint carries this code and loads without the package
-    keys_to_ignore_at_inference = ["cache", "stack_attentions", "stack_actions"]
+    keys_to_ignore_at_inference = ["past_key_values", "stack_attentions", "stack_actions"]
 
 
 @strict_config(
@@ -199,7 +199,7 @@ class StackRobertaConfig(EncodedStackOptions, RobertaConfig):
 
     model_type = "stack_roberta"
     _auto_class = "AutoConfig"  # a saved checkpoint carries this code and loads without the package
-    keys_to_ignore_at_inference = ["cache", "stack_attentions", "stack_actions"]
+    keys_to_ignore_at_inference = ["past_key_values", "stack_attentions", "stack_actions"]
 
     def validate_architecture(self) -> None:
         """As of [`EncodedStackOptions`]; RoBERTa's padding must be a token, too.

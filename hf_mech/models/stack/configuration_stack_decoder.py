@@ -115,7 +115,7 @@ def stacked_config(stock: type[PreTrainedConfig]) -> type[Any]:
             "model_type": f"{StackDecoderConfig.model_type}_{stock.model_type}",
             "_auto_class": "AutoConfig",
             "keys_to_ignore_at_inference": [
-                *getattr(stock, "keys_to_ignore_at_inference", ["cache"]),
+                *getattr(stock, "keys_to_ignore_at_inference", ["past_key_values"]),
                 "stack_attentions",
                 "stack_actions",
             ],

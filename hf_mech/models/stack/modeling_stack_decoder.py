@@ -28,7 +28,6 @@ from transformers.conversion_mapping import (
 from transformers.masking_utils import create_masks_for_generate
 from transformers.modeling_utils import PreTrainedModel
 from transformers.models.auto.modeling_auto import AutoModel
-from transformers.utils.deprecation import deprecate_kwarg
 
 from .configuration_stack import StackError
 from .configuration_stack_decoder import HEADS, PREFIX, StackDecoderConfig, stacked_config
@@ -72,7 +71,6 @@ def with_stack_inputs(forward: Callable[..., Any]) -> Callable[..., Any]:
     """
     names = list(inspect.signature(forward).parameters)[1:]
 
-    @deprecate_kwarg("past_key_values", "5.40.0", new_name="cache")
     @functools.wraps(forward)
     def wrapper(self: Any, *args: Any, **kwargs: Any) -> Any:
         kwargs.update(zip(names, args, strict=False))
@@ -94,7 +92,7 @@ def with_stack_inputs(forward: Callable[..., Any]) -> Callable[..., Any]:
             given,
             kwargs.get("attention_mask"),
             kwargs.get("position_ids"),
-            kwargs.get("cache"),
+            kwargs.get("past_key_values"),
             kwargs,
             causal=True,
             dtype=dtype,

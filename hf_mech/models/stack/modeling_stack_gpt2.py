@@ -19,7 +19,6 @@ from transformers.models.gpt2.modeling_gpt2 import (
     GPT2PreTrainedModel,
     eager_attention_forward,
 )
-from transformers.utils.deprecation import deprecate_kwarg
 
 from .configuration_stack import StackError, StackGPT2Config
 from .position_encodings import ENCODINGS, encode, position_embedding
@@ -43,17 +42,17 @@ class StackGPT2Attention(GPT2Attention):
     def forward(
         self,
         hidden_states: Tensor,
-        cache: Cache | None = None,
+        past_key_values: Cache | None = None,
         attention_mask: Tensor | None = None,
         **kwargs: Any,
     ) -> tuple[Tensor, Tensor | None]:
         parts = self.c_attn(hidden_states).split(self.split_size, dim=2)
         query, key, value = (part.unflatten(2, (-1, self.head_dim)).transpose(1, 2) for part in parts)
-        if isinstance(cache, EncoderDecoderCache):
-            cache = cache.self_attention_cache
-        length = query.shape[2] + past_length(cache, self.layer_idx)
-        if cache is not None:
-            key, value = cache.update(key, value, self.layer_idx)
+        if isinstance(past_key_values, EncoderDecoderCache):
+            past_key_values = past_key_values.self_attention_cache
+        length = query.shape[2] + past_length(past_key_values, self.layer_idx)
+        if past_key_values is not None:
+            key, value = past_key_values.update(key, value, self.layer_idx)
         query, key, attention_mask = encode(self, query, key, attention_mask, length)
         attend = ALL_ATTENTION_FUNCTIONS.get_interface(self.config._attn_implementation, eager_attention_forward)
         dropout = self.attn_dropout.p if self.training else 0.0
@@ -108,11 +107,10 @@ class StackGPT2Model(StackGPT2PreTrainedModel, GPT2Model):
         self.post_init()
 
     @returns_stacks()
-    @deprecate_kwarg("past_key_values", "5.40.0", new_name="cache")
     def forward(
         self,
         input_ids: Tensor | None = None,  # [batch, new]
-        cache: Cache | None = None,
+        past_key_values: Cache | None = None,
         attention_mask: Tensor | None = None,  # [batch, past + new], or [batch, heads, new, past + new]
         token_type_ids: Tensor | None = None,
         position_ids: Tensor | None = None,  # [batch, new]
@@ -143,15 +141,15 @@ class StackGPT2Model(StackGPT2PreTrainedModel, GPT2Model):
             given,
             attention_mask,
             position_ids,
-            cache,
+            past_key_values,
             kwargs,
             causal=getattr(self.config, "is_causal", True),
             dtype=self.wte.weight.dtype if inputs_embeds is None else inputs_embeds.dtype,
         )
-        check_length(self.config, position_ids, told, given.shape[1], past_length(cache))
+        check_length(self.config, position_ids, told, given.shape[1], past_length(past_key_values))
         return super().forward(
             input_ids,
-            cache,
+            past_key_values,
             attention_mask,
             token_type_ids,
             position_ids,

@@ -29,7 +29,6 @@ from transformers.models.roberta.modeling_roberta import (
     RobertaSelfAttention,
     eager_attention_forward,
 )
-from transformers.utils.deprecation import deprecate_kwarg
 
 from .configuration_stack import StackError, StackRobertaConfig
 from .position_encodings import ENCODINGS, encode, position_embedding
@@ -63,16 +62,16 @@ class StackRobertaSelfAttention(RobertaSelfAttention):
         self,
         hidden_states: Tensor,
         attention_mask: Tensor | None = None,
-        cache: Cache | None = None,
+        past_key_values: Cache | None = None,
         **kwargs: Any,
     ) -> tuple[Tensor, Tensor | None]:
         parts = (self.query(hidden_states), self.key(hidden_states), self.value(hidden_states))
         query, key, value = (part.unflatten(2, (-1, self.attention_head_size)).transpose(1, 2) for part in parts)
-        if isinstance(cache, EncoderDecoderCache):
-            cache = cache.self_attention_cache
-        length = query.shape[2] + past_length(cache, self.layer_idx)
-        if cache is not None:
-            key, value = cache.update(key, value, self.layer_idx)
+        if isinstance(past_key_values, EncoderDecoderCache):
+            past_key_values = past_key_values.self_attention_cache
+        length = query.shape[2] + past_length(past_key_values, self.layer_idx)
+        if past_key_values is not None:
+            key, value = past_key_values.update(key, value, self.layer_idx)
         query, key, attention_mask = encode(self, query, key, attention_mask, length)
         attend = ALL_ATTENTION_FUNCTIONS.get_interface(self.config._attn_implementation, eager_attention_forward)
         dropout = self.dropout.p if self.training else 0.0
@@ -131,7 +130,6 @@ class StackRobertaModel(StackRobertaPreTrainedModel, RobertaModel):
         self.post_init()
 
     @returns_stacks()
-    @deprecate_kwarg("past_key_values", "5.40.0", new_name="cache")
     def forward(
         self,
         input_ids: Tensor | None = None,  # [batch, new]
@@ -139,7 +137,7 @@ class StackRobertaModel(StackRobertaPreTrainedModel, RobertaModel):
         token_type_ids: Tensor | None = None,
         position_ids: Tensor | None = None,  # [batch, new], from `pad_token_id` + 1; without a cache also from 0
         inputs_embeds: Tensor | None = None,  # [batch, new, hidden]
-        cache: Cache | None = None,
+        past_key_values: Cache | None = None,
         **kwargs: Any,
     ) -> BaseModelOutputWithPoolingAndCrossAttentions:
         """RoBERTa's forward pass, with additional arguments:
@@ -161,7 +159,7 @@ class StackRobertaModel(StackRobertaPreTrainedModel, RobertaModel):
         given = input_ids if input_ids is not None else inputs_embeds
         if given is None:
             raise StackError("Give input_ids or inputs_embeds, got neither.")
-        new, past = given.shape[1], past_length(cache)
+        new, past = given.shape[1], past_length(past_key_values)
         first = self.embeddings.padding_idx + 1  # RoBERTa counts its positions from here
         told = position_ids is not None
         if token_type_ids is None:  # RoBERTa's own default is a buffer that ends with the learned positions
@@ -171,7 +169,7 @@ class StackRobertaModel(StackRobertaPreTrainedModel, RobertaModel):
             given,
             attention_mask,
             position_ids,
-            cache,
+            past_key_values,
             kwargs,
             causal=self.config.is_decoder,
             dtype=self.embeddings.word_embeddings.weight.dtype if inputs_embeds is None else inputs_embeds.dtype,
@@ -190,7 +188,7 @@ class StackRobertaModel(StackRobertaPreTrainedModel, RobertaModel):
             token_type_ids,
             position_ids,
             inputs_embeds,
-            cache=cache,
+            past_key_values=past_key_values,
             **kwargs,
         )
         if self.config.use_stack and self.pooler is not None and kwargs["stack_context"].start is not None:

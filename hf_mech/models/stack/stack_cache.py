@@ -121,11 +121,11 @@ class StackState:
             self.actions, self.values = self.actions[rows], self.values[rows]
             self.levels.take(rows)
 
-    def crop(self, length: int) -> None:
-        """Keeps the first `length` positions."""
-        self.length = length
-        self.levels.forget(length)
-        if self.begun and length == 0:
+    def crop(self, removed: int) -> None:
+        """Removes the last positions."""
+        self.length -= removed
+        self.levels.forget(self.length)
+        if self.begun and self.length == 0:
             self.reset()
 
     def reset(self) -> None:
@@ -163,14 +163,12 @@ class FixedStackState(StackState):
 
     Attributes:
         stored: the levels, [batch, capacity, hidden + 1]; the last one is position 0, which lies below all others.
-        start: the column of every row's position 0, [batch]; None where it is the first.
 
     Args:
         capacity: the most positions.
     """
 
     stored: Tensor
-    start: Tensor | None
 
     def __init__(self, capacity: int) -> None:
         super().__init__()
@@ -185,7 +183,7 @@ class FixedStackState(StackState):
             more = (0, 0, 0, self.capacity - new)
             self.several = several and not torch.compiler.is_compiling()
             self.begun, self.actions, self.values = True, pad(actions, more), pad(values, more, value=1)
-            self.start, self.stored = start, self._levels_of_all(start, new)
+            self.stored = self._levels_of_all(start, new)
             if not torch.compiler.is_compiling():
                 for tensor in (self.actions, self.values, self.stored):
                     torch._dynamo.mark_static_address(tensor)
@@ -218,14 +216,7 @@ class FixedStackState(StackState):
     def take(self, rows: Tensor) -> None:
         super().take(rows)
         if self.begun:
-            rows = rows.to(self.stored.device)
-            self.start, self.stored = None if self.start is None else self.start[rows], self.stored[rows]
-
-    def crop(self, length: int) -> None:
-        if self.begun and length:
-            self.stored.copy_(self._levels_of_all(self.start, length))
-        else:
-            super().crop(length)
+            self.stored = self.stored[rows.to(self.stored.device)]
 
     def _levels_of_all(self, start: Tensor | None, length: int) -> Tensor:
         """The levels after the first `length` positions."""
@@ -266,13 +257,14 @@ class _WithStack:
         super().reorder_cache(beam_idx)  # type: ignore[misc]
         self.stack.take(beam_idx)
 
-    def crop(self: Any, tokens_to_remove: int) -> None:
-        super().crop(tokens_to_remove)  # type: ignore[misc]
-        self.stack.crop(int(self.get_seq_length()))
-
 
 class _Growing(_WithStack):
     """Of a layer that grows."""
+
+    def crop(self: Any, tokens_to_remove: int) -> None:
+        before = self.get_seq_length()
+        super().crop(tokens_to_remove)  # type: ignore[misc]
+        self.stack.crop(before - self.get_seq_length())
 
     def batch_repeat_interleave(self, repeats: int) -> None:
         super().batch_repeat_interleave(repeats)  # type: ignore[misc]

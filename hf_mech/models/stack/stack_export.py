@@ -79,7 +79,7 @@ class StackStep(nn.Module):
             if f"{i}.levels" in past:
                 cache.layers[i] = StackDynamicLayer.holding(cache.layers[i], 0.0)
                 cache.layers[i].stack = TensorStackState(past[f"{i}.levels"], past[f"{i}.newest"])
-        logits = self.model(input_ids, attention_mask=attention_mask, cache=cache, use_cache=True).logits
+        logits = self.model(input_ids, attention_mask=attention_mask, past_key_values=cache, use_cache=True).logits
         present: dict[str, Tensor] = {}
         layers: list[Any] = cache.layers
         for i, layer in enumerate(layers):
@@ -119,7 +119,7 @@ class StackStep(nn.Module):
     def _past(self, batch: int, length: int) -> dict[str, Tensor]:
         """Zeros as of [`nothing`], for so many positions."""
         first = torch.full((batch, 1), self.model.config.get_text_config().bos_token_id or 0, device=self.model.device)
-        layers: list[Any] = self.model(first, use_cache=True).cache.layers
+        layers: list[Any] = self.model(first, use_cache=True).past_key_values.layers
         past: dict[str, Tensor] = {}
         for i, layer in enumerate(layers):
             for name, kept in (("keys", layer.keys), ("values", layer.values)):

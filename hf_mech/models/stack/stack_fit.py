@@ -14,7 +14,7 @@ from .configuration_stack import StackError
 from .stack_cache import holds_stack
 from .stack_layer import CACHES
 
-_INPUTS = ("input_ids", "attention_mask", "position_ids", "cache", "inputs_embeds")
+_INPUTS = ("input_ids", "attention_mask", "position_ids", "past_key_values", "inputs_embeds")
 
 
 def find_layers(model: PreTrainedModel) -> tuple[Any, Any]:

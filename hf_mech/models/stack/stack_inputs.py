@@ -222,7 +222,7 @@ def holds_several(config: Any, begins: Tensor, real: Tensor | None, cache: Cache
     if cache is not None:
         raise StackError(
             "Several sequences in a row cannot be computed with a cache: new tokens would continue the last one alone. "
-            "Give no cache; to generate, give every sequence a row of its own, with an attention_mask where "
+            "Give no past_key_values; to generate, give every sequence a row of its own, with an attention_mask where "
             "they are padded."
         )
     return True

@@ -237,7 +237,7 @@ def stack_of_layer(config: Any, layer_idx: int) -> StackSubLayer | None:
 
 
 #: The names under which a stock layer takes the cache.
-CACHES = ("cache", "layer_past")
+CACHES = ("past_key_values", "layer_past")
 
 
 class StackedLayer:

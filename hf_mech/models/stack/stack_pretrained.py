@@ -70,15 +70,15 @@ class StackPreTrained(AdaptersTrainNewParts, SafeCheckpoints):
     # ----------------------------------------------------------------------------------------------------- generation
 
     def create_masks_for_generate(
-        self, *, attention_mask: Tensor | None = None, cache: Cache | None = None, **kwargs: Any
+        self, *, attention_mask: Tensor | None = None, past_key_values: Cache | None = None, **kwargs: Any
     ) -> Tensor | None:
         """The mask [batch, past + new], with zeros up to the length of a static cache.
 
         The stacks need the two-dimensional mask, and `torch.compile` always the same shape.
         """
-        if attention_mask is None or cache is None or attention_mask.dim() != 2:
+        if attention_mask is None or past_key_values is None or attention_mask.dim() != 2:
             return attention_mask
-        more = cache.get_max_length() - attention_mask.shape[1]
+        more = past_key_values.get_max_length() - attention_mask.shape[1]
         return nn.functional.pad(attention_mask, (0, max(more, 0)))  # a cache of windows alone has a smaller one
 
     # ------------------------------------------------------------------------------------------------------- adapters

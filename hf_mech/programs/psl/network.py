@@ -94,7 +94,7 @@ class DAT:
 
     def _read(self, tokens: torch.Tensor, cache: DATCache, first: torch.Tensor | None) -> int:
         """Reads tokens into the cache and returns the word after them; nil at the end, also for a stop word."""
-        output = self.model(tokens, cache=cache, use_cache=True, logits_to_keep=1, register_values=first)
+        output = self.model(tokens, past_key_values=cache, use_cache=True, logits_to_keep=1, register_values=first)
         return int(output.logits[0, -1].argmax())
 
     def _steps(self, trace: list[LayerState]) -> Iterator[Step]:

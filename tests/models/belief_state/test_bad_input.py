@@ -84,7 +84,7 @@ def test_labels_that_do_not_fit():
     for other in (
         {"input_ids": batch, "suffix_ids": batch},
         {"inputs_embeds": torch.zeros(2, 5, 16, dtype=torch.float64)},
-        {"input_ids": batch, "cache": model()(batch).cache},
+        {"input_ids": batch, "past_key_values": model()(batch).past_key_values},
     ):
         with pytest.raises(BeliefStateError, match="give whole sequences as input_ids"):
             model()(**other, labels=batch)
@@ -116,11 +116,11 @@ def test_masks_that_do_not_fit(mask: torch.Tensor, said: str):
 
 def test_a_mask_has_the_tokens_of_the_cache_too():
     made = model()
-    cache = made(tokens(2, 3)).cache
+    cache = made(tokens(2, 3)).past_key_values
     with pytest.raises(
         BeliefStateError, match=r"must be \[2, 4\], a number for each token, those of the cache included"
     ):
-        made(tokens(2, 1), torch.ones(2, 1), cache=cache)
+        made(tokens(2, 1), torch.ones(2, 1), past_key_values=cache)
 
 
 @pytest.mark.parametrize("positions", [torch.arange(5)[None], torch.arange(6.0)[None], torch.arange(18).view(3, 6)])

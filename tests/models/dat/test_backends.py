@@ -176,8 +176,8 @@ def test_words_behind_the_prompt_one_by_one_or_at_once(compiled: tuple[DATForCau
     cache, logits = None, []
     for columns in (slice(0, prompt.shape[1]), *(slice(i, i + 1) for i in range(prompt.shape[1], prompt.shape[1] + 3))):
         ids = torch.cat([prompt, words], 1)[:, columns]
-        out = model(ids, torch.cat([mask, torch.ones(2, 3)], 1)[:, : columns.stop], cache=cache)
-        cache = out.cache
+        out = model(ids, torch.cat([mask, torch.ones(2, 3)], 1)[:, : columns.stop], past_key_values=cache)
+        cache = out.past_key_values
         logits.append(out.logits)
     assert torch.equal(torch.cat(logits, 1), whole.logits)
     assert cache.get_seq_length() == prompt.shape[1] + 3

@@ -56,7 +56,7 @@ def said(tokenizer: Any, prompts: dict[str, Tensor], generated: Tensor) -> list[
 
 
 def states(model: DATForCausalLM, words: Tensor, cache: DATCache) -> Tensor:
-    return model.dat(words, cache=cache).last_hidden_state
+    return model.dat(words, past_key_values=cache).last_hidden_state
 
 
 def test_stop_strings(compiled: tuple[DATForCausalLM, Any]):
@@ -68,9 +68,9 @@ def test_stop_strings(compiled: tuple[DATForCausalLM, Any]):
 
 
 def begun(model: DATForCausalLM, tokenizer: Any, prompts: list[str], words: Tensor | None = None) -> DATCache:
-    cache = model.dat(**batch(tokenizer, prompts), use_cache=True).cache
+    cache = model.dat(**batch(tokenizer, prompts), use_cache=True).past_key_values
     if words is not None:
-        model.dat(words, cache=cache)
+        model.dat(words, past_key_values=cache)
     return cache
 
 
@@ -116,7 +116,7 @@ def test_max_new_tokens_and_words_handed_back(compiled: tuple[DATForCausalLM, An
     prompts = batch(tokenizer, PROMPTS)
     made = model.generate(**prompts, max_new_tokens=2, return_dict_in_generate=True, output_logits=True)
     assert said(tokenizer, prompts, made.sequences) == ["a b", "e", "c b"]
-    assert type(made.cache) is DATCache
+    assert type(made.past_key_values) is DATCache
     assert made.logits[0].shape == (3, model.config.vocab_size)
 
 
@@ -175,11 +175,11 @@ def test_reset_and_length(compiled: tuple[DATForCausalLM, Any]) -> None:
     model, tokenizer = compiled
     cache = begun(model, tokenizer, ["a b"])
     assert (cache.get_seq_length(), cache.is_initialized) == (3, True)
-    assert cache.get_max_length() == cache.get_max_length(0) == -1
+    assert cache.get_max_length() == cache.get_max_length(0) == cache.get_max_cache_shape() == -1
     cache.reset()
     assert (cache.get_seq_length(), cache.is_initialized, cache.memory()) == (0, False, 0)
     prompt = batch(tokenizer, ["b a ."])
-    again = model.dat(**prompt, cache=cache).last_hidden_state
+    again = model.dat(**prompt, past_key_values=cache).last_hidden_state
     assert torch.equal(again, model.dat(**prompt).last_hidden_state)
 
 
@@ -189,7 +189,7 @@ def test_memory_counts_every_register_once(few: int, monkeypatch: pytest.MonkeyP
     model, tokenizer = compile_program(COUNTDOWN, max_position_embeddings=20, num_open_values=9)
     cache = begun(model, tokenizer, ["a b c d"])
     before = cache.memory()
-    model.dat(tokenizer("a b", add_special_tokens=False, return_tensors="pt").input_ids, cache=cache)
+    model.dat(tokenizer("a b", add_special_tokens=False, return_tensors="pt").input_ids, past_key_values=cache)
     assert 0 < before < cache.memory()
     # four cells, five registers of four bytes, at most once for each layer of each repetition, and little beside
     assert before < 4 * 5 * 4 * 12 + 500
@@ -200,4 +200,4 @@ def test_a_cache_of_another_kind() -> None:
     prompts = batch(tokenizer, ["a b"])
     for call in (model, model.dat, partial(model.generate, max_new_tokens=2)):
         with pytest.raises(DATError, match="must be a DATCache, got DynamicCache"):
-            call(**prompts, cache=DynamicCache())
+            call(**prompts, past_key_values=DynamicCache())

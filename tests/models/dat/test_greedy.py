@@ -65,12 +65,12 @@ def test_registers_of_the_prompt_and_a_given_cache(said: list[int]) -> None:
     model, tokenizer = compile_program(program, max_position_embeddings=9, num_open_values=4)
     batch = tokenizer("a b c", registers={"mark": ["2", None, "1"]}, return_tensors="pt")
     cache = DATCache()
-    plain = model.generate(**batch, max_new_tokens=3, cache=cache)
+    plain = model.generate(**batch, max_new_tokens=3, past_key_values=cache)
     assert (len(said), cache.get_seq_length()) == (1, 6)
     expected = model.generate(**batch, max_new_tokens=3, return_dict_in_generate=True)
     assert torch.equal(plain, expected.sequences)
-    assert torch.equal(cache.keys, expected.cache.keys)
-    more = {"attention_mask": torch.ones_like(plain), "cache": cache, "max_new_tokens": 1}
+    assert torch.equal(cache.keys, expected.past_key_values.keys)
+    more = {"attention_mask": torch.ones_like(plain), "past_key_values": cache, "max_new_tokens": 1}
     assert model.generate(plain, **more).shape == (1, 8)  # a cache that has read goes on in transformers
     assert len(said) == 1
 

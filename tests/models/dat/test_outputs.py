@@ -196,8 +196,8 @@ def test_outputs_that_the_configuration_wants(pargen: tuple[DATForCausalLM, Any]
 
 def test_padding_alone_reads_nothing(pargen: tuple[DATForCausalLM, Any]) -> None:
     model, tokenizer = pargen
-    cache = model(**tokenizer(PROMPTS[0], return_tensors="pt")).cache
-    made = model(torch.tensor([[0]]), cache=cache, output_attentions=True, output_hidden_states=True)
+    cache = model(**tokenizer(PROMPTS[0], return_tensors="pt")).past_key_values
+    made = model(torch.tensor([[0]]), past_key_values=cache, output_attentions=True, output_hidden_states=True)
     assert not torch.stack(made.attentions).any()
     assert made.attentions[0].shape == (1, 1, 1, cache.get_seq_length())
     assert not torch.stack(made.hidden_states).any()

@@ -37,7 +37,7 @@ def outcome(model: DATForCausalLM, ids: Tensor) -> Any:
     """Logits, registers, attentions of a further word, and the states of all cells; or that a block did not end."""
     try:
         made, states = model(ids), model.dat(ids)
-        more = model.dat(ids[:, -1:].clamp(min=2), cache=made.cache, output_attentions=True)
+        more = model.dat(ids[:, -1:].clamp(min=2), past_key_values=made.past_key_values, output_attentions=True)
         return made.logits, states.register_values, more.register_values, *more.attentions, model.dat.trace(ids)
     except DATRepeatError as error:
         return error.bound
@@ -150,14 +150,14 @@ def test_rows_that_part_and_meet_again(pargen: tuple[DATForCausalLM, Any]) -> No
     model, tokenizer = pargen
     prompt = tokenizer("Q a b A b . Q c b A", return_tensors="pt")
     words = torch.tensor(tokenizer.convert_tokens_to_ids(["a", "b", ".", "c"]))
-    cache = model.dat(**prompt, use_cache=True).cache
-    model.dat(words[None, :1], cache=cache)
+    cache = model.dat(**prompt, use_cache=True).past_key_values
+    model.dat(words[None, :1], past_key_values=cache)
     cache.reorder_cache(torch.tensor([0, 0, 0]))
     for more in (words[[0, 1, 2]], words[[3, 3, 3]], words[[1, 3, 0]]):
-        model.dat(more[:, None], cache=cache)
+        model.dat(more[:, None], past_key_values=cache)
     cache.crop(-2)
     cache.batch_select_indices(torch.tensor([2, 0]))
-    found = model.dat(words[None].expand(2, -1), cache=cache).register_values
+    found = model.dat(words[None].expand(2, -1), past_key_values=cache).register_values
     for row, own in enumerate((2, 0)):
         whole = torch.cat([prompt["input_ids"][0], words[:1], words[[own]], words])[None]
         with on_tensors():
@@ -176,10 +176,10 @@ def test_a_failed_word_leaves_the_cache_as_it_was() -> None:
     )
     prompt = tokenizer("a b a b", return_tensors="pt")["input_ids"]
     a, endless = (torch.tensor([[index]]) for index in tokenizer.convert_tokens_to_ids(["a", "endless"]))
-    cache = model.dat(torch.cat([prompt, a], 1), use_cache=True).cache
+    cache = model.dat(torch.cat([prompt, a], 1), use_cache=True).past_key_values
     with pytest.raises(DATRepeatError):
-        model.dat(endless, cache=cache)
-    found = model.dat(a, cache=cache).register_values
+        model.dat(endless, past_key_values=cache)
+    found = model.dat(a, past_key_values=cache).register_values
     assert torch.equal(found[:, -1], model.dat(torch.cat([prompt, a, a], 1)).register_values[:, -1])
 
 
@@ -189,10 +189,10 @@ def test_the_size_chooses(pargen: tuple[DATForCausalLM, Any]) -> None:
     length = prompt.shape[1] - 1
     with patch.object(dat_row_machine, "FEW_CELLS", 2 * length):
         for rows, few in ((1, True), (2, True), (3, False)):
-            cache = model.dat(prompt.expand(rows, -1), use_cache=True).cache
-            model.dat(prompt[:, :1].expand(rows, -1), cache=cache)
+            cache = model.dat(prompt.expand(rows, -1), use_cache=True).past_key_values
+            model.dat(prompt[:, :1].expand(rows, -1), past_key_values=cache)
             assert [isinstance(group, RowGroup) for group in cache.history.groups] == [few, few]
-    recorded = model.dat(prompt, use_cache=True, output_attentions=True).cache
+    recorded = model.dat(prompt, use_cache=True, output_attentions=True).past_key_values
     assert not isinstance(recorded.history.groups[0], RowGroup)
 
 
@@ -266,9 +266,9 @@ def test_a_word_costs_the_same_after_a_long_prompt(kind: str) -> None:
             prompt = tokenizer(" ".join(text_of(length)), return_tensors="pt")
             word = prompt["input_ids"][:, 1:2]
             with on_tensors(False), torch.no_grad():
-                cache = model(**prompt).cache
-                model(word, cache=cache)  # makes the index
-                cost[length] = calls(partial(model, word, cache=cache, logits_to_keep=1))
+                cache = model(**prompt).past_key_values
+                model(word, past_key_values=cache)  # makes the index
+                cost[length] = calls(partial(model, word, past_key_values=cache, logits_to_keep=1))
         else:
             one, more = (calls(partial(PSM(program).run, text_of(length), max_new_tokens=words)) for words in (2, 7))
             cost[length] = more - one

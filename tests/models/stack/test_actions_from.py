@@ -52,7 +52,7 @@ def test_chunks_are_the_whole(kind: str, held: str):
     ours, batch = model(stack_values=held, stack_tolerance=1e-9 if kind == "few levels" else 0.0), inputs(3, 12, 0)
     cache = StaticCache(config=ours.config, max_cache_len=16) if kind == "static" else DynamicCache()
     with torch.no_grad():
-        parts = [ours(part, cache=cache).logits for part in batch["input_ids"].split([4, 1, 1, 3, 3], 1)]
+        parts = [ours(part, past_key_values=cache).logits for part in batch["input_ids"].split([4, 1, 1, 3, 3], 1)]
         assert_close(torch.cat(parts, 1), ours(**batch).logits)
 
 

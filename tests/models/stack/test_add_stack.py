@@ -126,7 +126,7 @@ def test_a_cache_in_chunks_behind_padding(name: str):
     close(model(ids, attention_mask=mask).logits[:, 2:], expected)
     cache, parts = DynamicCache(config=model.config), []
     for low, high in ((0, 5), (5, 6), (6, 7), (7, 11)):
-        parts.append(model(ids[:, low:high], attention_mask=mask[:, :high], cache=cache).logits)
+        parts.append(model(ids[:, low:high], attention_mask=mask[:, :high], past_key_values=cache).logits)
     close(torch.cat(parts, 1)[:, 2:], expected)
 
 
@@ -278,7 +278,9 @@ def test_gpt2_is_stack_gpt2(options: dict[str, Any]):
     results = []
     for each in (model, ours):
         first = each(batch["input_ids"][:, :9], attention_mask=batch["attention_mask"][:, :9], use_cache=True)
-        then = each(batch["input_ids"][:, 9:], attention_mask=batch["attention_mask"], cache=first.cache)
+        then = each(
+            batch["input_ids"][:, 9:], attention_mask=batch["attention_mask"], past_key_values=first.past_key_values
+        )
         results.append([each(**batch).logits, first.logits, then.logits])
     for one, other in zip(*results, strict=True):
         assert torch.equal(one, other)
@@ -344,7 +346,7 @@ WRONG = {
     "T5Model": (TINY, "it is an encoder-decoder"),
     "BertModel": ({}, "BertEncoder, which holds its layers, does not take input_ids"),
     "BloomForCausalLM": ({"n_layer": 2}, "does not take position_ids"),
-    "MambaForCausalLM": ({"state_size": 4}, "does not take position_ids"),
+    "MambaForCausalLM": ({"state_size": 4}, "does not take position_ids, past_key_values"),
     "Lfm2ForCausalLM": ({"layer_types": ["conv", "full_attention"]}, "the cache of its layers is a LinearAttention"),
     "FalconH1ForCausalLM": ({}, "LinearAttentionAndFullAttentionLayer, which has no place for a stack"),
     "Gemma3ForCausalLM": ({"use_bidirectional_attention": True}, "its tokens see the future"),
@@ -373,8 +375,8 @@ def test_a_model_of_several_parts_is_refused():
 
 def test_layers_of_another_form_are_refused_when_they_are_called():
     """Known only then: they return a tuple."""
-    model = add_stack(stock("CodeGenForCausalLM", rotary_dim=4))
-    with pytest.raises(StackError, match="CodeGenBlock takes or returns something else than hidden states"):
+    model = add_stack(stock("GPTJForCausalLM", rotary_dim=4))
+    with pytest.raises(StackError, match="GPTJBlock takes or returns something else than hidden states"):
         model(**inputs(2, 5, 0))
 
 

@@ -158,15 +158,15 @@ def test_neither_ids_nor_embeddings():
 def test_a_cache_that_a_model_without_a_stack_has_filled():
     batch = inputs(2, 8, 0)
     config = GPT2Config(n_layer=2, n_embd=16, n_head=2, n_positions=32, vocab_size=13)
-    cache = GPT2LMHeadModel(config)(batch["input_ids"][:, :5], use_cache=True).cache
+    cache = GPT2LMHeadModel(config)(batch["input_ids"][:, :5], use_cache=True).past_key_values
     with pytest.raises(StackError, match="came from a model without a stack"):
-        StackGPT2ForCausalLM(gpt2())(batch["input_ids"][:, 5:], cache=cache)
+        StackGPT2ForCausalLM(gpt2())(batch["input_ids"][:, 5:], past_key_values=cache)
 
 
 def test_a_cache_that_cannot_hold_a_stack():
     cache = Cache(layers=[DynamicIndexedLayer() for _ in range(2)])
     with pytest.raises(StackError, match="DynamicIndexedLayer; leave cache_implementation out"):
-        StackGPT2ForCausalLM(gpt2())(**inputs(2, 8, 0), cache=cache)
+        StackGPT2ForCausalLM(gpt2())(**inputs(2, 8, 0), past_key_values=cache)
 
 
 @pytest.mark.parametrize(("model_class", "config"), [(StackGPT2ForCausalLM, gpt2), (StackRobertaForMaskedLM, roberta)])

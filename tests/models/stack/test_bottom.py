@@ -60,7 +60,7 @@ def test_the_bottom_of_every_row_in_a_cache(chunks: list[int], kind: type):
     expected, parts, done = model(ids.remainder(13), attention_mask=mask).logits, [], 0
     for part in ids.remainder(13).split(chunks, 1):
         done += part.shape[1]
-        parts.append(model(part, attention_mask=mask[:, :done], cache=cache).logits)
+        parts.append(model(part, attention_mask=mask[:, :done], past_key_values=cache).logits)
     assert_close(torch.cat(parts, 1)[mask.bool()], expected[mask.bool()])
 
 

@@ -24,7 +24,7 @@ def test_chunks_are_the_whole(chunks: list[int], kind: str):
     caches = {"dynamic": DynamicCache(config=ours.config), "plain": DynamicCache()}
     cache = caches[kind] if kind != "static" else StaticCache(config=ours.config, max_cache_len=16)
     expected = ours(**batch).logits
-    parts = [ours(part, cache=cache).logits for part in batch["input_ids"].split(chunks, 1)]
+    parts = [ours(part, past_key_values=cache).logits for part in batch["input_ids"].split(chunks, 1)]
     assert_close(torch.cat(parts, 1), expected)
 
 
@@ -32,8 +32,8 @@ def test_later_chunks_have_their_gradient():
     """What the cache keeps has none; the new positions have theirs, as in stock GPT-2."""
     ours, batch = model(), predicting_tokens(3, 9, 0)
     with torch.no_grad():
-        cache = ours(batch["input_ids"][:, :5], use_cache=True).cache
-    ours(batch["input_ids"][:, 5:], labels=batch["labels"][:, 5:], cache=cache).loss.backward()
+        cache = ours(batch["input_ids"][:, :5], use_cache=True).past_key_values
+    ours(batch["input_ids"][:, 5:], labels=batch["labels"][:, 5:], past_key_values=cache).loss.backward()
     for layer in ours.transformer.h:
         assert layer.stack.action.weight.grad.any()
 
@@ -46,26 +46,28 @@ def test_prefill_in_chunks_behind_padding(static: bool):
     batch["attention_mask"][2, :2], batch["input_ids"][2, 2] = 0, BOS
     cache = StaticCache(config=ours.config, max_cache_len=12) if static else DynamicCache(config=ours.config)
     expected, ids, mask = ours(**batch).logits, batch["input_ids"], batch["attention_mask"]
-    parts = [ours(ids[:, a:b], attention_mask=mask[:, :b], cache=cache).logits for a, b in ((0, 4), (4, 8), (8, 9))]
+    parts = [
+        ours(ids[:, a:b], attention_mask=mask[:, :b], past_key_values=cache).logits for a, b in ((0, 4), (4, 8), (8, 9))
+    ]
     real = mask.bool()
     assert_close(torch.cat(parts, 1)[real], expected[real])
     ids[1, 5] = 7
     cache.reset()
-    ours(ids[:, :4], attention_mask=mask[:, :4], cache=cache)
+    ours(ids[:, :4], attention_mask=mask[:, :4], past_key_values=cache)
     with pytest.raises(StackError, match="got 7 in row 1"):
-        ours(ids[:, 4:8], attention_mask=mask[:, :8], cache=cache)
+        ours(ids[:, 4:8], attention_mask=mask[:, :8], past_key_values=cache)
 
 
 def test_a_cache_cropped_to_nothing_is_an_empty_one():
     ours, ids = model(), inputs(3, 8, 0)["input_ids"]
     cache = filled(ours, ids)
     cache.crop(-8)
-    assert_close(ours(ids, cache=cache).logits, ours(ids).logits)
+    assert_close(ours(ids, past_key_values=cache).logits, ours(ids).logits)
 
 
 def filled(ours: StackGPT2ForCausalLM, ids: torch.Tensor) -> DynamicCache:
     cache = DynamicCache(config=ours.config)
-    ours(ids, cache=cache)
+    ours(ids, past_key_values=cache)
     return cache
 
 
@@ -73,7 +75,7 @@ def test_cropping_forgets_the_last_tokens():
     ours, ids = model(), inputs(3, 12, 0)["input_ids"]
     cache = filled(ours, torch.cat([ids[:, :7], ids[:, 3:6]], 1))
     cache.crop(-3)
-    assert_close(ours(ids[:, 7:], cache=cache).logits, ours(ids).logits[:, 7:])
+    assert_close(ours(ids[:, 7:], past_key_values=cache).logits, ours(ids).logits[:, 7:])
 
 
 def test_rows_can_be_repeated_chosen_and_reordered():
@@ -84,16 +86,16 @@ def test_rows_can_be_repeated_chosen_and_reordered():
     cache.batch_select_indices(torch.tensor([0, 2, 4]))
     cache.reorder_cache(torch.tensor([2, 0, 1]))
     order = torch.tensor([2, 0, 1])
-    assert_close(ours(ids[order, 7:], cache=cache).logits, expected[order])
+    assert_close(ours(ids[order, 7:], past_key_values=cache).logits, expected[order])
 
 
 @pytest.mark.parametrize("static", [False, True])
 def test_a_reset_cache_is_an_empty_one(static: bool):
     ours, ids = model(), inputs(3, 12, 0)["input_ids"]
     cache = StaticCache(config=ours.config, max_cache_len=16) if static else DynamicCache(config=ours.config)
-    ours(ids[:, :9], cache=cache)
+    ours(ids[:, :9], past_key_values=cache)
     cache.reset()
-    first, then = ours(ids[:, :1], cache=cache).logits, ours(ids[:, 1:], cache=cache).logits
+    first, then = ours(ids[:, :1], past_key_values=cache).logits, ours(ids[:, 1:], past_key_values=cache).logits
     assert_close(torch.cat([first, then], 1), ours(ids).logits)
 
 

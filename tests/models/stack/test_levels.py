@@ -119,7 +119,7 @@ def test_recorded_stacks_are_those_without_a_cache():
         first = 0
         for ids in batch["input_ids"].split([4, 1, 1, 3, 3], 1):
             with torch.no_grad():
-                output = ours(ids, cache=cache, output_stack_attentions=True)
+                output = ours(ids, past_key_values=cache, output_stack_attentions=True)
             last = first + ids.shape[1]
             assert_close(output.stack_attentions[0][..., :last], expected[:, first:last, :last])
             assert not output.stack_attentions[0][..., last:].any()
@@ -144,8 +144,8 @@ def test_the_memory_grows_with_the_length():
         for length in (50, 100, 200):
             cache = DynamicCache()
             ids = inputs(1, length, 0)["input_ids"]
-            ours(ids[:, :-1], cache=cache)
-            ours(ids[:, -1:], cache=cache)
+            ours(ids[:, :-1], past_key_values=cache)
+            ours(ids[:, -1:], past_key_values=cache)
             state = cache.layers[0].stack
             tensors = (state.actions, state.values, state.levels.below)
             held[length] = sum(tensor.nbytes for tensor in tensors)

@@ -112,7 +112,7 @@ def test_given_operations_serve_generation_too():
     operations = torch.randint(0, 3, (2, 8), generator=torch.Generator().manual_seed(1))
     whole = model(**batch, stack_operations=operations).logits
     first = model(batch["input_ids"][:, :5], stack_operations=operations[:, :5], use_cache=True)
-    then = model(batch["input_ids"][:, 5:], stack_operations=operations[:, 5:], cache=first.cache)
+    then = model(batch["input_ids"][:, 5:], stack_operations=operations[:, 5:], past_key_values=first.past_key_values)
     assert_close(torch.cat([first.logits, then.logits], 1), whole)
 
 
@@ -133,7 +133,7 @@ def test_encoded_positions_with_an_encoder():
     seen, ids = torch.randn(2, 5, 16), inputs(2, 8, 0)["input_ids"]
     expected = model(ids, encoder_hidden_states=seen).logits
     first = model(ids[:, :7], encoder_hidden_states=seen, use_cache=True)
-    then = model(ids[:, 7:], encoder_hidden_states=seen, cache=first.cache)
+    then = model(ids[:, 7:], encoder_hidden_states=seen, past_key_values=first.past_key_values)
     assert_close(torch.cat([first.logits, then.logits], 1), expected)
 
 

@@ -310,9 +310,9 @@ def test_a_cache():
     outputs = model(ids, position_ids=places, use_cache=True)
     assert_close(outputs.logits, alone(model, sequences()))
     with pytest.raises(StackError, match="holds rows of several sequences"):
-        model(ids[:, :1], cache=outputs.cache)
-    with pytest.raises(StackError, match="Give no cache"):
-        model(ids, position_ids=places, cache=DynamicCache())
+        model(ids[:, :1], past_key_values=outputs.past_key_values)
+    with pytest.raises(StackError, match="Give no past_key_values"):
+        model(ids, position_ids=places, past_key_values=DynamicCache())
     with pytest.raises(StackError, match="every sequence a row of its own"):
         model.generate(ids, position_ids=places, attention_mask=torch.ones_like(ids), max_new_tokens=2)
 
@@ -326,19 +326,19 @@ def test_a_mask_of_four_dimensions_with_a_cache():
     cache, parts = DynamicCache(config=model.config), []
     for low, high in ((0, 5), (5, 6), (6, 9)):
         mask = square[:, :, low:high, :high]
-        parts.append(model(batch["input_ids"][:, low:high], attention_mask=mask, cache=cache).logits)
+        parts.append(model(batch["input_ids"][:, low:high], attention_mask=mask, past_key_values=cache).logits)
     real = batch["attention_mask"].bool()
     assert_close(torch.cat(parts, 1)[real], expected[real])
     cache = DynamicCache(config=model.config)
-    model(batch["input_ids"][:, :5], cache=cache)
+    model(batch["input_ids"][:, :5], past_key_values=cache)
     anew = blocks([5, 4], causal=True)[:, :, 5:]
-    later = model(batch["input_ids"][:, 5:], attention_mask=anew.expand(2, -1, -1, -1), cache=cache).logits
+    later = model(batch["input_ids"][:, 5:], attention_mask=anew.expand(2, -1, -1, -1), past_key_values=cache).logits
     assert_close(later, model(batch["input_ids"][:, 5:]).logits)  # nothing of the cache is visible
     cache = DynamicCache(config=model.config)
-    model(batch["input_ids"][:, :5], cache=cache)
+    model(batch["input_ids"][:, :5], past_key_values=cache)
     several = blocks([7, 2], causal=True)[:, :, 5:].expand(2, -1, -1, -1)
     with pytest.raises(StackError, match="a row can hold only one"):
-        model(batch["input_ids"][:, 5:], attention_mask=several, cache=cache)
+        model(batch["input_ids"][:, 5:], attention_mask=several, past_key_values=cache)
 
 
 def test_a_head_with_one_answer_a_row():

@@ -84,7 +84,7 @@ def test_noise_is_on_the_values_that_are_read_in_training_alone():
 def test_chunks_are_the_whole(chunks: list[int], kind: str):
     ours, batch = model(), inputs(3, 12, 0)
     cache = DynamicCache() if kind == "dynamic" else StaticCache(config=ours.config, max_cache_len=16)
-    parts = [ours(part, cache=cache).logits for part in batch["input_ids"].split(chunks, 1)]
+    parts = [ours(part, past_key_values=cache).logits for part in batch["input_ids"].split(chunks, 1)]
     assert_close(torch.cat(parts, 1), model()(**batch).logits)
 
 
@@ -107,8 +107,8 @@ def test_sequences_in_a_row_are_as_if_alone():
 def test_later_chunks_have_their_gradient():
     ours, batch = model(), predicting_tokens(3, 9, 0)
     with torch.no_grad():
-        cache = ours(batch["input_ids"][:, :5], use_cache=True).cache
-    ours(batch["input_ids"][:, 5:], labels=batch["labels"][:, 5:], cache=cache).loss.backward()
+        cache = ours(batch["input_ids"][:, :5], use_cache=True).past_key_values
+    ours(batch["input_ids"][:, 5:], labels=batch["labels"][:, 5:], past_key_values=cache).loss.backward()
     for layer in ours.transformer.h:
         assert layer.stack.values.state_weight.grad.any()
 

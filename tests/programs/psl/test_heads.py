@@ -277,7 +277,7 @@ def test_attentions_have_a_row_for_every_head(small: tuple[DATForCausalLM, Any],
     for layer, attention in zip(plain.dat.program.productions, expected.attentions, strict=True):
         assert torch.equal(by_comment[layer.comment], attention[:, 0]), layer.comment
     assert torch.equal(found.hidden_states[-1], expected.hidden_states[-1])
-    padding = model.dat(torch.zeros(2, 3, dtype=torch.long), cache=model(**batch).cache)
+    padding = model.dat(torch.zeros(2, 3, dtype=torch.long), past_key_values=model(**batch).past_key_values)
     assert not padding.last_hidden_state.any()
 
 

@@ -107,9 +107,9 @@ def test_the_model_and_the_tokenizer_refuse_them_too():
     wrong[0, -1] = values[0, 0]
     with pytest.raises(DATError, match="no word of the prompt"):
         model(**batch, register_values=wrong)
-    cache = model(**batch, register_values=values, use_cache=True).cache
+    cache = model(**batch, register_values=values, use_cache=True).past_key_values
     with pytest.raises(DATError, match="the cache has read the prompt"):
-        model(torch.tensor([[2]]), cache=cache, register_values=values[:, :1])
+        model(torch.tensor([[2]]), past_key_values=cache, register_values=values[:, :1])
 
 
 @pytest.mark.parametrize(
