@@ -184,23 +184,32 @@ def render_blocks(template: Path, values: Mapping[str, Any]) -> dict[str, str]:
 
 
 def common_origin(origins: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """The commands and commits that trained several runs, on the one machine with the one set of versions that did.
+    """The commands, commits and machines that trained several runs, with the one set of versions that did.
+
+    Of machines with several numbers of cores the least is named.
 
     Raises:
-        SettingsError: the machines or the versions differ.
+        SettingsError: the versions differ.
     """
     origins = list(origins)
-    first = origins[0]
+    versions, machines = origins[0]["versions"], [origin["machine"] for origin in origins]
     for origin in origins:
-        for key in ("machine", "versions"):
-            if origin[key] != first[key]:
-                raise SettingsError(
-                    f"Runs of {first[key]} and of {origin[key]} cannot share a card; train them into another "
-                    "--output_dir."
-                )
+        if origin["versions"] != versions:
+            raise SettingsError(
+                f"Runs of {versions} and of {origin['versions']} cannot share a card; train them into another "
+                "--output_dir."
+            )
+
+    def named(values: Iterable[Any], between: str = ", ") -> str:
+        return between.join(dict.fromkeys(value for value in values if value))
+
     return {
-        "command": " && ".join(dict.fromkeys(origin["command"] for origin in origins)),
-        "commit": ", ".join(dict.fromkeys(origin["commit"] for origin in origins)),
-        "machine": first["machine"],
-        "versions": first["versions"],
+        "command": named((origin["command"] for origin in origins), " && "),
+        "commit": named(origin["commit"] for origin in origins),
+        "machine": {
+            "cpu": named(machine["cpu"] for machine in machines),
+            "gpu": named(machine["gpu"] for machine in machines) or None,
+            "cores": min(machine["cores"] for machine in machines),
+        },
+        "versions": versions,
     }

@@ -22,7 +22,8 @@ from hf_mech.hub.environment import code_version, running_command
 from tests.hub.local_hub import LocalHub
 from tests.training.commands import printed_by
 from tests.training.toy.experiment import EXPERIMENT
-from training.engine import main
+from training.engine import SettingsError, main
+from training.engine.card import common_origin
 from training.render_readme import render
 
 ROOT = Path(__file__).parents[3]
@@ -78,6 +79,20 @@ def test_every_outcome_says_where_it_comes_from(finished: tuple[Path, str]) -> N
         assert origin["commit"] == code_version()
         assert origin["machine"]["cores"] >= 1
         assert "torch" in origin["versions"]
+
+
+def test_runs_of_several_machines_share_a_card(finished: tuple[Path, str]) -> None:
+    """As those of a cluster do; what is refused are other versions."""
+    root, _ = finished
+    origins = [json.loads(file.read_text())["origin"] for file in sorted((root / "runs").glob("*/outcome.json"))]
+    origins[0]["machine"] = {"cpu": "an abacus", "gpu": "a loom", "cores": 1}
+    here = origins[1]["machine"]
+    assert common_origin(origins) == origins[1] | {
+        "machine": {"cpu": f"an abacus, {here['cpu']}", "gpu": "a loom", "cores": 1}
+    }
+    origins[2]["versions"] = {**origins[2]["versions"], "torch": "0.1"}
+    with pytest.raises(SettingsError, match=r"0\.1.* cannot share a card"):
+        common_origin(origins)
 
 
 def test_there_is_a_card(finished: tuple[Path, str]) -> None:
