@@ -135,8 +135,8 @@ class Run(OwnData):
             *[By("layout", {"mlm": "layer_input"}, other="hidden")] * 2, *["layer_input"] * 2, other="hidden"
         ),
         "stack_actions_start": "even",
-        # All of a string that is to be reversed is pushed. With .5, ALM, seed 200 found no difference between the string
-        # and the answer.
+        # All of a string that is to be reversed is pushed. With .5, ALM, seed 200 did not tell the string from the
+        # answer.
         "least_push": _by_task(0.9, 0.5, 0.15, 0.15, other=0.0),
         # Errors of almost certain actions, and of values that drift, add up on longer texts. Reversed strings of 500
         # symbols: 68 to 81 % without the entropy, all with it (seeds 20 to 22). Equations, ALM, seed 25, on lengths 41
