@@ -51,7 +51,7 @@ def graph_of(positions: int, names: int) -> StarGraph | None:
     """The graph whose rows have as many tokens as a model has positions; None if there is none.
 
     >>> graph_of(69, 50)
-    StarGraph(degree=5, length=5, num_nodes=50)
+    StarGraph(degree=5, length=5, num_nodes=50, directed=True)
     """
     for degree in range(2, _MOST):
         for length in range(3, _MOST):
