@@ -92,6 +92,7 @@ def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
             "bracketed": task in BRACKETED,
             "growing": any(run.first_train_length for run in runs),
             "stack_losses": any(run.balance or run.least_push for run in runs),
+            "entropy": any(run.entropy for run in runs),
             "actions_from_tokens": {
                 run.layout for run in runs if run.model in STACKS and run.stack_actions_from == "layer_input"
             },
