@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, median
 
 import pytest
 
@@ -108,3 +108,15 @@ def test_what_the_sums_on_scale_start_from(said: str, file: str, setting: dict[s
     fits = (entry for entry in entries if entry["metric"] == metric and setting.items() <= entry["setting"].items())
     text = (ROOT / "docs/scale.md").read_text(encoding="utf-8")
     assert said.format(round(next(fits)["mean"], digits)) in text
+
+
+@pytest.mark.parametrize(("size", "said"), [("small", "takes {} to {} times"), ("bench", "and {} to {} times")])
+def test_what_the_readme_of_stacks_says_of_generation(size: str, said: str) -> None:
+    entries = json.loads((ROOT / "benchmarks/stack_gpt2_generation.json").read_text(encoding="utf-8"))["results"]
+    times = [
+        median(entry["values"])
+        for entry in entries
+        if entry["metric"] == "times_vanilla" and entry["setting"]["size"] == size
+    ]
+    text = (ROOT / "hf_mech/models/stack/README.md").read_text(encoding="utf-8")
+    assert said.format(f"{min(times):.2f}", f"{max(times):.2f}") in text
