@@ -143,7 +143,7 @@ class Run(OwnData):
         # to 100: 95.5 % after 12,000 steps without noise on the values that are read; with it after 6,000 steps 100 %
         # for .1 (at 500, too) and 93 for .3, with which less is learned. After 10,000 steps .3 is learned as well
         # (seeds 40 to 42), and .1 is not enough: seed 237, ALM, has 93.8.
-        "entropy": _by_task(0.1, 0.1, 0.1, 0.0, other=0.1),  # equations, whose actions are certain, do without
+        "entropy": _by_task(0.1, 0.1, 0.1, 0.0, other=0.1),  # equations' actions become certain without
         "noise": _by_task(0.1, 0.1, 0.1, 0.3, other=0.1),
         # Seed 201: equations, MLM, 92.7 without and 99.9 with; expressions, ALM, 89.8 after 3,000 steps, and 99.95 so.
         "weight_decay": _by_task(0.0, 0.0, 0.03, 0.03, other=0.0),
