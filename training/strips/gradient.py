@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, TensorDataset
 
 from hf_mech.models.strips import StripsTransformer
+from hf_mech.planning.walk_likelihood import walk_loss
 
 from ..engine import Job
 from ..engine.run import last_checkpoint, save_state
@@ -40,8 +41,6 @@ def fit(
     # Not prepared: accelerate's wrapper costs as much as the step itself, and does nothing in full precision.
     optimizer = torch.optim.RAdam(model.parameters(), lr=cell.learning_rate, betas=(0.9, cell.beta2))
     progress = EnsembleProgress.of(seeds)
-    fall = cell.l1_decay * cell.learning_rate
-    still = 1 / fall if fall else 0.0
     accelerator.register_for_checkpointing(optimizer, progress)
     if checkpoint := last_checkpoint(job.folder):
         accelerator.load_state(str(checkpoint))
@@ -54,18 +53,19 @@ def fit(
             loader.set_epoch(progress.epoch)
             for input_ids, labels in loader:
                 longest = int((labels >= 0).sum(1).max())
-                loss = prepared(input_ids[:, :longest], labels=labels[:, :longest]).loss
+                input_ids, labels = input_ids[:, :longest], labels[:, :longest]
+                loss = prepared(input_ids, labels=labels).loss
+                if cell.walk_weight:
+                    loss = loss + cell.walk_weight * walk_loss(model.theta, input_ids, labels).sum()
                 accelerator.backward(loss)
                 optimizer.step()
                 optimizer.zero_grad()
-                if fall:
-                    model.theta.data.sub_(fall)
                 progress.step += 1
                 bar.update()
                 if progress.step % cell.eval_steps == 0:
                     accuracy = trace_accuracy(model.theta, *train, failures=cell.failure_rate > 0)
                     patience = None if cell.redraw_after else cell.patience
-                    settled = progress.update(model.theta, accuracy, patience, still)
+                    settled = progress.update(model.theta, accuracy, patience, cell.extra_steps)
                     if cell.redraw_after:
                         progress.redraw(model.theta, optimizer, cell.redraw_after)
                     perfect, last = int((accuracy == 1).sum()), float(accelerator.reduce(loss.detach(), "mean"))

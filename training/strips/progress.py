@@ -62,14 +62,14 @@ class EnsembleProgress:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         vars(self).update(state)
 
-    def update(self, theta: Tensor, accuracy: Tensor, patience: int | None, still: float = 0.0) -> bool:
+    def update(self, theta: Tensor, accuracy: Tensor, patience: int | None, extra_steps: int = 0) -> bool:
         """Takes note of a measurement. A seed settles once it is perfect and its symbols are those of the last one.
 
         Args:
             theta: [members, heads, actions, 3].
             accuracy: of the binarized theta on the training traces, [members].
             patience: imperfect seeds settle, too, after this many steps without a change; None: never.
-            still: the symbols of a perfect seed must not have changed for so many steps.
+            extra_steps: if not 0, a seed settles so many steps after it was perfect for the first time instead.
 
         Returns:
             Whether every seed has settled.
@@ -84,12 +84,17 @@ class EnsembleProgress:
             if reached >= self.best_accuracy[place]:
                 self.best_accuracy[place] = reached
                 self.best_theta[place] = theta[place]
-            if not torch.equal(symbols[place], self.symbols[place]):
-                self.changed_at[place], self.settled_at[place] = self.step, None
-            elif self.settled_at[place] is None and (
-                (reached == 1 and self.step - self.changed_at[place] >= still)
-                or (patience is not None and self.step - self.changed_at[place] >= patience)
-            ):
+            unchanged = torch.equal(symbols[place], self.symbols[place])
+            if not unchanged:
+                self.changed_at[place] = self.step
+            if extra_steps:
+                done = self.best_accuracy[place] == 1 and self.step - self.best_at[place] >= extra_steps
+            else:
+                still = self.step - self.changed_at[place]
+                done = unchanged and (reached == 1 or (patience is not None and still >= patience))
+            if not done:
+                self.settled_at[place] = None
+            elif self.settled_at[place] is None:
                 self.settled_at[place] = self.step
         self.symbols = symbols
         return None not in self.settled_at

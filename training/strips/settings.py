@@ -26,7 +26,8 @@ OPTIONS_OF = {
         "patience",
         "redraw_after",
         "beta2",
-        "l1_decay",
+        "walk_weight",
+        "extra_steps",
         "learning_rate",
         "batch_size",
     ),
@@ -49,6 +50,13 @@ class Cell(OwnData):
     PRESETS = {
         "paper": {},
         "redraw": {"redraw_after": 5_000, "beta2": 0.99},
+        "walks": {
+            "redraw_after": 2_000,
+            "beta2": 0.99,
+            "walk_weight": 0.001,
+            "extra_steps": 4_000,
+            "max_steps": 20_000,
+        },
         "two_part_code": {"learner": "two_part_code"},
         "locm": {"learner": "locm"},
         "lifted": {"learner": "lifted"},
@@ -93,12 +101,17 @@ class Cell(OwnData):
     # Rare gradients, an action seen in one batch of a hundred, take steps of lr / sqrt(1 - beta2): with torch's 0.999
     # they undo what was learnt.
     beta2: float = option("RAdam's second coefficient", default=0.999, least=0, most=1)
-    # A cell that no trace determines keeps its random start. A penalty in the loss would be scaled by RAdam: by a lot
-    # where there is no other gradient, and by little where there are rare, large ones.
-    l1_decay: float = option(
-        "every step takes l1_decay * learning_rate off every weight, whatever its gradient; a perfect seed settles "
-        "when its symbols have not changed for as long as a weight takes to fall from one to zero",
+    # A cell that no label determines keeps its random start, or what the first gradients made of it.
+    walk_weight: float = option(
+        "weight of a second term of the loss, the likelihood of the walks if each applicable action is as likely; 0: "
+        "the paper's loss alone",
         default=0.0,
+        least=0,
+    )
+    extra_steps: int = option(
+        "a seed settles so many steps after it was perfect for the first time, whether its symbols change or not, with "
+        "the latest perfect ones; 0: as --patience says",
+        default=0,
         least=0,
     )
     learning_rate: float = option("RAdam's learning rate", default=0.02, least=0)

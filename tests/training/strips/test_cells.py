@@ -6,14 +6,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from torch import Tensor
 from torch.testing import assert_close
 
 from hf_mech.models.strips import StripsTransformer
+from hf_mech.planning.walk_likelihood import walk_loss
 from tests.training.commands import stages_of
 from tests.training.strips.conftest import theta_of
 from training.engine import Job
 from training.strips.experiment import EXPERIMENT
-from training.strips.run import train_cell
+from training.strips.run import load_traces, train_cell
 from training.strips.settings import Cell
 
 
@@ -41,15 +43,18 @@ def test_the_paper_preset_never_redraws(cell: Cell, job: Job):
     assert outcome.redraws == [0] * 4
 
 
-def test_the_decay_takes_away_what_no_trace_determines(cell: Cell, job: Job, tmp_path: Path):
-    def parts(decay: float) -> list[int]:
-        own = replace(job, folder=tmp_path / str(decay))
-        outcome = train_cell(replace(cell, l1_decay=decay, max_steps=3_000, head_factor=2.0), own)
-        assert outcome is not None
-        assert outcome.train_trace_accuracy == [1.0] * 4
-        return [sum(len(a[kind]) for a in d["actions"] for kind in ("pre", "add", "del")) for d in outcome.domains]
+def test_the_walks_term_forbids_what_no_trace_does(cell: Cell, job: Job, tmp_path: Path):
+    """With the term, fewer actions are allowed along the walks."""
+    few = replace(cell, domain="ferry-1c", num_train=20, seeds="0..3")
 
-    assert max(parts(0.1)) < min(parts(0.0))
+    def allowed(weight: float) -> Tensor:
+        own = replace(job, folder=tmp_path / str(weight))
+        outcome = train_cell(replace(few, walk_weight=weight, extra_steps=1_000, max_steps=3_000), own)
+        assert outcome is not None
+        assert all(step >= 1_000 for step in outcome.settled_at if step is not None)
+        return walk_loss(theta_of(own.folder).round(), *load_traces(few).splits["train"])
+
+    assert allowed(0.001).mean() < allowed(0.0).mean()
 
 
 def test_the_name_of_a_cell():

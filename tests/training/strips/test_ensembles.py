@@ -77,13 +77,14 @@ def test_a_member_knows_neither_the_others_nor_its_place(together: tuple[StripsT
     assert not torch.allclose(first.theta[0], second.theta[1])
 
 
-def test_a_perfect_member_settles_when_it_has_been_still():
+def test_a_member_goes_on_after_it_was_perfect_first_and_keeps_the_latest_perfect_theta():
     theta, progress = torch.zeros(1, 2, 3, 3), EnsembleProgress.of([0])
-    for step, settled in ((100, False), (200, False), (300, True)):
+    for step, accuracy, settled in ((100, 1.0, False), (200, 1.0, False), (300, 0.9, True)):
         progress.step = step
-        assert progress.update(theta, torch.ones(1), None, still=150.0) is settled
-    progress.step, theta[0, 0, 0, 0] = 400, 1.0
-    assert not progress.update(theta, torch.ones(1), None, still=150.0)
+        theta += 0.1
+        assert progress.update(theta, torch.tensor([accuracy]), None, extra_steps=200) is settled
+    assert progress.best_theta is not None
+    assert_close(progress.best_theta, torch.full_like(theta, 0.2))
 
 
 def test_member_gives_that_member(together: tuple[StripsTransformer, EnsembleProgress]):
