@@ -4,7 +4,8 @@
 
 Ten seeds, batch 8, the paper's lengths, one thread. Sides: the paper's exact equations, with autograd
 (`quadratic`); the linear-time form in PyTorch (`linear`); the default (`compiled`). Each computes Eq. 17, the focal
-loss and the gradient of theta. `ensemble`: ten seeds in one tensor against one seed.
+loss and the gradient of theta. `ensemble`: ten seeds in one tensor against one seed. `walks`: the default with the
+likelihood of the walks, compiled or by the recurrence in PyTorch.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from hf_mech.models.strips import (
     strips_focal_loss,
 )
 from hf_mech.planning.pddl import load_bundled
+from hf_mech.planning.walk_likelihood import next_inapplicability, next_inapplicability_reference, walk_loss
 
 FORMS: dict[str, Callable] = {
     "quadratic": strips_attention_reference,
@@ -33,8 +35,14 @@ LENGTHS = {"simple": 10, "blocksworld-2b": 20, "blocksworld-3b": 30}
 BATCH = 8
 
 
+WALKS: dict[str, Callable] = {
+    "walks, recurrence": next_inapplicability_reference,
+    "walks, compiled": next_inapplicability,
+}
+
+
 def step_of(form: str, domain: str, seeds: int = 10, length: int | None = None) -> Callable[[], torch.Tensor]:
-    """A function that does one step on random traces of the domain's size."""
+    """A function that does one step on random traces of the domain's size; a form of `WALKS` adds the walks' term."""
     hidden = load_bundled(domain).domain
     generator = torch.Generator().manual_seed(0)
     shape = (seeds, len(hidden.propositions), len(hidden.actions), 3)
@@ -44,8 +52,11 @@ def step_of(form: str, domain: str, seeds: int = 10, length: int | None = None) 
     labels[:, -1] = 1
 
     def step() -> torch.Tensor:
-        scores = FORMS[form](theta, input_ids)[1]
-        (gradient,) = torch.autograd.grad(strips_focal_loss(scores, labels).sum(), theta)
+        scores = FORMS.get(form, strips_attention)(theta, input_ids)[1]
+        loss = strips_focal_loss(scores, labels).sum()
+        if form in WALKS:
+            loss = loss + 0.001 * walk_loss(theta, input_ids, labels, WALKS[form]).sum()
+        (gradient,) = torch.autograd.grad(loss, theta)
         return gradient
 
     return step
@@ -60,22 +71,28 @@ def main() -> None:
     args = arguments(__doc__, __file__, runs=30)
     began = time.perf_counter()
     torch.set_num_threads(1)
+    torch.set_flush_denormal(True)  # as train_strips does
     measured = []
     for domain, length in LENGTHS.items():
-        sides = {form: step_of(form, domain) for form in FORMS}
+        sides = {form: step_of(form, domain) for form in (*FORMS, *WALKS)}
         for form in ("linear", "compiled"):
             torch.testing.assert_close(sides[form](), sides["quadratic"](), rtol=1e-3, atol=1e-5)
+        torch.testing.assert_close(*(sides[form]() for form in WALKS), rtol=1e-3, atol=1e-5)
         sides["one seed"] = step_of("compiled", domain, seeds=1)
         seconds = take_turns(sides, args.runs)
         setting = {"seeds": 10, "batch": BATCH, "length": length, "threads": 1}
         task = "strips_training_step"
-        for form in FORMS:
+        for form in (*FORMS, *WALKS):
             measured.append(measurement(task, domain, setting | {"form": form}, "seconds", seconds[form]))
             megabytes = peak_memory(one_step, form, domain)
             measured.append(measurement(task, domain, setting | {"form": form}, "peak_megabytes", [megabytes]))
         for form in ("linear", "compiled"):
             faster = ratios(seconds, "quadratic", form)
             measured.append(measurement(task, domain, setting | {"form": form}, "times_faster_than_quadratic", faster))
+        faster = ratios(seconds, *WALKS)
+        measured.append(measurement(task, domain, setting, "times_faster_than_recurrence", faster))
+        cost = ratios(seconds, "walks, compiled", "compiled")
+        measured.append(measurement(task, domain, setting, "cost_of_the_walks_term", cost))
         cost = ratios(seconds, "compiled", "one seed")
         measured.append(measurement(task, domain, setting, "cost_of_ten_seeds_over_one", cost))
     report(args.output, measured, began)

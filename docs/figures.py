@@ -285,25 +285,30 @@ def traces(colours: Colours) -> Axes:
     """Table 1 of the STRIPS paper as curves: the test accuracy of each domain over the number of traces."""
     figure = Figure(figsize=(WIDTH, 0.68 * WIDTH), facecolor=colours["paper"], layout="constrained")
     panels = figure.subplots(2, 3).flat
-    shown = {"two_part_code": colours["accent"], "redraw": colours["read"], "paper": colours["soft"]}
-    names = {"two_part_code": "two-part code", "redraw": "gradient, with redraws", "paper": "gradient, as in the paper"}
+    shown = {
+        "two_part_code": ("two-part code", {"color": colours["accent"]}),
+        "walks": ("gradient, with the walks' likelihood", {"color": colours["read"]}),
+        "redraw": ("gradient, with redraws", {"color": colours["read"], "linestyle": "--"}),
+        "paper": ("gradient, as in the paper", {"color": colours["soft"]}),
+    }
     for domain, axes in zip(STRIPS.values("domain"), panels, strict=False):
         entries = [
             entry
-            for entry in Results.load(RESULTS / f"strips-{domain}" / "results.json").results
+            for file in RESULTS.glob(f"strips-{domain}*/results.json")
+            for entry in Results.load(file).results
             if entry.metric == "test_trace_accuracy" and entry.paper  # on the paper's traces, with its number of heads
         ]
         published = sorted({(entry.setting["num_train"], entry.paper.mean, entry.paper.std) for entry in entries})
         sizes, means, deviations = zip(*published, strict=True)
         dots = {"fmt": "s", "markersize": 3.5, "capsize": 2, "color": colours["ink"]}
         axes.errorbar(sizes, means, deviations, label="the paper's figures", **dots)
-        for preset, colour in shown.items():
+        for preset, (label, style) in shown.items():
             points: dict[int, list[float]] = {}
             for entry in entries:
                 if entry.setting["preset"] == preset:
                     points.setdefault(entry.setting["num_train"], []).append(entry.mean)
             found = sorted((size, sum(values) / len(values)) for size, values in points.items())
-            axes.plot(*zip(*found, strict=True), color=colour, marker=".", linewidth=1.3, label=names[preset])
+            axes.plot(*zip(*found, strict=True), marker=".", linewidth=1.3, label=label, **style)
         axes.set_xscale("log")
         axes.set_xticks(sizes, [f"{size // 1_000}k" if size >= 1_000 else f"{size}" for size in sizes])
         axes.set_ylim(top=1 + 0.03 * (1 - axes.get_ylim()[0]))

@@ -9,6 +9,7 @@ theta is [members, heads, actions, 3], `input_ids` [batch, length], negative at 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,9 @@ from torch import Tensor
 from hf_mech.models.strips.strips_attention import advance, failing, init_state, next_scores
 
 
-def walk_loss(theta: Tensor, input_ids: Tensor, labels: Tensor) -> Tensor:
+def walk_loss(
+    theta: Tensor, input_ids: Tensor, labels: Tensor, form: Callable[[Tensor, Tensor], Tensor] | None = None
+) -> Tensor:
     """The negative log-likelihood of the applicable actions, for every ensemble member.
 
     The action that was taken counts as one, whatever the model says of it: that is the focal loss's business. As in
@@ -30,13 +33,14 @@ def walk_loss(theta: Tensor, input_ids: Tensor, labels: Tensor) -> Tensor:
         input_ids: the actions, [batch, length]; only those with a label are read.
         labels: 0 where the action is applicable, 1 where it has failed and changes nothing, -100 at padding,
             [batch, length].
+        form: [`next_inapplicability`], or [`next_inapplicability_reference`].
 
     Returns:
         In nats, [members]; the sum trains each member as if alone.
     """
     ids, failed = torch.where(labels >= 0, input_ids, -1), labels == 1
     read = failing(theta, ids, failed) if (failed[:, :-1] & (labels[:, 1:] >= 0)).any() else (theta, ids)
-    possible = 1 - next_inapplicability(*read)[:, :, : theta.shape[2]]
+    possible = 1 - (form or next_inapplicability)(*read)[:, :, : theta.shape[2]]
     taken = ids.clamp(min=0)[..., None, None].expand(*ids.shape, 1, theta.shape[0])
     others = possible.sum(2) - possible.gather(2, taken).squeeze(2)
     walked = (labels == 0) / (labels >= 0).sum(1, keepdim=True).clamp(min=1)

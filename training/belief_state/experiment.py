@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from ..engine import Experiment, StepOptions
@@ -28,6 +29,9 @@ class BeliefStateExperiment(Experiment[Run, RunOutcome]):
     train = staticmethod(train_run)
     report = report
     seeds = 3
+
+    def shares_card(self, settings: Run) -> Hashable:
+        return settings.card
 
 
 EXPERIMENT = BeliefStateExperiment()

@@ -19,14 +19,11 @@ from hf_mech.models.belief_state.modeling_belief_state import BeliefStateForCaus
 
 from ..engine.optimizers import in_a_block, muon_and_adamw
 from ..engine.weights import SHARPER, begin_sharp
-from .settings import BELIEF_STATES, Run
+from .settings import BELIEF_STATES, OBJECTIVES, Run
 
-OBJECTIVES: dict[str, type[NextLatent | MultiToken | JointMultiToken]] = {
-    "next_latent": NextLatent,
-    "multi_token": MultiToken,
-    "joint_multi_token": JointMultiToken,
-}
-"""The baselines with a loss of more than the next token."""
+_OBJECTIVES: dict[str, type[NextLatent | MultiToken | JointMultiToken]] = dict(
+    zip(OBJECTIVES, (NextLatent, MultiToken, JointMultiToken), strict=True)
+)
 
 
 @dataclass(frozen=True)
@@ -112,7 +109,7 @@ def gpt2_model(run: Run, vocabulary: Vocabulary) -> GPT2LMHeadModel:
 
 def with_objective(run: Run, model: PreTrainedModel) -> nn.Module:
     """The module whose loss is trained: the model itself, or an objective around it."""
-    kind = OBJECTIVES.get(run.model)
+    kind = _OBJECTIVES.get(run.model)
     return kind(model, run.ahead) if kind else model
 
 

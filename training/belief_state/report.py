@@ -27,6 +27,7 @@ from .settings import BELIEF_STATES, MODELS, PAPER, Run, graph_named
 DATASET = "hf_mech/star_graph"
 METRIC = "path_accuracy"
 NAME = "belief-state-star-graphs"
+OBJECTIVES_NAME = f"{NAME}-objectives"
 KNOWN = "known_path_bits"
 """What probes read of the path, in bits (`probes.known_bits`)."""
 BEYOND = "path_bits_beyond_forward_only"
@@ -145,7 +146,7 @@ def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
     folder = choose(outcomes)
     chosen = outcomes[folder].settings
     return Card(
-        name=_name(preset),
+        name=NAME + own[0].settings.card,
         outcomes=own,
         seconds=sum(outcome.seconds + outcome.seconds_of_test for outcome in own),
         measured=measured,
@@ -192,6 +193,8 @@ def results(cards: Path) -> dict[str, str]:
         entries = _entries(cards, preset)
         found[_name(preset)] = accuracy_table(entries).markdown()
         found[f"{_name(preset)}-knowledge"] = knowledge_table(entries).markdown()
+    beside = [entry for entry in _entries(cards, "cpu") if entry.setting["model"] in ("bst", "forward_only")]
+    found[OBJECTIVES_NAME] = accuracy_table([*beside, *_measured(cards / OBJECTIVES_NAME)]).markdown()
     return found
 
 
@@ -218,7 +221,11 @@ def _name(preset: str) -> str:
 
 def _entries(cards: Path, preset: str) -> list[Measurement]:
     """What the card of a preset has measured."""
-    file = cards / _name(preset) / "results.json"
+    return _measured(cards / _name(preset))
+
+
+def _measured(card: Path) -> list[Measurement]:
+    file = card / "results.json"
     return Results.load(file).results if file.exists() else []
 
 

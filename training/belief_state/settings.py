@@ -21,16 +21,16 @@ GRAPHS = ("g-2-5", "g-5-5", "g-2-20")
 """The paper's graphs."""
 BELIEF_STATES = ("bst", "bst_without_prev", "bst_without_backward")
 """The Belief State Transformer and its ablations (Section 3.6)."""
+OBJECTIVES = ("next_latent", "multi_token", "joint_multi_token")
+"""Of other papers: GPT-2 with a loss of more than the next token."""
 BASELINES: dict[str, Layout] = {
     "forward_only": "plain",
     "augmented": "augmented",
     "fim": "fim",
     "teacherless": "teacherless",
-    "next_latent": "plain",
-    "multi_token": "plain",
-    "joint_multi_token": "plain",
+    **dict.fromkeys(OBJECTIVES, "plain"),
 }
-"""The baselines, all GPT-2, and the layout of their rows: those of App. C.1, and objectives of other papers."""
+"""The baselines, all GPT-2, and the layout of their rows: those of App. C.1, and the objectives of other papers."""
 MOST_SEEN = 0.01
 """The most of all graphs that may be trained; training and test are drawn from the same ones."""
 MODELS = ("bst", *BASELINES, *BELIEF_STATES[1:])
@@ -258,6 +258,12 @@ class Run(OwnData):
                 f"{trained:,} are trained: more than {MOST_SEEN:.0%} of the test would be training graphs. Give more "
                 "names, or fewer steps."
             )
+
+    @property
+    def card(self) -> str:
+        """The end of the card's name: the preset, and whether it is that of other papers' objectives."""
+        preset = "" if self.preset == "cpu" else f"-{self.preset}"
+        return preset + ("-objectives" if self.model in OBJECTIVES else "")
 
     @property
     def final(self) -> StarGraph:

@@ -91,7 +91,7 @@ class StripsExperiment(Experiment[Cell, CellOutcome]):
         return model, strips_tokenizer(model.config.actions)
 
     def shares_card(self, settings: Cell) -> Hashable:
-        return settings.labels[0], settings.seeds
+        return settings.card, settings.seeds
 
 
 EXPERIMENT = StripsExperiment()

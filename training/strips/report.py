@@ -60,7 +60,7 @@ def card(outcomes: Mapping[Path, CellOutcome]) -> Card:
     same = setting_of(chosen.settings) | {"num_train": None}
     curve = [m for m in measured if m.metric == TEST and m.setting | {"num_train": None} == same]
     return Card(
-        name=f"strips-{chosen.settings.labels[0]}",
+        name=f"strips-{chosen.settings.card}",
         outcomes=list(outcomes.values()),
         measured=measured,
         text={
@@ -301,15 +301,15 @@ Kinds = dict[str, dict[str, list[Measurement]]]
 def cells_of(cards: Path, of_paper: bool) -> Iterable[tuple[tuple[str, int], Kinds]]:
     """The cells that the cards hold of Table 1's domains, or of others, domain by domain; heads are as many as
     propositions."""
+    cells: dict[tuple[str, int], Kinds] = {}
     for file in sorted(cards.glob("strips-*/results.json")):
-        cells: dict[tuple[str, int], Kinds] = {}
         for entry in Results.load(file).results:
             setting = entry.setting
             if setting["head_factor"] != 1 or "departures" in setting or (entry.config in _PAPERS) != of_paper:
                 continue
             kinds = cells.setdefault((entry.config or "", setting["num_train"]), {})
             kinds.setdefault(setting["preset"], {}).setdefault(entry.metric, []).append(entry)
-        yield from sorted(cells.items())
+    return sorted(cells.items())
 
 
 class _Spread(NamedTuple):

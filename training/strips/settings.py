@@ -163,6 +163,11 @@ class Cell(OwnData):
         return [] if self.seeds == ALL_SEEDS else [f"seeds={self.seeds}"]
 
     @property
+    def card(self) -> str:
+        """The name of the card without its beginning; a learner that is told how walks are drawn has one of its own."""
+        return self.labels[0] + ("-walks" if self.walk_weight else "")
+
+    @property
     def data(self) -> dict[str, Any]:
         """The arguments of the data set's builder, besides the configuration's name."""
         own = {"seed": self.data_seed} | {name: getattr(self, name) for name in ("num_train", "num_test")}

@@ -9,7 +9,6 @@ from transformers import GPT2LMHeadModel
 
 from tests.training.belief_state.small import run_of, small
 from training.belief_state.models import (
-    OBJECTIVES,
     forward_encoder,
     make_model,
     make_optimizer,
@@ -17,7 +16,7 @@ from training.belief_state.models import (
     with_objective,
     without_objective,
 )
-from training.belief_state.settings import BASELINES, BELIEF_STATES
+from training.belief_state.settings import BASELINES, BELIEF_STATES, OBJECTIVES
 from training.engine.optimizers import MuonOfParts, Together
 from training.engine.weights import SHARPER
 

@@ -15,9 +15,9 @@ from tests.training.jobs import job_in
 from training.belief_state import probes
 from training.belief_state.batches import StarGraphBatches, held_out
 from training.belief_state.experiment import EXPERIMENT
-from training.belief_state.models import OBJECTIVES, forward_encoder, make_model
+from training.belief_state.models import forward_encoder, make_model
 from training.belief_state.run import RunOutcome, right_paths, train_run
-from training.belief_state.settings import Run
+from training.belief_state.settings import OBJECTIVES, Run
 from training.engine import probes as engine_probes
 
 
