@@ -19,7 +19,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -41,7 +40,7 @@ from .engine.tables import Table, print_markdown
 from .render_readme import ROOT, checkpoint_shelves
 
 _INTERRUPTED = 130
-_CHILD = "HF_MECH_MAKES_ONE_CHECKPOINT"  # the process that wants it, which may die before this one looks
+_CHILD = "HF_MECH_MAKES_ONE_CHECKPOINT"
 
 
 @dataclass(kw_only=True)
@@ -95,7 +94,6 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _make_here(chosen: Kitchen, output_dir: Path, cards_dir: Path) -> int:
-    threading.Thread(target=_end_with_parent, args=(int(os.environ[_CHILD]),), daemon=True).start()
     for shelf, recipe in chosen.values():
         began = time.perf_counter()
         try:
@@ -106,12 +104,6 @@ def _make_here(chosen: Kitchen, output_dir: Path, cards_dir: Path) -> int:
         sums = loads((folder / CHECKPOINT_FILE).read_text("utf-8"))["sha256"]["model.safetensors"]
         write_text_atomically(_stamp(output_dir, recipe), f"{sums} {time.perf_counter() - began:.1f}\n")
     return 0
-
-
-def _end_with_parent(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(1)
-    os._exit(1)
 
 
 def _stamp(output_dir: Path, recipe: Recipe) -> Path:
@@ -133,8 +125,9 @@ def _make_all(chosen: Kitchen, output_dir: Path, cards_dir: Path, jobs: int) -> 
     failed: dict[str, str] = {}
 
     def make(name: str) -> int:
-        command = [sys.executable, "-m", "training.make_checkpoints", name, "--output_dir", str(output_dir)]
-        one_thread = {_CHILD: str(os.getpid()), "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+        watched = [sys.executable, "-m", "training.ends_with_parent", str(os.getpid())]
+        command = [*watched, "training.make_checkpoints", name, "--output_dir", str(output_dir)]
+        one_thread = {_CHILD: "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
         with (output_dir / f"{name}.log").open("ab") as log:
             child = subprocess.Popen(
                 [*command, "--cards_dir", str(cards_dir)], cwd=ROOT, env=os.environ | one_thread, stdout=log, stderr=log

@@ -85,7 +85,9 @@ def _cause(error: BaseException | None, path: Path) -> str | None:
         # safetensors and torch have errors of their own for those of the system.
         if type(error).__name__ == "SafetensorError" and (found := re.search(r"os error (\d+)", str(error))):
             return os.strerror(int(found[1]))
-        if isinstance(error, RuntimeError) and re.search(r"PytorchStreamWriter|unexpected pos \d+", str(error)):
+        if isinstance(error, RuntimeError) and re.search(
+            r"PytorchStreamWriter|unexpected pos \d+|iostream error", str(error)
+        ):
             return "torch could not write its file, as on a full disk"
         error = error.__cause__
     return None

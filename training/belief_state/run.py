@@ -131,9 +131,10 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
         held_out=found,
     )
     separate_blocks(forward_encoder(trained).h)
-    trained.save_pretrained(job.folder / "model")
-    if own:
-        own.layout.tokenizer.save_pretrained(job.folder / "model")
+    with job.saving() as folder:
+        trained.save_pretrained(folder)
+        if own:
+            own.layout.tokenizer.save_pretrained(folder)
     return outcome
 
 

@@ -76,7 +76,7 @@ class Experiment(ABC, Generic[S, O]):
 
     @abstractmethod
     def train(self, settings: S, job: Job, /) -> O | None:
-        """Trains one run, or goes on from its last checkpoint; saves the model in `job.folder / "model"`."""
+        """Trains one run, or goes on from its last checkpoint; saves the model in `job.saving()`."""
 
     def shares_card(self, settings: S, /) -> Hashable:
         """A key that is the same for runs that share a card: here the preset."""

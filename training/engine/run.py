@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatch
 from importlib.util import find_spec
@@ -138,6 +138,17 @@ class Job:
         nobody = True if int(os.environ.get("LOCAL_RANK", 0)) else None  # None: unless it is a terminal
         more = {"desc": self.folder.name, "leave": False, "disable": nobody, "mininterval": 0.5} | more
         return tqdm(total=total, initial=initial, position=self.position, **more)
+
+    @contextmanager
+    def saving(self) -> Iterator[Path]:
+        """A folder for the trained model, which is `model/` as soon as all of it is written.
+
+        Raises:
+            OutputError: the disk is full or cannot be written.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with replacing(self.folder / "model") as aside:
+            yield aside
 
 
 @dataclass(kw_only=True)

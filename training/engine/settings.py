@@ -170,7 +170,7 @@ class By:
     """
 
     axis: str
-    values: Mapping[str, Any]
+    values: Mapping[Any, Any]
     other: Any = field(default=None, kw_only=True)
 
     def __call__(self, given: Mapping[str, Any]) -> Any:

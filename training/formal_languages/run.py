@@ -159,7 +159,8 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
         held_out=held_out,
         seconds_of_test=time.perf_counter() - began,
     )
-    save_model(untaught.cpu(), run, job.folder / "model", texts and texts.tokenizer)
+    with job.saving() as folder:
+        save_model(untaught.cpu(), run, folder, texts and texts.tokenizer)
     return outcome
 
 

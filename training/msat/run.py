@@ -123,7 +123,8 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
         seconds_of_data=seconds_of_data,
         seconds_of_test=progress.seconds_of_play + time.perf_counter() - began,
     )
-    trained.save_pretrained(job.folder / "model")
+    with job.saving() as folder:
+        trained.save_pretrained(folder)
     return outcome
 
 

@@ -72,8 +72,9 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
             answer = by_gpt2(model, Layout(tokenizer, "decoder"), training.accelerator)
         right[split] = sum(measure(answer, chosen, job))
         measured[split] = len(chosen)
-    tokenizer.save_pretrained(job.folder / "model")
-    model.save_pretrained(job.folder / "model")
+    with job.saving() as folder:
+        tokenizer.save_pretrained(folder)
+        model.save_pretrained(folder)
     return RunOutcome(
         settings=run,
         origin=job.origin,

@@ -105,8 +105,9 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
         usual, trained.config.relaxation_temperature = trained.config.relaxation_temperature, 0
         exact = accuracies(trained, splits, tokenizer)
         trained.config.relaxation_temperature = usual
-    trained.save_pretrained(job.folder / "model")
-    tokenizer.save_pretrained(job.folder / "model")
+    with job.saving() as folder:
+        trained.save_pretrained(folder)
+        tokenizer.save_pretrained(folder)
     return RunOutcome(
         settings=run,
         origin=job.origin,

@@ -86,8 +86,9 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
         "losses": training.progress.losses,
         "held_out_loss": loss,
     }
-    trained.save_pretrained(job.folder / "model")
-    data.tokenizer.save_pretrained(job.folder / "model")
+    with job.saving() as folder:
+        trained.save_pretrained(folder)
+        data.tokenizer.save_pretrained(folder)
     return RunOutcome(settings=run, **outcome)
 
 

@@ -41,6 +41,7 @@ def fit(
     # Not prepared: accelerate's wrapper costs as much as the step itself, and does nothing in full precision.
     optimizer = torch.optim.RAdam(model.parameters(), lr=cell.learning_rate, betas=(0.9, cell.beta2))
     progress = EnsembleProgress.of(seeds)
+    weight = cell.walk_weight / len(train[0])  # in the sum over all traces, that of all walks against one label
     accelerator.register_for_checkpointing(optimizer, progress)
     if checkpoint := last_checkpoint(job.folder):
         accelerator.load_state(str(checkpoint))
@@ -56,7 +57,7 @@ def fit(
                 input_ids, labels = input_ids[:, :longest], labels[:, :longest]
                 loss = prepared(input_ids, labels=labels).loss
                 if cell.walk_weight:
-                    loss = loss + cell.walk_weight * walk_loss(model.theta, input_ids, labels).sum()
+                    loss = loss + weight * walk_loss(model.theta, input_ids, labels).sum()
                 accelerator.backward(loss)
                 optimizer.step()
                 optimizer.zero_grad()

@@ -77,6 +77,8 @@ def train_cell(cell: Cell, job: Job) -> CellOutcome | None:
         data = own_traces(cell) if cell.own_data else load_traces(cell)
     traces, hidden, seeds = data.splits, data.hidden, parse_seeds([cell.seeds])
     heads = round(len(hidden.propositions) * cell.head_factor) if hidden else cell.num_propositions
+    if heads and cell.learner == "gradient":
+        heads = round(heads * cell.search_factor)
     config = StripsTransformerConfig(actions=data.actions, num_propositions=heads, ensemble=len(seeds))
     model = StripsTransformer(config).seed_members(seeds)
     fit = LEARNERS[cell.learner](cell, job, accelerator, model, traces["train"])
@@ -84,7 +86,8 @@ def train_cell(cell: Cell, job: Job) -> CellOutcome | None:
         return None
     outcome = _outcome(cell, job.origin, fit, hidden, traces)
     if accelerator.is_main_process:
-        fit.model.cpu().eval().save_pretrained(job.folder / "model")
+        with job.saving() as folder:
+            fit.model.cpu().eval().save_pretrained(folder)
     return outcome
 
 

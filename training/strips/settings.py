@@ -12,7 +12,7 @@ from hf_mech.planning.walks import NEGATIVES, POLICIES
 from ..engine import axis, fixed, option
 from ..engine.own_data import OwnData
 from ..engine.paper import Paper
-from ..engine.settings import SettingsError
+from ..engine.settings import By, SettingsError
 
 DATASET = "hf_mech/strips_traces"
 PAPER = Paper(Path(__file__).with_name("paper.json"))
@@ -28,6 +28,7 @@ OPTIONS_OF = {
         "beta2",
         "walk_weight",
         "extra_steps",
+        "search_factor",
         "learning_rate",
         "batch_size",
     ),
@@ -53,11 +54,13 @@ class Cell(OwnData):
         "walks": {
             "redraw_after": 2_000,
             "beta2": 0.99,
-            "walk_weight": 0.001,
+            "walk_weight": 0.05,
             "extra_steps": 4_000,
             "max_steps": 20_000,
+            # With few traces, further heads learn what is true of these alone.
+            "search_factor": By("num_train", {500: 2.0, 1_000: 2.0, 2_000: 2.0}, other=1.0),
         },
-        "two_part_code": {"learner": "two_part_code"},
+        "two_part_code": {"learner": "two_part_code", "search_factor": 1.5},
         "locm": {"learner": "locm"},
         "lifted": {"learner": "lifted"},
     }
@@ -103,8 +106,8 @@ class Cell(OwnData):
     beta2: float = option("RAdam's second coefficient", default=0.999, least=0, most=1)
     # A cell that no label determines keeps its random start, or what the first gradients made of it.
     walk_weight: float = option(
-        "weight of a second term of the loss, the likelihood of the walks if each applicable action is as likely; 0: "
-        "the paper's loss alone",
+        "weight of a second term of the loss, the likelihood of the walks if each applicable action is as likely: that "
+        "of its mean over all walks, where the label of one trace has 1; 0: the paper's loss alone",
         default=0.0,
         least=0,
     )
@@ -119,7 +122,9 @@ class Cell(OwnData):
     sweeps: int = option("of the annealing", default=400, least=1)
     restarts: int = option("chains a seed; the shortest code wins", default=2, least=1)
     search_factor: float = option(
-        "propositions to choose from, for each head; the code leaves most of the others empty", default=1.5, least=1
+        "propositions to choose from, for each head; the two-part code leaves most of the others empty",
+        default=1.0,
+        least=1,
     )
     shortest_only: bool = option("keep the shortest code as it is, without what walks support besides", default=False)
     num_test: int = option("test traces, half of them positive", default=10_000, least=2)
@@ -146,7 +151,8 @@ class Cell(OwnData):
             )
         usual = {entry.name: entry.default for entry in fields(self)} | dict(self.PRESETS.get(self.preset, {}))
         for learner, names in OPTIONS_OF.items():
-            if learner != self.learner and (given := [name for name in names if getattr(self, name) != usual[name]]):
+            others = [name for name in names if name not in OPTIONS_OF[self.learner]]
+            if given := [name for name in others if getattr(self, name) != usual[name]]:
                 raise SettingsError(f"--{given[0]} is an option of --learner {learner}, not of {self.learner}.")
 
     @property

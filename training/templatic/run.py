@@ -89,7 +89,8 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
         right=right,
         measured=measured,
     )
-    save_model(trained, tokenizer, job.folder / "model")
+    with job.saving() as folder:
+        save_model(trained, tokenizer, folder)
     return outcome
 
 
