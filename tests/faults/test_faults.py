@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import save_file
 
 from tests.faults.kills import killed
+from tests.faults.page import PAGE, render
 from tests.faults.processes import orphans, start
 from tests.faults.work import WORKS, broken_files
 
@@ -52,3 +53,7 @@ def test_a_killed_work_is_equal_in_the_end(tmp_path: Path) -> None:
     found = {entry.metric: entry.values for entry in killed(WORKS["training msat"], 1, tmp_path)}
     assert found["whole"] == found["no_orphans"] == [1.0]
     assert set(found["equal"]) == {1.0}
+
+
+def test_the_page_is_that_of_its_figures() -> None:
+    assert PAGE.read_text("utf-8") == render()

@@ -180,7 +180,7 @@ def table1(cards: Path) -> Table:
             figure = _over_data(tests)
             shown.append(figure.shown)
             proved.append(f"{sum(sum(m.values) for m in proofs):.0f} of {sum(m.n for m in proofs)}")
-            if paper and figure.mean < paper.mean:
+            if paper and round(figure.mean, 3) < paper.mean:  # the paper's figures have three decimals
                 short[name].append(f"{domain} {size}")
         table.rows.append([domain, str(size), _spread(paper), *shown, *proved])
     for name, missed in short.items():
