@@ -287,7 +287,7 @@ def traces(colours: Colours) -> Axes:
     panels = figure.subplots(2, 3).flat
     shown = {
         "two_part_code": ("two-part code", {"color": colours["accent"]}),
-        "walks": ("gradient, with the walks' likelihood", {"color": colours["read"]}),
+        "by_size": ("gradient, by number of traces", {"color": colours["read"]}),
         "redraw": ("gradient, with redraws", {"color": colours["read"], "linestyle": "--"}),
         "paper": ("gradient, as in the paper", {"color": colours["soft"]}),
     }
