@@ -9,8 +9,9 @@
     python -m training.train_strips --domain own --num_propositions 6 --train_file mine.jsonl   # your traces
     accelerate launch -m training.train_strips --domain ferry-1c --sizes 500 --push_to_hub --hub_user me
 
-The presets `paper` and `redraw` train by gradient descent; `two_part_code` searches without gradients for the domain
-that describes itself and the traces in the fewest bits; `locm` is a peer, and `lifted` learns lifted actions: both see
+The presets `paper`, `redraw` and `by_size` train by gradient descent, the last of them told that few traces are uniform
+walks, and with more heads for many; `two_part_code` searches without gradients for the domain that describes itself and
+the traces in the fewest bits; `locm` is a peer, and `lifted` learns lifted actions: both see
 the names of the objects in the actions, more than the paper's learners see. Every cell (a domain and a size) leaves its
 model and outcome under --output_dir; a cell that is there is not trained again, and one that was killed goes on from
 its last checkpoint, bit for bit. At the end the outcomes are written to --cards_dir as results.json, figures and a

@@ -36,7 +36,7 @@ def test_the_list_names_presets_and_papers(monkeypatch: pytest.MonkeyPatch) -> N
     said = CliRunner().invoke(app, ["train", "--list"]).output
     (row,) = (line for line in said.splitlines() if line.strip().startswith("strips "))
     assert "Learns the hidden domain" in row
-    assert "paper, redraw, two_part_code" in row
+    assert "paper, redraw, by_size, two_part_code" in row
     assert "From Next Token Prediction to (STRIPS) World Models" in row
 
 
