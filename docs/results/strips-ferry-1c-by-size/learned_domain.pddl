@@ -1,0 +1,41 @@
+(define (domain ferry-1c-learned)
+ (:requirements :strips)
+ (:predicates 
+             (p0)
+             (p1)
+             (p2)
+             (p3)
+             (p4)
+             (p5)
+             (p6)
+             (p7)
+             (p8)
+             (p9)
+             (p10)
+             (p11)
+ )
+ (:action sail--l1--l2
+  :parameters ()
+  :precondition (and (p4) (p5))
+  :effect (and (p0) (not (p5)) (p6) (p7)))
+ (:action sail--l2--l1
+  :parameters ()
+  :precondition (and (p6) (p7))
+  :effect (and (p2) (p4) (p5) (not (p7)) (p11)))
+ (:action board--c1--l1
+  :parameters ()
+  :precondition (and (p0) (p1) (p2) (p4) (p5) (p6) (p10))
+  :effect (and (not (p0)) (not (p1)) (p2) (p3) (p5) (not (p9)) (p10) (p11)))
+ (:action board--c1--l2
+  :parameters ()
+  :precondition (and (p0) (p4) (p6) (p7) (p9) (p11))
+  :effect (and (not (p1)) (p3) (not (p4)) (not (p5)) (p8) (not (p9))))
+ (:action debark--c1--l1
+  :parameters ()
+  :precondition (and (p3) (p4) (p5) (p11))
+  :effect (and (p0) (p1) (not (p3)) (p5) (p6) (not (p7)) (p10)))
+ (:action debark--c1--l2
+  :parameters ()
+  :precondition (and (p0) (p3) (p6) (p7))
+  :effect (and (not (p1)) (not (p3)) (p4) (not (p5)) (p6) (p7) (p9)))
+)

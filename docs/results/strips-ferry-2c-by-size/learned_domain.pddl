@@ -1,0 +1,63 @@
+(define (domain ferry-2c-learned)
+ (:requirements :strips)
+ (:predicates 
+             (p0)
+             (p1)
+             (p2)
+             (p3)
+             (p4)
+             (p5)
+             (p6)
+             (p7)
+             (p8)
+             (p9)
+             (p10)
+             (p11)
+             (p12)
+             (p13)
+             (p14)
+             (p15)
+             (p16)
+             (p17)
+ )
+ (:action sail--l1--l2
+  :parameters ()
+  :precondition (and (p8))
+  :effect (and (not (p8)) (p10)))
+ (:action sail--l2--l1
+  :parameters ()
+  :precondition (and (p10))
+  :effect (and (p8) (not (p10))))
+ (:action board--c1--l1
+  :parameters ()
+  :precondition (and (p2) (p8) (p11) (p13))
+  :effect (and (p4) (p8) (p11) (not (p13)) (p16)))
+ (:action board--c1--l2
+  :parameters ()
+  :precondition (and (p4) (p10) (p11) (p13))
+  :effect (and (p2) (p10) (p11) (not (p13)) (p16)))
+ (:action board--c2--l1
+  :parameters ()
+  :precondition (and (p8) (p11) (p13) (p15))
+  :effect (and (p8) (not (p11)) (p15) (p16)))
+ (:action board--c2--l2
+  :parameters ()
+  :precondition (and (p0) (p10) (p11) (p13))
+  :effect (and (p10) (not (p11)) (p13) (p15) (p16)))
+ (:action debark--c1--l1
+  :parameters ()
+  :precondition (and (p4) (p8) (p11) (p16))
+  :effect (and (p2) (not (p4)) (p8) (p11) (p13) (not (p16))))
+ (:action debark--c1--l2
+  :parameters ()
+  :precondition (and (p4) (p10) (p11) (p16))
+  :effect (and (not (p2)) (p10) (p13) (p15) (not (p16))))
+ (:action debark--c2--l1
+  :parameters ()
+  :precondition (and (p8) (p13) (p15) (p16))
+  :effect (and (not (p0)) (p11) (p15) (not (p16))))
+ (:action debark--c2--l2
+  :parameters ()
+  :precondition (and (p10) (p13) (p15) (p16))
+  :effect (and (p0) (p2) (p10) (p11) (not (p15)) (not (p16))))
+)
