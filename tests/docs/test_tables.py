@@ -110,6 +110,18 @@ def test_what_the_sums_on_scale_start_from(said: str, file: str, setting: dict[s
     assert said.format(round(next(fits)["mean"], digits)) in text
 
 
+@pytest.mark.parametrize(
+    ("said", "side", "length"),
+    [("takes {:.2f} GB, block by", "blocks", 512), ("takes {:.2f} GB for 64", "listing", 64)],
+)
+def test_what_the_readme_of_belief_states_says_of_memory(said: str, side: str, length: int) -> None:
+    entries = json.loads((ROOT / "benchmarks/belief_state_objective.json").read_text(encoding="utf-8"))["results"]
+    wanted = {"side": side, "length": length, "vocabulary": 50_000}
+    (entry,) = (entry for entry in entries if wanted.items() <= entry["setting"].items())
+    text = (ROOT / "hf_mech/models/belief_state/README.md").read_text(encoding="utf-8")
+    assert said.format(entry["mean"] / 1_000) in text
+
+
 @pytest.mark.parametrize(("size", "said"), [("small", "takes {} to {} times"), ("bench", "and {} to {} times")])
 def test_what_the_readme_of_stacks_says_of_generation(size: str, said: str) -> None:
     entries = json.loads((ROOT / "benchmarks/stack_gpt2_generation.json").read_text(encoding="utf-8"))["results"]
