@@ -14,7 +14,8 @@ _TEXT = """\
 
 Rendered by `python -m tests.faults` from [faults.json](faults.json), which the same command makes. Every piece of work
 is small and is first done in one go. Then it is hit by faults at moments drawn at random, and done again until it is
-finished. All counts full is what we promise; what is less is open.
+finished. All counts full is what we promise; what is less is open. The tables have what was run so far: `make faults`
+runs the rest, and nothing twice.
 
 ## `kill -9`
 
@@ -69,7 +70,7 @@ def render() -> str:
             hub,
             {"arrived": "arrived", "one_sentence": "one sentence", "ended": "ended", "equal": "equal in the end"},
         ),
-        origin=f"Made on {cpu}, {results.machine['cores']} cores, at commit {results.commit[:7]}.",
+        origin=f"Made on {cpu}, {results.machine['cores']} cores, the last of them at commit {results.commit[:7]}.",
     )
 
 
