@@ -178,9 +178,9 @@ class RunRecorder:
             said = self.model.generate(**batch, max_new_tokens=max_new_tokens)
         new = said[0, batch["input_ids"].shape[1] :].tolist()
         completion = self.tokenizer.convert_ids_to_tokens(new[: new.index(NIL)] if NIL in new else new)
-        groups = self.model.dat.trace(said, register_values=batch.get("register_values"), reads=True)
         if NIL not in new and new:
-            groups.pop()  # the last word's cell decides nothing: a bound has cut the completion
+            said = said[:, :-1]  # the last word's cell decides nothing, and may not end: a bound has cut the completion
+        groups = self.model.dat.trace(said, register_values=batch.get("register_values"), reads=True)
         written = self._words(groups)
         return ProgramRun(
             program=self.name,
