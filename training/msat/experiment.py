@@ -31,8 +31,8 @@ class MSATExperiment(Experiment[Run, RunOutcome]):
     seeds = 1
 
     def shares_card(self, settings: Run, /) -> Hashable:
-        """A card is of one preset and scenario."""
-        return settings.preset, settings.scenario
+        """A card is of one preset, scenario and kind of components."""
+        return settings.preset, settings.scenario, settings.component_prediction
 
 
 EXPERIMENT = MSATExperiment()

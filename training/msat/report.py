@@ -166,6 +166,44 @@ def intervals_table(measured: Iterable[Measurement]) -> Table:
     return shown
 
 
+def components_table(independent: Iterable[Measurement], autoregressive: Iterable[Measurement]) -> Table:
+    """What it brings that a component of an action sees those before it: a row for each model, positions and way.
+
+    Both have the same seeds, training episodes and held-out episodes.
+    """
+    ways = [f">{way}, %" for way in ("independent", "autoregressive", "difference")]
+    shown = Table(["scenario", "model", "positions", "actions", *ways, ">seeds"])
+    single = {_compared(entry): entry for entry in independent if not entry.setting["departures"]}
+    for entry in autoregressive:
+        other = single.get(_compared(entry))
+        if not entry.metric.startswith("success_") or entry.metric.endswith("_beyond_baseline") or other is None:
+            continue
+        shown.rows.append(
+            [
+                SCENARIOS[entry.setting["scenario"]].title,
+                entry.setting["model"],
+                entry.setting["positions"],
+                "by argmax" if entry.metric == "success_argmax" else "sampled",
+                in_words(other.values, 100, digits=0, limits=(0, 1)),
+                in_words(entry.values, 100, digits=0, limits=(0, 1)),
+                in_words([own - its for own, its in zip(entry.values, other.values, strict=True)], 100, digits=0),
+                str(entry.n),
+            ]
+        )
+    if shown.rows:
+        shown.notes.append(
+            "Held-out episodes that are solved, with 95 % intervals by Student's t over the seeds; differences are of "
+            "runs of one seed."
+        )
+    return shown
+
+
+def _compared(entry: Measurement) -> tuple[Any, ...]:
+    """What two runs have in common that differ in their components alone."""
+    own = entry.setting
+    return entry.metric, *(str(own[name]) for name in ("scenario", "model", "positions", "preset", "seeds"))
+
+
 def _return(entry: Measurement) -> str:
     return f"{entry.mean:.2f}" + (f" ± {entry.std:.2f}" if entry.n > 1 else "")
 
@@ -177,7 +215,7 @@ def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
     chosen = outcomes[folder].settings
     model = MSATDecisionTransformer.from_pretrained(folder / "model", attn_implementation="eager").eval()
     return Card(
-        name=name_of(chosen.preset, chosen.scenario),
+        name=name_of(chosen.preset, chosen.scenario, chosen.component_prediction),
         outcomes=own,
         seconds=sum(one.seconds + one.seconds_of_test + one.seconds_of_data for one in own),
         measured=measured,
@@ -211,10 +249,10 @@ def choose(outcomes: Mapping[Path, RunOutcome]) -> Path:
     return max(outcomes, key=rank)
 
 
-def name_of(preset: str, scenario: str) -> str:
+def name_of(preset: str, scenario: str, components: str = "independent") -> str:
     """The name of a card."""
-    name = f"msat-{scenario.replace('_', '-')}"
-    return name if preset == "cpu" else f"{name}-{preset}"
+    ends = ("" if preset == "cpu" else f"-{preset}") + ("" if components == "independent" else f"-{components}")
+    return f"msat-{scenario.replace('_', '-')}{ends}"
 
 
 def results(cards: Path) -> dict[str, str]:
@@ -226,6 +264,8 @@ def results(cards: Path) -> dict[str, str]:
             found[name] = returns_table(entries).markdown()
             if preset == "compare":
                 found[f"{name}-intervals"] = intervals_table(entries).markdown()
+                autoregressive = _entries(cards, preset, scenario, "autoregressive")
+                found[f"{name}-components"] = components_table(entries, autoregressive).markdown()
     return found
 
 
@@ -248,7 +288,7 @@ def summary(cards: Path) -> list[list[str]]:
     return rows
 
 
-def _entries(cards: Path, preset: str, scenario: str) -> list[Measurement]:
+def _entries(cards: Path, preset: str, scenario: str, components: str = "independent") -> list[Measurement]:
     """What a card has measured."""
-    file = cards / name_of(preset, scenario) / "results.json"
+    file = cards / name_of(preset, scenario, components) / "results.json"
     return Results.load(file).results if file.exists() else []

@@ -73,6 +73,14 @@ def test_the_tables() -> None:
     assert intervals.rows[1][4:6] == ["0.33 [-0.38, 1.05]", "92 [56, 100]"]
 
 
+def test_components_are_compared_seed_by_seed() -> None:
+    sees = [outcome("msat", "on", seed, 4, component_prediction="autoregressive") for seed in range(3)]
+    shown = report.components_table(report.measurements(OUTCOMES), report.measurements(sees))
+    assert [row[3] for row in shown.rows] == ["by argmax", "sampled"]
+    assert shown.rows[0][4:] == ["92 [56, 100]", "100 [100, 100]", "8 [-28, 44]", "3"]
+    assert not report.components_table(report.measurements(OUTCOMES[:2]), report.measurements(sees)).rows
+
+
 def test_no_cards_no_tables(tmp_path: Path) -> None:
     assert set(report.results(tmp_path).values()) == {""}
     assert report.summary(tmp_path) == []
