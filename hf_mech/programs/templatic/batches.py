@@ -93,7 +93,7 @@ _POOL = 50  # batches whose prompts are sorted by length together
 
 
 def _texts(rows: datasets.Dataset, column: str) -> list[str]:
-    return rows.data.column(column).to_pylist()
+    return rows.select_columns(column).with_format("arrow")[:][column].to_pylist()
 
 
 def lengths_of(rows: datasets.Dataset) -> NDArray[np.int64]:

@@ -35,6 +35,16 @@ def test_fewer_prompts_than_a_batch_holds(tokenizer: PreTrainedTokenizerFast, ro
         TrainingBatches(datasets.Dataset.from_dict(rows), Layout(tokenizer, "decoder"), 61, 0)
 
 
+def test_the_rows_of_a_selection_are_its_own(tokenizer: PreTrainedTokenizerFast, rows: dict[str, list[str]]):
+    """A data set that was selected from keeps its whole table below; lengths and batches are of the selection."""
+    longest = max(range(60), key=lambda row: len(rows["prompt"][row].split()))
+    selected = datasets.Dataset.from_dict(rows).select([longest] * 4)
+    batches = TrainingBatches(selected, Layout(tokenizer, "decoder"), 2, 0)
+    words = [len(rows[name][longest].split()) for name in ("prompt", "completion")]
+    assert batches.lengths.tolist() == [sum(words)] * 4
+    assert set(batches.indices(1)) <= set(range(4))
+
+
 @pytest.mark.parametrize("model", MODELS)
 def test_only_the_completion_is_learned(tokenizer: PreTrainedTokenizerFast, rows: dict[str, list[str]], model: str):
     """The labels are the completions with the end behind them, and nothing of the prompt."""
