@@ -2,6 +2,7 @@
 
     load_dataset("hf_mech/nested_functions", "rlw")
     load_dataset("hf_mech/nested_functions", "small", split="ood_depth_4", seed=1)
+    load_dataset("hf_mech/nested_functions", "single", split="train")  # one function a prompt
     load_dataset("hf_mech/nested_functions", "small", num_train=50_000, num_eval=200)
 
 The rows come from `hf_mech.programs.nested_functions.grammar`.

@@ -7,7 +7,6 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 from torch.optim import AdamW, Optimizer
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedModel
@@ -18,7 +17,7 @@ from hf_mech.models.belief_state.configuration_belief_state import BeliefStateCo
 from hf_mech.models.belief_state.modeling_belief_state import BeliefStateForCausalLM
 
 from ..engine.optimizers import in_a_block, muon_and_adamw
-from ..engine.weights import SHARPER, begin_sharp
+from ..engine.weights import begin_orthogonal
 from .settings import BELIEF_STATES, OBJECTIVES, Run
 
 _OBJECTIVES: dict[str, type[NextLatent | MultiToken | JointMultiToken]] = dict(
@@ -58,7 +57,7 @@ def make_model(run: Run, vocabulary: Vocabulary | None = None) -> PreTrainedMode
     vocabulary = vocabulary or Vocabulary.of(run)
     model = belief_state_model(run, vocabulary) if run.model in BELIEF_STATES else gpt2_model(run, vocabulary)
     if run.initialization == "orthogonal":
-        initialize(model)
+        begin_orthogonal(model, forward_encoder(model).wpe.weight)
     return model
 
 
@@ -133,24 +132,6 @@ def _blocks(run: Run, vocabulary: Vocabulary) -> dict[str, Any]:
 
 def _tokens(vocabulary: Vocabulary) -> dict[str, int | None]:
     return {"eos_token_id": vocabulary.end_token, "pad_token_id": vocabulary.pad_token, "bos_token_id": None}
-
-
-@torch.no_grad()
-def initialize(model: PreTrainedModel) -> None:
-    """Weights that learn the chain of a path in fewer steps than GPT-2's (`begin_sharp`).
-
-    The rows of the token embedding and of the forward positions come from one orthogonal matrix, as many as fit, so
-    that a head can match one token or one position.
-    """
-    begin_sharp(model)
-    tokens = model.get_input_embeddings().weight
-    positions = forward_encoder(model).wpe.weight
-    size = tokens.shape[1]
-    rows = torch.linalg.qr(torch.randn(size, size, device=tokens.device))[0] * size**0.5
-    count = min(len(tokens), size)
-    tokens[:count] = rows[:count]
-    rest = rows[count : count + len(positions)]
-    positions[: len(rest)] = SHARPER * rest
 
 
 def forward_encoder(model: nn.Module) -> Any:

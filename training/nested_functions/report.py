@@ -23,7 +23,10 @@ from .settings import MODELS
 
 METRIC = "exact_match"
 NAME = "nested-functions"
-_SIZE = ("steps", "batch_size", "layers", "hidden", "heads", "learning_rate", "scheduler", "warmup_steps")
+_SIZE = (
+    *("steps", "batch_size", "layers", "hidden", "heads", "inner", "activation_function", "initialization"),
+    *("optimizer", "learning_rate", "muon_learning_rate", "beta2", "weight_decay", "scheduler", "warmup_steps"),
+)
 
 
 def order(outcome: RunOutcome) -> tuple[Any, ...]:

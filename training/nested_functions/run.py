@@ -11,7 +11,7 @@ import datasets
 import torch
 from accelerate import Accelerator
 from accelerate.utils import set_seed
-from transformers import GPT2Config, GPT2LMHeadModel, get_scheduler
+from transformers import get_scheduler
 from transformers.utils.logging import disable_progress_bar
 
 import hf_mech  # noqa: F401  load_dataset learns our names
@@ -23,6 +23,7 @@ from hf_mech.programs.templatic.batches import Layout, TrainingBatches, lengths_
 from ..engine import Job
 from ..engine.loop import Training
 from ..engine.run import CompletionsOutcome
+from .models import make_model, make_optimizer
 from .settings import Run
 
 DATASET = "hf_mech/nested_functions"
@@ -90,21 +91,10 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
 
 def prepare(run: Run, layout: Layout, rows: datasets.Dataset, positions: int = POSITIONS) -> Training:
     """GPT-2 with new weights, and all that trains it on the completions of the rows."""
-    tokenizer = layout.tokenizer
     set_seed(run.seed)
-    config = GPT2Config(
-        vocab_size=len(tokenizer),
-        n_positions=positions,
-        n_layer=run.layers,
-        n_embd=run.hidden,
-        n_head=run.heads,
-        loss_type="ForCausalLM",  # the default, named: transformers warns of a config without it
-        **dict.fromkeys(("embd_pdrop", "resid_pdrop", "attn_pdrop"), 0.0),
-        **{f"{name}_token_id": getattr(tokenizer, f"{name}_token_id") for name in ("pad", "bos", "eos")},
-    )
     accelerator = Accelerator(mixed_precision=run.mixed_precision)
-    model = accelerator.prepare(GPT2LMHeadModel(config)).train()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=run.learning_rate, weight_decay=0.0, fused=True)
+    model = accelerator.prepare(make_model(run, layout.tokenizer, positions)).train()
+    optimizer = make_optimizer(run, model)
     return Training(
         accelerator=accelerator,
         model=model,

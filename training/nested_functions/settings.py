@@ -19,12 +19,19 @@ class Run(OwnData):
     """A run: a model, a configuration, a seed, and how GPT-2 is built and trained."""
 
     PRESETS = {
-        "cpu": {  # two to three hours of one core
-            "steps": 8_000,
-            "batch_size": 32,
-            "layers": 4,
-            "hidden": 128,
-            "heads": 4,
+        "cpu": {  # half an hour of one core
+            "steps": 6_000,
+            "batch_size": 64,
+            "layers": 8,  # with 4, two arguments were not told apart
+            "hidden": 96,
+            "heads": 3,
+            "inner": 96,
+            "activation_function": "relu",
+            "initialization": "orthogonal",
+            "optimizer": "muon",
+            "weight_decay": 0.01,
+            "beta2": 0.98,
+            "warmup_steps": 100,
             "eval_prompts": 200,
         },
         "full": {  # for a GPU
@@ -33,6 +40,7 @@ class Run(OwnData):
             "layers": 8,
             "hidden": 512,
             "heads": 8,
+            "inner": 2_048,
             "eval_prompts": 0,
         },
     }
@@ -48,7 +56,20 @@ class Run(OwnData):
     layers: int = option("layers of GPT-2", least=1)
     hidden: int = option("width of embeddings and hidden states", least=1)
     heads: int = option("attention heads", least=1)
+    inner: int = option("width of the feed-forward layers", least=1)
+    activation_function: str = option("of the feed-forward layers", default="gelu_new", known=("gelu_new", "relu"))
+    initialization: str = option(
+        "gpt2: transformers' own; orthogonal: of unit gain, token and position rows orthogonal to each other",
+        default="gpt2",
+        known=("gpt2", "orthogonal"),
+    )
+    optimizer: str = option(
+        "muon: Muon for the blocks' matrices, AdamW for the rest", default="adamw", known=("adamw", "muon")
+    )
     learning_rate: float = option("AdamW's learning rate", default=1e-3, least=0)
+    muon_learning_rate: float = option("Muon's learning rate", default=9e-3, least=0)
+    beta2: float = option("AdamW's second beta; the first is 0.9", default=0.999, least=0, most=1)
+    weight_decay: float = option("weight decay of both", default=0.0, least=0)
     scheduler: str = option("the schedule of the learning rate", default="cosine", known=SCHEDULERS)
     warmup_steps: int = option("steps over which the schedule warms up", default=200, least=0)
     max_grad_norm: float = option("gradients are clipped to this norm", default=1.0, least=0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from hf_mech.programs.errors import ProgramsError
 from hf_mech.programs.templatic.tasks import words as templatic_words
@@ -153,8 +153,10 @@ def steps(definitions: Mapping[str, Definition], expression: Text) -> Iterator[s
 # The vocabularies and splits, as data. The paper proposes the task and names no sizes: these are ours.
 
 
-VOCABULARIES: Mapping[str, int | None] = {"rlw": None, "small": 32}
-"""Configurations: how many of the 676 two-letter words; None: all. `small` is for small models."""
+VOCABULARIES: Mapping[str, int | None] = {"rlw": None, "small": 32, "single": 32}
+"""Configurations: how many of the 676 two-letter words; None: all. `small` and `single` are for small models."""
+TRAINED: Mapping[str, Mapping[str, tuple[int, ...]]] = {"single": {"definitions": (1,), "lengths": (1,)}}
+"""What a configuration draws where a split asks for nothing else: `single` has one function and one-word arguments."""
 
 
 @dataclass(frozen=True)
@@ -208,11 +210,17 @@ SPLITS: Mapping[str, Split] = {
 }
 
 
-def split_named(name: str) -> Split:
-    """The split of that name. Raises ProgramsError: there is none."""
+def split_named(name: str, config: str = "rlw") -> Split:
+    """The split of that name in a configuration. Raises ProgramsError: there is none."""
     if name not in SPLITS:
         raise ProgramsError(f"The split must be one of {', '.join(SPLITS)}, got {name!r}.")
-    return SPLITS[name]
+    split, train = SPLITS[name], SPLITS["train"]
+    own = {
+        part: drawn for part, drawn in TRAINED.get(config, {}).items() if getattr(split, part) == getattr(train, part)
+    }
+    if split.body_calls:
+        own.pop("definitions", None)  # a body can call only a function that was defined before
+    return replace(split, **own) if own else split
 
 
 def vocabulary(config: str, held_out: bool) -> tuple[str, ...]:

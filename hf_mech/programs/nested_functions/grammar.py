@@ -166,7 +166,7 @@ def generate(
     """The examples `start` to `stop - 1` of a split.
 
     Args:
-        config: the vocabulary, see `VOCABULARIES`.
+        config: the vocabulary and what training draws, see `VOCABULARIES` and `TRAINED`.
         split: a split or its name.
         seed: 0 or more; another seed gives other examples.
         start, stop: the range of indices. By default `stop` is the split's size; a larger one continues the split.
@@ -185,7 +185,7 @@ def generate(
 
     ```
     """
-    split = split_named(split) if isinstance(split, str) else split
+    split = split_named(split, config) if isinstance(split, str) else split
     vocabulary(config, split.held_out)
     stop = split.size if stop is None else stop
     for name, value in (("seed", seed), ("start", start), ("stop", stop)):
@@ -279,7 +279,7 @@ class NestedFunctionSettings:
     """The settings of a data set.
 
     Args:
-        config: the vocabulary, see `VOCABULARIES`.
+        config: the vocabulary and what training draws, see `VOCABULARIES` and `TRAINED`.
         seed: of all prompts; 0 or more.
         num_train: the number of training prompts, the first of the split; None for all.
         num_eval: the maximum number of prompts of any other split, its first ones; None for all.

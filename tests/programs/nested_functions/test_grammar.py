@@ -5,19 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
 from hf_mech.programs.errors import ProgramsError
-from hf_mech.programs.nested_functions.calls import SPLITS, VOCABULARIES, Call, depth
+from hf_mech.programs.nested_functions.calls import SPLITS, VOCABULARIES, Call, depth, split_named
 from hf_mech.programs.nested_functions.grammar import bucket, generate, read_prompt
 
 
-@pytest.mark.parametrize("split", SPLITS.values(), ids=lambda split: split.name)
+@pytest.mark.parametrize("name", SPLITS)
 @pytest.mark.parametrize("config", VOCABULARIES)
-def test_every_split_is_as_described(config, split):
-    lengths = set()
-    for example in generate(config, split, seed=1, stop=60):
+def test_every_split_is_as_described(config, name):
+    lengths, split = set(), split_named(name, config)
+    for example in generate(config, name, seed=1, stop=60):
         prompt = read_prompt(example.prompt)
         assert depth(prompt.expression) in split.depths
         assert len(prompt.definitions) in split.definitions
@@ -32,6 +33,15 @@ def test_every_split_is_as_described(config, split):
     assert lengths == set(split.lengths)
 
 
+def test_a_split_departs_in_one_thing_from_the_training_of_its_configuration():
+    train = split_named("train", "single")
+    assert (train.definitions, train.lengths, train.depths) == ((1,), (1,), (1, 2))
+    deep, several = split_named("ood_depth_4", "single"), split_named("ood_definitions_8", "single")
+    assert replace(deep, depths=train.depths) == replace(train, name=deep.name, size=deep.size)
+    assert replace(several, definitions=(1,)) == replace(train, name=several.name, size=several.size)
+    assert split_named("train", "small") == SPLITS["train"]
+
+
 def plain_arguments(text):
     for item in text:
         if isinstance(item, Call):
@@ -42,9 +52,10 @@ def plain_arguments(text):
                     yield argument
 
 
-def test_only_the_bodies_of_one_split_have_calls():
+@pytest.mark.parametrize("config", ["rlw", "single"])
+def test_only_the_bodies_of_one_split_have_calls(config):
     calls = {
-        split: sum("(" in definition.partition("->")[2] for e in generate("rlw", split, stop=50)
+        split: sum("(" in definition.partition("->")[2] for e in generate(config, split, stop=50)
                    for definition in e.prompt.split(" ; ")[:-1])
         for split in SPLITS
     }  # fmt: skip
@@ -76,7 +87,7 @@ def test_the_stream_stays_the_same():
 def test_numbers_out_of_range_are_refused():
     with pytest.raises(ProgramsError, match=r"split must be one of train, test, .*got 'dev'"):
         generate("rlw", "dev")
-    with pytest.raises(ProgramsError, match="configuration must be one of rlw, small, got 'eng'"):
+    with pytest.raises(ProgramsError, match="configuration must be one of rlw, small, single, got 'eng'"):
         generate("eng")
     with pytest.raises(ProgramsError, match="seed must be a whole number, 0 or more, got -1"):
         generate("rlw", "test", seed=-1)
