@@ -28,6 +28,7 @@ DATASET = "hf_mech/star_graph"
 METRIC = "path_accuracy"
 NAME = "belief-state-star-graphs"
 OBJECTIVES_NAME = f"{NAME}-objectives"
+OTHERS = "-other-graphs"
 KNOWN = "known_path_bits"
 """What probes read of the path, in bits (`probes.known_bits`)."""
 BEYOND = "path_bits_beyond_forward_only"
@@ -194,8 +195,20 @@ def results(cards: Path) -> dict[str, str]:
         found[_name(preset)] = accuracy_table(entries).markdown()
         found[f"{_name(preset)}-knowledge"] = knowledge_table(entries).markdown()
     beside = [entry for entry in _entries(cards, "cpu") if entry.setting["model"] in ("bst", "forward_only")]
-    found[OBJECTIVES_NAME] = accuracy_table([*beside, *_measured(cards / OBJECTIVES_NAME)]).markdown()
+    objectives = _measured(cards / OBJECTIVES_NAME)
+    found[OBJECTIVES_NAME] = accuracy_table([*beside, *objectives]).markdown()
+    others = [entry for preset in ("cpu", "cpu-long") for entry in _measured(cards / (_name(preset) + OTHERS))]
+    compared = {(entry.setting["model"], entry.setting["preset"]) for entry in others}
+    known = [*beside, *objectives]
+    usual = [entry for entry in known if (entry.setting["model"], entry.setting["preset"]) in compared]
+    found[NAME + OTHERS] = accuracy_table(sorted([*usual, *others], key=_by_length)).markdown()
     return found
+
+
+def _by_length(entry: Measurement) -> tuple[int, int, int]:
+    """Longer paths later, BST first, smaller models first."""
+    own = entry.setting
+    return graph_named(own["graph"], own["num_nodes"]).length, MODELS.index(own["model"]), own["parameters"]
 
 
 def summary(cards: Path) -> list[list[str]]:

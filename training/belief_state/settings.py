@@ -261,8 +261,10 @@ class Run(OwnData):
 
     @property
     def card(self) -> str:
-        """The end of the card's name: the preset, and whether it is that of other papers' objectives."""
+        """The end of the card's name: the preset, and whether graphs or objectives are others than the paper's."""
         preset = "" if self.preset == "cpu" else f"-{self.preset}"
+        if self.graph not in GRAPHS:
+            return f"{preset}-other-graphs"
         return preset + ("-objectives" if self.model in OBJECTIVES else "")
 
     @property

@@ -12,6 +12,8 @@ from training.belief_state.figures import figures_of
 from training.belief_state.report import (
     BEYOND,
     NAME,
+    OBJECTIVES_NAME,
+    OTHERS,
     choose,
     knowledge_table,
     measurements,
@@ -20,6 +22,7 @@ from training.belief_state.report import (
     summary,
     table,
 )
+from training.belief_state.run import RunOutcome
 
 CHANCE_BITS = [5.64] * 21
 
@@ -102,6 +105,26 @@ def test_the_summary_has_forward_only_beside_the_belief_state(tmp_path: Path) ->
     Results.collect(NAME, seconds=1.0, results=measurements(outcomes)).save(tmp_path / NAME / "results.json")
     ((_, _, ours, papers, _),) = summary(tmp_path)
     assert (ours, papers) == ("99.0 ± 0.0 (50.0 ± 0.0)", "100.0")
+
+
+def test_other_graphs_have_a_card_of_their_own_and_one_table_with_the_papers(tmp_path: Path) -> None:
+    runs = [
+        run_of(),
+        run_of("forward_only"),
+        run_of("next_latent"),
+        run_of(graph="g-2-8"),
+        run_of("next_latent", "g-2-8"),
+    ]
+    by_card: dict[str, list[RunOutcome]] = {}
+    for run in runs:
+        by_card.setdefault(NAME + run.card, []).append(outcome_of(run, 9_000))
+    assert list(by_card) == [NAME, OBJECTIVES_NAME, NAME + OTHERS]
+    for name, outcomes in by_card.items():
+        (tmp_path / name).mkdir()
+        Results.collect(name, seconds=1.0, results=measurements(outcomes)).save(tmp_path / name / "results.json")
+    rows = [line.split(" | ")[:2] for line in results(tmp_path)[NAME + OTHERS].splitlines()[2:]]
+    lengths = [["| g-2-5", "bst"], ["| g-2-5", "next_latent"], ["| g-2-8", "bst"], ["| g-2-8", "next_latent"]]
+    assert rows == lengths  # forward_only has no run on others
 
 
 def test_a_share_of_the_graphs() -> None:
