@@ -11,7 +11,7 @@ from hf_mech.programs.nested_functions.grammar import NestedFunctionSettings, ge
 NAME = "hf_mech/nested_functions"
 
 
-@pytest.mark.parametrize("config", ["rlw", "small"])
+@pytest.mark.parametrize("config", ["rlw", "small", "single"])
 def test_every_configuration_loads_with_its_splits(config):
     splits = load_dataset(NAME, config, num_train=70, num_eval=20, seed=1)
     assert {split: len(rows) for split, rows in splits.items()} == {s: 70 if s == "train" else 20 for s in SPLITS}
