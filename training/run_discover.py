@@ -1,6 +1,6 @@
 """Tests hidden states for PARGEN's registers, Sec. 9.2.1 of *Mechanisms of Symbol Processing ...*.
 
-    python -m training.train_templatic --task 1_shot_small --model nano_gpt --steps 16000 --layers 4 --heads 4 \\
+    python -m training.train_templatic --task 1_shot_small --model nano_gpt --steps 40000 --layers 4 --heads 4 \\
         --filter 256 --num_train 100000                              # a small GPT-2 that learns the task
     python -m training.run_discover --checkpoint runs/templatic/1_shot_small-nano_gpt-.../model
     python -m training.run_discover --subject pargen                 # the program's own states
