@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, ScalarFormatter
+from matplotlib.ticker import FuncFormatter, LogFormatter, ScalarFormatter
 
 from hf_mech.programs.psl.trace_picture import trace_figure
 from hf_mech.viz.palette import INK, LONG_CYCLE, style
@@ -64,8 +64,8 @@ def losses_figure(
         for number, (steps, values) in enumerate(runs):
             axes.plot(steps, values, color=colour, linewidth=1.3, label=model if number == 0 else None)
     axes.set_yscale("log")
-    for set_formatter in (axes.yaxis.set_major_formatter, axes.yaxis.set_minor_formatter):
-        set_formatter(ScalarFormatter())
+    axes.yaxis.set_major_formatter(ScalarFormatter())
+    axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.4)))  # over several decades, powers of ten alone
     axes.set_xlabel("step", size=8)
     axes.set_ylabel(f"training loss, {unit}", size=8)
     style(axes, ticks="both")
