@@ -261,10 +261,10 @@ def results(cards: Path) -> dict[str, str]:
     for preset in Run.PRESETS:
         for scenario in SCENARIOS:
             entries, name = _entries(cards, preset, scenario), name_of(preset, scenario)
-            found[name] = returns_table(entries).markdown()
+            autoregressive = _entries(cards, preset, scenario, "autoregressive")
+            found[name] = returns_table([*entries, *autoregressive]).markdown()
             if preset == "compare":
                 found[f"{name}-intervals"] = intervals_table(entries).markdown()
-                autoregressive = _entries(cards, preset, scenario, "autoregressive")
                 found[f"{name}-components"] = components_table(entries, autoregressive).markdown()
     return found
 
