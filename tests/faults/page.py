@@ -32,8 +32,9 @@ again. *Says so*: a command's last line names the disk; `load_dataset` has an er
 
 {disk}
 
-`language_models` trains by the Trainer, which writes a checkpoint in place, file by file, and its `trainer_state.json` last. One full
-disk left such a checkpoint with half an optimizer. The next run removes it, as it has no last file, so the end is equal.
+`language_models` trains by the Trainer, which writes a checkpoint in place, file by file, and its `trainer_state.json`
+last. One full disk left such a checkpoint with half an optimizer. The next run removes it, as it has no last file, so
+the end is equal.
 
 ## A failing Hub
 

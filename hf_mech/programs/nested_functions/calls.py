@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from hf_mech.programs.errors import ProgramsError
 from hf_mech.programs.templatic.tasks import words as templatic_words
@@ -215,12 +216,11 @@ def split_named(name: str, config: str = "rlw") -> Split:
     if name not in SPLITS:
         raise ProgramsError(f"The split must be one of {', '.join(SPLITS)}, got {name!r}.")
     split, train = SPLITS[name], SPLITS["train"]
-    own = {
-        part: drawn for part, drawn in TRAINED.get(config, {}).items() if getattr(split, part) == getattr(train, part)
-    }
+    own: dict[str, Any] = dict(TRAINED.get(config, {}))
     if split.body_calls:
         own.pop("definitions", None)  # a body can call only a function that was defined before
-    return replace(split, **own) if own else split
+    usual = {part: drawn for part, drawn in own.items() if getattr(split, part) == getattr(train, part)}
+    return replace(split, **usual) if usual else split
 
 
 def vocabulary(config: str, held_out: bool) -> tuple[str, ...]:
