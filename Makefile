@@ -132,7 +132,7 @@ rules-table: $(STAMP) ## the Semi-formal Transformer on texts judged by rules, b
 
 nested-table: $(STAMP) ## nested functions: the compiled program, and GPT-2 (preset cpu)
 	$(BIN)/python -m training.train_nested_functions --model dat --config all --cards_dir docs/results
-	$(BIN)/python -m training.train_nested_functions --model gpt2 --num_seeds 3 --cards_dir docs/results
+	$(BIN)/python -m training.train_nested_functions --model gpt2 --config single --seeds 0 --cards_dir docs/results
 	$(BIN)/python -m training.render_readme
 
 dat-table: $(STAMP) ## compiled programs on every prompt of templatic generation (hours on one core)

@@ -1,7 +1,7 @@
 """Evaluates nested functions, (89): by a compiled program, and by GPT-2 trained from nothing on the same prompts.
 
     python -m training.train_nested_functions --model dat --config all      # no training: all splits
-    python -m training.train_nested_functions --model gpt2 --seeds 0..2     # preset cpu: reduced
+    python -m training.train_nested_functions --model gpt2 --config single  # preset cpu: reduced
     python -m training.train_nested_functions --model gpt2 --preset full --mixed_precision bf16 --jobs 1
     python -m training.train_nested_functions --model gpt2 --train_file mine.jsonl   # your prompts and completions
 

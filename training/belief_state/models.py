@@ -5,10 +5,11 @@ from __future__ import annotations
 import copy
 import re
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from torch import Tensor, nn
-from torch.optim import AdamW, Optimizer
+from torch.optim import Optimizer
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedModel
 
 from hf_mech.lookahead.objectives import JointMultiToken, MultiToken, NextLatent, Objective
@@ -16,7 +17,7 @@ from hf_mech.lookahead.star_graphs.layouts import width_of
 from hf_mech.models.belief_state.configuration_belief_state import BeliefStateConfig
 from hf_mech.models.belief_state.modeling_belief_state import BeliefStateForCausalLM
 
-from ..engine.optimizers import in_a_block, muon_and_adamw
+from ..engine.optimizers import chosen_optimizer
 from ..engine.weights import begin_orthogonal
 from .settings import BELIEF_STATES, OBJECTIVES, Run
 
@@ -149,21 +150,7 @@ def prompt_states(model: nn.Module, prompts: Tensor) -> Tensor:
 
 def make_optimizer(run: Run, model: nn.Module) -> Optimizer:
     """The run's optimizer for a model's parameters."""
-    named = dict(model.named_parameters())
-    adamw: dict[str, Any] = {
-        "lr": run.learning_rate,
-        "betas": (0.9, run.beta2),
-        "weight_decay": run.weight_decay,
-        "fused": True,
-    }
-    if run.optimizer == "adamw":
-        return AdamW(named.values(), **adamw)
-    rates = {
-        name: run.muon_learning_rate * share(run, name)
-        for name, parameter in named.items()
-        if in_a_block(name, parameter)
-    }
-    return muon_and_adamw(named, rates, **adamw)
+    return chosen_optimizer(run, model, partial(share, run), betas=(0.9, run.beta2), fused=True)
 
 
 def share(run: Run, name: str) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -146,6 +146,38 @@ def muon_and_adamw(
     )
     rest = [parameter for name, parameter in named.items() if name not in rates]
     return Together(muon, AdamW(rest, weight_decay=weight_decay, **adamw))
+
+
+class Chosen(Protocol):
+    """The settings of a run that choose its optimizer."""
+
+    @property
+    def optimizer(self) -> str: ...
+    @property
+    def learning_rate(self) -> float: ...
+    @property
+    def muon_learning_rate(self) -> float: ...
+    @property
+    def weight_decay(self) -> float: ...
+
+
+def chosen_optimizer(
+    run: Chosen, model: nn.Module, share: Callable[[str], float] = lambda name: 1.0, **adamw: Any
+) -> Optimizer:
+    """The run's optimizer for a model's parameters: AdamW, or Muon for the matrices of the blocks beside it.
+
+    Args:
+        run: its settings.
+        model: already on its device.
+        share: the share of Muon's learning rate that a matrix of this name has.
+        adamw: other options of AdamW.
+    """
+    named = dict(model.named_parameters())
+    if run.optimizer == "adamw":
+        return AdamW(named.values(), lr=run.learning_rate, weight_decay=run.weight_decay, **adamw)
+    matrices = (name for name, parameter in named.items() if in_a_block(name, parameter))
+    rates = {name: run.muon_learning_rate * share(name) for name in matrices}
+    return muon_and_adamw(named, rates, lr=run.learning_rate, weight_decay=run.weight_decay, **adamw)
 
 
 def in_a_block(name: str, parameter: nn.Parameter) -> bool:

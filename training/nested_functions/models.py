@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch import nn
-from torch.optim import AdamW, Optimizer
+from torch.optim import Optimizer
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 
-from ..engine.optimizers import in_a_block, muon_and_adamw
+from ..engine.optimizers import chosen_optimizer
 from ..engine.weights import begin_orthogonal
 from .settings import Run
 
@@ -45,14 +43,4 @@ def make_model(run: Run, tokenizer: PreTrainedTokenizerFast, positions: int) -> 
 
 def make_optimizer(run: Run, model: nn.Module) -> Optimizer:
     """The run's optimizer for a model's parameters."""
-    named = dict(model.named_parameters())
-    adamw: dict[str, Any] = {
-        "lr": run.learning_rate,
-        "betas": (0.9, run.beta2),
-        "weight_decay": run.weight_decay,
-        "fused": True,
-    }
-    if run.optimizer == "adamw":
-        return AdamW(named.values(), **adamw)
-    rates = {name: run.muon_learning_rate for name, parameter in named.items() if in_a_block(name, parameter)}
-    return muon_and_adamw(named, rates, **adamw)
+    return chosen_optimizer(run, model, betas=(0.9, run.beta2), fused=True)
