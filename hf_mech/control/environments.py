@@ -31,6 +31,7 @@ def register_environments() -> None:
         max_episode_steps=200,
     )
     gymnasium.register(f"{NAMESPACE}/Doorway-v0", entry_point="hf_mech.control.doorway:DoorwayEnvironment")
+    gymnasium.register(f"{NAMESPACE}/BabyAI-v0", entry_point="hf_mech.control.babyai:BabyAIEnvironment")
 
 
 def make_environment(id: str, **options: Any) -> Environment:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,11 +50,14 @@ def import_minari() -> Any:
 
 
 Unfinished = Literal["refuse", "drop"]
+Observe = Callable[[Any], NDArray[Any]]
+"""Makes a frame or a vector of one observation, such as `hf_mech.control.babyai.observation_vector`."""
 
 
 def read_minari(
     dataset: str | Path | minari.MinariDataset,
     *,
+    observe: Observe | None = None,
     unfinished: Unfinished = "refuse",
     num_proc: int | None = None,
     cache_dir: str | None = None,
@@ -63,6 +66,8 @@ def read_minari(
 
     Args:
         dataset: a data set, its id, or its folder. `minari.load_dataset(id, download=True)` downloads one.
+        observe: makes a frame or a vector of each observation, where those of the data set are neither, such as dicts;
+            `hf_mech.control.babyai.observation_vector` reads `minigrid/BabyAI-*`.
         unfinished: "refuse" episodes without an end, or "drop" them: their returns-to-go are unknown.
         num_proc, cache_dir: as in `load_dataset`.
 
@@ -76,24 +81,24 @@ def read_minari(
         MissingExtraError: Minari is not installed.
     """
     opened = _opened(dataset)
-    size, sizes = _sizes(opened)
-    features = features_of(size, sizes)
     ids = [int(i) for i in opened.episode_indices]
+    features = features_of(_features(opened, observe), _sizes(opened))
     if unfinished == "drop":
         ids = [i for i in ids if _has_end(opened, i)]
     numbers = {old: new for new, old in enumerate(ids)}
-    reader = _Reader(str(opened.storage.data_path), features.arrow_schema, numbers)
+    reader = _Reader(str(opened.storage.data_path), features.arrow_schema, numbers, observe)
     return built(reader.tables, ids, features, num_proc=num_proc, cache_dir=cache_dir)
 
 
-def minari_episodes(dataset: str | Path | minari.MinariDataset) -> Iterator[Episode]:
+def minari_episodes(dataset: str | Path | minari.MinariDataset, observe: Observe | None = None) -> Iterator[Episode]:
     """The episodes of a Minari data set, with their final observations. Raises what [`read_minari`] raises."""
     opened = _opened(dataset)
-    _, sizes = _sizes(opened)
+    _features(opened, observe)
+    sizes = _sizes(opened)
     ids = [int(i) for i in opened.episode_indices]
     details = opened.storage.get_episode_metadata(ids)
     for data, about in zip(opened.iterate_episodes(ids), details, strict=True):
-        yield _episode(data, about, opened.action_space, sizes)
+        yield _episode(data, _observed(data.observations, observe), about, opened.action_space, sizes)
 
 
 @dataclass(frozen=True)
@@ -103,17 +108,37 @@ class _Reader:
     folder: str
     schema: pa.Schema
     numbers: dict[int, int]
+    observe: Observe | None
 
     def tables(self, ids: list[int]) -> Iterator[pa.Table]:
         selected = import_minari().MinariDataset(self.folder, np.array(ids))
-        for number, episode in zip(ids, minari_episodes(selected), strict=True):
+        for number, episode in zip(ids, minari_episodes(selected, self.observe), strict=True):
             yield table_of(episode, self.numbers[number], self.schema)
 
 
-def _episode(data: Any, about: dict[str, Any], space: gymnasium.Space[Any], sizes: list[int]) -> Episode:
+def _observed(observations: Any, observe: Observe | None) -> NDArray[Any]:
+    """The observations of an episode, frames or vectors, one a row."""
+    if observe is None:
+        return np.asarray(observations)
+    first = observations
+    while isinstance(first, dict | tuple):  # of spaces within spaces, each with a column of steps
+        first = next(iter(first.values() if isinstance(first, dict) else first))
+    return np.stack([observe(_step(observations, step)) for step in range(len(first))])
+
+
+def _step(observations: Any, step: int) -> Any:
+    if isinstance(observations, dict):
+        return {name: _step(column, step) for name, column in observations.items()}
+    if isinstance(observations, tuple):
+        return tuple(_step(column, step) for column in observations)
+    return observations[step]
+
+
+def _episode(
+    data: Any, observations: NDArray[Any], about: dict[str, Any], space: gymnasium.Space[Any], sizes: list[int]
+) -> Episode:
     """The episode of Minari's data and metadata."""
     steps = len(data.rewards)
-    observations = np.asarray(data.observations)
     ends = np.flatnonzero(data.terminations | data.truncations)
     if len(observations) not in (steps, steps + 1) or (ends[:-1].size or (ends < steps - 1).any()):
         raise ControlError(
@@ -148,22 +173,31 @@ def _has_end(dataset: minari.MinariDataset, number: int) -> bool:
     return bool((data.terminations | data.truncations).any())
 
 
-def _sizes(dataset: minari.MinariDataset) -> tuple[int | None, list[int]]:
-    """The features of an observation, or None for frames, and the sizes of the components of an action."""
-    seen, done = dataset.observation_space, dataset.action_space
+def _features(dataset: minari.MinariDataset, observe: Observe | None) -> int | None:
+    """The features of an observation, or None for frames."""
+    seen = dataset.observation_space
+    if observe is not None and dataset.total_episodes:
+        (data,) = dataset.iterate_episodes(dataset.episode_indices[:1])
+        one = _observed(data.observations, observe)[0]
+        seen = Box(-np.inf, np.inf, one.shape, one.dtype)
     frames = isinstance(seen, Box) and len(seen.shape) == 3 and seen.shape[2] == 3 and seen.dtype == np.uint8
     if not frames and not (isinstance(seen, Box) and len(seen.shape) == 1):
         raise ControlError(
-            f"The observations must be uint8 frames [height, width, 3] or vectors, are {seen}; flatten them first, "
-            "with gymnasium.spaces.utils.flatten, and write a data set of your own."
+            f"The observations must be uint8 frames [height, width, 3] or vectors, are {seen}; give `observe`, a "
+            "function that makes one of them of an observation."
         )
-    size = None if frames else int(seen.shape[0])
+    return None if frames else int(seen.shape[0])
+
+
+def _sizes(dataset: minari.MinariDataset) -> list[int]:
+    """The sizes of the components of an action."""
+    done = dataset.action_space
     if isinstance(done, Discrete):
-        return size, [int(done.n)]
+        return [int(done.n)]
     if isinstance(done, MultiBinary) and len(done.shape) == 1:
-        return size, [2] * done.shape[0]
+        return [2] * done.shape[0]
     if isinstance(done, MultiDiscrete) and done.nvec.ndim == 1:
-        return size, [int(n) for n in done.nvec]
+        return [int(n) for n in done.nvec]
     raise ControlError(f"The actions must be Discrete, or MultiDiscrete or MultiBinary in one row, are {done}.")
 
 

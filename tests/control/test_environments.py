@@ -17,7 +17,7 @@ from hf_mech.control.errors import (
 )
 from tests.control.environments import Fixed
 
-OURS = ["hf_mech/MyWayHome-v0", "hf_mech/DeadlyCorridor-v0", "hf_mech/Rooms-v0", "hf_mech/Doorway-v0"]
+OURS = [f"hf_mech/{name}-v0" for name in ("MyWayHome", "DeadlyCorridor", "Rooms", "Doorway", "BabyAI")]
 
 
 @pytest.mark.parametrize("name", OURS)

@@ -17,7 +17,7 @@ from hf_mech.programs.templatic.figures import losses_figure
 
 from ..engine.loop import POINTS
 from .run import RunOutcome, means
-from .settings import Run
+from .settings import PEER, Run
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Means over few seeds, and their intervals.
@@ -64,8 +64,8 @@ def in_words(
 # Returns over the training, and all models side by side.
 
 
-NAMES = {"baseline": "baseline", "mat": "MAT", "msat": "M-SAT"}
-"""The models' names in the pictures: those of the paper."""
+NAMES = {"baseline": "baseline", "mat": "MAT", "msat": "M-SAT", PEER: "transformers' own"}
+"""The models' names in the pictures: those of the paper, and the peer."""
 
 
 def figures_of(outcomes: Sequence[RunOutcome]) -> dict[str, tuple[Figure | bytes, str]]:

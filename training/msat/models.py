@@ -9,18 +9,19 @@ from hf_mech.models.msat.configuration_msat import MSATDecisionTransformerConfig
 from hf_mech.models.msat.modeling_msat import MSATDecisionTransformer
 
 from .data import Own, spaces_of
-from .settings import MODELS, Run
+from .peer import DecisionTransformerPlayer
+from .settings import MODELS, PEER, Run
 
 LONGEST = 1_023
 """The last timestep that has an embedding; all episodes of the scenarios are shorter."""
 
 
-def make_model(run: Run, own: Own | None = None) -> MSATDecisionTransformer:
+def make_model(run: Run, own: Own | None = None) -> MSATDecisionTransformer | DecisionTransformerPlayer:
     """The model, for the scenario or for the user's episodes; its weights come from torch's random numbers."""
     shape, sizes = (own.state_shape, own.action_sizes) if own else spaces_of(run)
     played = not own or run.environment
     config = MSATDecisionTransformerConfig(
-        action_tokenization=MODELS[run.model],
+        action_tokenization=MODELS.get(run.model, "single"),
         action_sizes=sizes,
         state_shape=shape,
         context_length=run.context,
@@ -37,7 +38,7 @@ def make_model(run: Run, own: Own | None = None) -> MSATDecisionTransformer:
         resid_pdrop=run.resid_pdrop,
         attn_pdrop=run.attn_pdrop,
     )
-    return MSATDecisionTransformer(config)
+    return DecisionTransformerPlayer(config) if run.model == PEER else MSATDecisionTransformer(config)
 
 
 def make_optimizer(run: Run, model: nn.Module) -> AdamW:

@@ -15,7 +15,7 @@ from ..engine.run import by_setting
 from ..engine.tables import Table, number, percent, steps_in_words
 from .figures import figures_of, in_words, pictures_of
 from .run import RunOutcome, means
-from .settings import MODELS, POSITIONS, SCENARIOS, Run
+from .settings import MODELS, PEER, POSITIONS, SCENARIOS, Run
 
 METRICS = ("return", "success", "length")
 WAYS = ("argmax", "sampled")
@@ -32,7 +32,7 @@ def order(outcome: RunOutcome) -> tuple[Any, ...]:
     """Scenario by scenario, the baseline first, with positions before without, the preset before its departures."""
     run = outcome.settings
     departures = json.dumps(run.departures, sort_keys=True)
-    places = list(SCENARIOS).index(run.scenario), list(MODELS).index(run.model), POSITIONS.index(run.positions)
+    places = list(SCENARIOS).index(run.scenario), (*MODELS, PEER).index(run.model), POSITIONS.index(run.positions)
     return run.preset, *places, bool(run.departures), departures, run.seed
 
 

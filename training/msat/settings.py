@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import datasets
@@ -24,6 +25,7 @@ class Scenario:
         builder: the name of its data set in `hf_mech/vizdoom_trajectories`; None: episodes are recorded.
         frames: whether observations are frames, so that their size can be chosen.
         expert_return: what the scripted expert gets, about, in the environment's units.
+        options: of `make_environment`, besides the size of frames.
     """
 
     environment: str
@@ -31,6 +33,7 @@ class Scenario:
     builder: str | None
     frames: bool
     expert_return: float
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
 SCENARIOS = {
@@ -38,13 +41,17 @@ SCENARIOS = {
     "deadly_corridor": Scenario("hf_mech/DeadlyCorridor-v0", "Deadly Corridor", "deadly_corridor", True, 22.7),
     "rooms": Scenario("hf_mech/Rooms-v0", "Rooms", None, True, 0.97),
     "doorway": Scenario("hf_mech/Doorway-v0", "Doorway", None, False, 1.0),
+    "go_to_local": Scenario("hf_mech/BabyAI-v0", "GoToLocal", None, False, 0.92, {"level": "GoToLocal"}),
+    "unlock_pickup": Scenario("hf_mech/BabyAI-v0", "UnlockPickup", None, False, 0.75, {"level": "UnlockPickup"}),
 }
-"""By the name on the command line. The last two need no engine."""
+"""By the name on the command line. The first two need ViZDoom's engine, the last two the package MiniGrid."""
 
 Tokenization = Literal["single", "multi", "multi_state"]
 
 MODELS: dict[str, Tokenization] = {"baseline": "single", "mat": "multi", "msat": "multi_state"}
 """The models of Tables 2 and 3, and their tokens of an action."""
+PEER = "decision_transformer"
+"""transformers' `DecisionTransformerModel`, for vectors: the same settings, data and play."""
 POSITIONS = ("on", "off")
 
 
@@ -69,7 +76,7 @@ _LARGE: dict[str, Any] = {  # the paper's sizes
 _RETURNS: dict[str, Any] = {
     "return_scale": _of(1.0, 0.05),
     # What the experts get; a target that no episode of the data reached asks the model for what it never saw.
-    "target_return": _of(0.98, 22.8, doorway=1.0),
+    "target_return": _of(0.98, 22.8, doorway=1.0, go_to_local=0.95, unlock_pickup=0.8),
 }
 _SMALL: dict[str, Any] = {  # what fits two cores
     "height": 36,
@@ -111,7 +118,8 @@ class Run(OwnData):
         "cpu": _SMALL
         | {
             "policy": "expert",
-            "episodes": _of(1_160, 700, rooms=300, doorway=150),  # 80,000 and 50,000 steps
+            # 80,000 steps, 50,000, and 20,000 in BabyAI
+            "episodes": _of(1_160, 700, rooms=300, doorway=150, go_to_local=4_000, unlock_pickup=1_000),
             "steps": _of(4_000, 4_000, rooms=1_500, doorway=600),
             "eval_steps": 1_000,
         },
@@ -132,8 +140,10 @@ class Run(OwnData):
 
     scenario: str = axis("the environment", SCENARIOS, default=("my_way_home",))
     model: str = axis(
-        "baseline: one token an action; mat: one a component; msat: one a component and its state",
-        MODELS,
+        "baseline: one token an action; mat: one a component; msat: one a component and its state; "
+        "decision_transformer: transformers' own, for vectors",
+        (*MODELS, PEER),
+        all=tuple(MODELS),
         default=("msat",),
     )
     positions: str = axis("whether tokens have their timestep", POSITIONS, default=("on",))
@@ -183,6 +193,11 @@ class Run(OwnData):
             raise SettingsError(f"--hidden must be a multiple of --heads, got {self.hidden} and {self.heads}.")
         if self.environment and not self.own_data:
             raise SettingsError("--environment goes with --dataset_name or --train_file; generated data: --scenario.")
+        if self.model == PEER and (self.place.frames or self.positions == "off" or self.own_data):
+            raise SettingsError(
+                f"--model {PEER} reads vectors, with positions, of generated data: give --positions on and a --scenario "
+                f"of {', '.join(name for name, place in SCENARIOS.items() if not place.frames)}."
+            )
         if not self.steps and not self.epochs:
             raise SettingsError("Give --steps or --epochs: both are 0.")
         if self.noise and self.policy != "noisy":
@@ -194,7 +209,7 @@ class Run(OwnData):
             raise SettingsError(
                 f"--hold {self.hold} needs --policy noisy or random: the policy 'expert' takes no random actions."
             )
-        if self.component_prediction == "autoregressive" and self.model == "baseline":
+        if self.component_prediction == "autoregressive" and self.model in ("baseline", PEER):
             raise SettingsError(
                 "--component_prediction autoregressive needs a token for each component: --model mat or msat."
             )
@@ -219,4 +234,4 @@ class Run(OwnData):
     @property
     def environment_options(self) -> dict[str, Any]:
         """Options of `make_environment`."""
-        return {"frame_size": (self.height, self.width)} if self.place.frames else {}
+        return {**self.place.options, **({"frame_size": (self.height, self.width)} if self.place.frames else {})}
