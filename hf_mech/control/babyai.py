@@ -101,20 +101,25 @@ class BabyAIEnvironment(gymnasium.Env[NDArray[np.float32], np.int64]):
         self.action_space = Discrete(len(Actions))
         self.observation_space = Box(0.0, 1.0, (FEATURES,), np.float32)
         self.last_action: Actions | None = None
+        self._over = True
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[NDArray[np.float32], dict[str, Any]]:
         """Begins an episode; the same seed begins the same one."""
+        super().reset(seed=seed)
         with contextlib.redirect_stdout(io.StringIO()):  # it tells of every grid that it throws away
             observation, _ = self.grid.reset(seed=seed)
-        self.last_action = None
+        self.last_action, self._over = None, False
         return observation_vector(observation), {"is_success": False, "mission": observation["mission"]}
 
     def step(self, action: np.int64) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
         """One action."""
+        if self._over:
+            raise ControlError("The episode is over, or none has begun; call reset() first.")
         self.last_action = Actions(int(action))
         observation, reward, terminated, truncated, _ = self.grid.step(self.last_action)
+        self._over = bool(terminated or truncated)
         info = {"is_success": float(reward) > 0, "mission": observation["mission"]}
         return observation_vector(observation), float(reward), terminated, truncated, info
 

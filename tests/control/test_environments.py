@@ -140,4 +140,4 @@ def test_wrong_options_are_refused(name: str, options: dict[str, Any], message: 
 @pytest.mark.parametrize("name", OURS)
 def test_a_step_without_an_episode_is_refused(name: str) -> None:
     with gymnasium.make(name) as environment, pytest.raises(ControlError, match="call reset"):
-        environment.unwrapped.step(np.zeros(len(environment.action_space.nvec), np.int64))  # type: ignore[attr-defined]
+        environment.unwrapped.step(np.zeros_like(environment.action_space.sample()))

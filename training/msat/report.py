@@ -10,6 +10,7 @@ from typing import Any
 from hf_mech.hub import Measurement, Results, measurement
 from hf_mech.models.msat.modeling_msat import MSATDecisionTransformer
 
+from ..engine import SettingsError
 from ..engine.card import Card, Checkpoint
 from ..engine.run import by_setting
 from ..engine.tables import Table, number, percent, steps_in_words
@@ -213,6 +214,8 @@ def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
     own, measured = list(outcomes.values()), measurements(outcomes.values())
     folder = choose(outcomes)
     chosen = outcomes[folder].settings
+    if chosen.model == PEER:
+        raise SettingsError(f"A card is of M-SAT or a baseline of its paper: train --model baseline beside {PEER}.")
     model = MSATDecisionTransformer.from_pretrained(folder / "model", attn_implementation="eager").eval()
     return Card(
         name=name_of(chosen.preset, chosen.scenario, chosen.component_prediction),

@@ -195,8 +195,8 @@ class Run(OwnData):
             raise SettingsError("--environment goes with --dataset_name or --train_file; generated data: --scenario.")
         if self.model == PEER and (self.place.frames or self.positions == "off" or self.own_data):
             raise SettingsError(
-                f"--model {PEER} reads vectors, with positions, of generated data: give --positions on and a --scenario "
-                f"of {', '.join(name for name, place in SCENARIOS.items() if not place.frames)}."
+                f"--model {PEER} reads vectors, with positions, of generated data: give --positions on and a "
+                f"--scenario of {', '.join(name for name, place in SCENARIOS.items() if not place.frames)}."
             )
         if not self.steps and not self.epochs:
             raise SettingsError("Give --steps or --epochs: both are 0.")
