@@ -229,6 +229,7 @@ def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
             "table": returns_table(measured).markdown(),
             "intervals": intervals_table(measured).markdown(),
             "processor": chosen.place.frames,
+            "peer": any(one.settings.model == PEER for one in own),
         },
         model_class="MSATDecisionTransformer",
         task="reinforcement-learning",
