@@ -242,13 +242,14 @@ def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
 
 
 def choose(outcomes: Mapping[Path, RunOutcome]) -> Path:
-    """The folder of the checkpoint: M-SAT before the others, then the best return on the curve's own episodes."""
+    """The folder of the checkpoint: M-SAT before the others, the peer last, then the best return on the curve's own
+    episodes."""
 
-    def rank(folder: Path) -> tuple[bool, bool, bool, float]:
+    def rank(folder: Path) -> tuple[bool, bool, bool, bool, float]:
         outcome = outcomes[folder]
         run = outcome.settings
         last = outcome.curve[-1]["return"] if outcome.curve else float("-inf")
-        return run.model == "msat", not run.departures, run.positions == "on", last
+        return run.model == "msat", run.model != PEER, not run.departures, run.positions == "on", last
 
     return max(outcomes, key=rank)
 

@@ -8,17 +8,20 @@ from typing import Any
 
 import pytest
 
+from training.engine import SettingsError
 from training.msat import report
 from training.msat.figures import figures_of, in_words, interval
 from training.msat.run import RunOutcome
-from training.msat.settings import Run
+from training.msat.settings import PEER, Run
 
 
-def outcome(model: str, positions: str, seed: int, wins: int, curve: float = 0.0, **more: Any) -> RunOutcome:
+def outcome(
+    model: str, positions: str, seed: int, wins: int, curve: float = 0.0, scenario: str = "rooms", **more: Any
+) -> RunOutcome:
     """Of four episodes, `wins` solved."""
     scores = [{"seed": i, "total_return": float(i < wins), "success": i < wins, "length": 7} for i in range(4)]
     return RunOutcome(
-        settings=Run.of("cpu", more, scenario="rooms", model=model, positions=positions, seed=seed),
+        settings=Run.of("cpu", more, scenario=scenario, model=model, positions=positions, seed=seed),
         origin={},
         seconds=10.0,
         parameters=100,
@@ -98,3 +101,13 @@ def test_the_checkpoint_is_not_chosen_by_the_test_episodes() -> None:
 def test_the_pictures_of_several_models() -> None:
     assert set(figures_of(OUTCOMES)) == {"returns_over_training.png", "training_loss.png", "returns.png"}
     assert set(figures_of(OUTCOMES[:1])) == {"returns_over_training.png", "training_loss.png"}
+
+
+def test_the_card_is_never_the_peers() -> None:
+    runs = {
+        Path(name): outcome(name, "on", 0, 4, curve, scenario="doorway")
+        for name, curve in ((PEER, 1.0), ("baseline", 0.5))
+    }
+    assert report.choose(runs) == Path("baseline")
+    with pytest.raises(SettingsError, match=f"train --model baseline beside {PEER}"):
+        report.card({Path(PEER): runs[Path(PEER)]})
