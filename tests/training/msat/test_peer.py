@@ -28,8 +28,8 @@ def made() -> DecisionTransformerPlayer:
     return model.eval()
 
 
-def window(steps: int = 5) -> dict[str, torch.Tensor]:
-    generator = torch.Generator().manual_seed(1)
+def window(steps: int = 5, seed: int = 1) -> dict[str, torch.Tensor]:
+    generator = torch.Generator().manual_seed(seed)
     return {
         "states": torch.rand(1, steps, 2, generator=generator),
         "actions": torch.randint(3, (1, steps, 2), generator=generator),
@@ -58,8 +58,11 @@ def test_the_loss_is_the_stock_models_action_preds_read_as_logits() -> None:
 
 
 @torch.no_grad()
-def test_it_decides_as_its_forward_does_and_rows_do_not_meet() -> None:
-    model, batch = made(), window()
+@pytest.mark.parametrize("seed", range(8))
+def test_it_decides_as_its_forward_does_and_rows_do_not_meet(seed: int) -> None:
+    model, batch = made(), window(seed=seed)
+    for parameter in model.parameters():  # so large that every part of a step decides
+        parameter.normal_(std=0.5)
     context = model.start_context(2)
     taken = []
     for step in range(5):
