@@ -35,6 +35,8 @@ BEYOND = "path_bits_beyond_forward_only"
 """The one number: a seed's known bits of BST less those of forward-only. Both read the same graphs."""
 OF_NODE, OF_EDGES = "path_probe_accuracy", "edge_probe_accuracy"
 """The share of right answers for a node of the path, and for the nodes of the prompt's edges."""
+BACK = "way_back_accuracy"
+"""The share of graphs whose node so many steps before the goal the state behind the prompt knows (`way_back`)."""
 
 Measure = Callable[..., Measurement]
 """Takes a metric, a figure for each seed, and further settings."""
@@ -114,8 +116,16 @@ def _of_group(members: Sequence[RunOutcome], others: Mapping[int, RunOutcome]) -
         measure(METRIC, [one.path_accuracy for one in members], paper),
         measure("training_seconds", [one.seconds for one in members]),
         measure("generate_agrees", [one.generated_alike / one.settings.generated for one in members]),
+        *_ways_back(members, measure),
         *readings(members, others, measure),
     ]
+
+
+def _ways_back(members: Sequence[RunOutcome], measure: Measure) -> list[Measurement]:
+    """A figure for each step, of the runs that have them."""
+    known = {one.settings.seed: one.way_back for one in members if one.way_back}
+    steps = enumerate(zip(*known.values(), strict=True), 1)
+    return [measure(BACK, shares, steps_back=step, seeds=list(known)) for step, shares in steps]
 
 
 def table(finished: Iterable[RunOutcome]) -> Table:
@@ -131,13 +141,32 @@ def accuracy_table(measured: Iterable[Measurement]) -> Table:
     for entry in measured:
         if entry.metric != METRIC:
             continue
-        own = entry.setting
-        departures = ", ".join(f"{name} {value}" for name, value in own["departures"].items())
+        own, departures = entry.setting, departures_of(entry)
         chance, done = 100 / graph_named(own["graph"], own["num_nodes"]).degree, steps_in_words(own["steps_done"])
         cells = [own["graph"], own["model"], departures, percent(entry, spread=entry.n > 1), f"{chance:.0f}"]
         cells += [percent(entry.paper, spread=False), str(entry.n), done, f"{own['parameters']:,}"]
         shown.rows.append(cells)
     return shown
+
+
+def way_back_table(measured: Iterable[Measurement]) -> Table:
+    """A row for each BST: the share of graphs of which it knows the node one step before the goal, two, and so on."""
+    shown = Table(["graph", "model", "departures", ">known steps back from the goal, %", ">path accuracy", ">seeds"])
+    accuracy = ""
+    for entry in measured:
+        own, share = entry.setting, f"{100 * entry.mean:.0f}"
+        if entry.metric == METRIC:
+            accuracy = percent(entry, spread=entry.n > 1)
+        elif entry.metric == BACK and own["steps_back"] == 1:
+            shown.rows.append([own["graph"], own["model"], departures_of(entry), share, accuracy, str(entry.n)])
+        elif entry.metric == BACK:
+            shown.rows[-1][3] += f" {share}"
+    return shown
+
+
+def departures_of(entry: Measurement) -> str:
+    """How its setting departs from the preset."""
+    return ", ".join(f"{name} {value}" for name, value in entry.setting["departures"].items())
 
 
 def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
@@ -202,6 +231,7 @@ def results(cards: Path) -> dict[str, str]:
     known = [*beside, *objectives]
     usual = [entry for entry in known if (entry.setting["model"], entry.setting["preset"]) in compared]
     found[NAME + OTHERS] = accuracy_table(sorted([*usual, *others], key=_by_length)).markdown()
+    found[f"{NAME}{OTHERS}-way-back"] = way_back_table(sorted([*usual, *others], key=_by_length)).markdown()
     return found
 
 

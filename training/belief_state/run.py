@@ -25,6 +25,7 @@ from .models import forward_encoder, make_model, make_optimizer, separate_blocks
 from .own import OwnBatches, OwnRows, own_accuracy, read_rows
 from .probes import read_states
 from .settings import Run
+from .way_back import GRAPHS, way_back
 
 
 @dataclass(kw_only=True)
@@ -36,6 +37,7 @@ class RunOutcome(TrainedOutcome[Run]):
     generated_alike: int  # of `generated` graphs those on which generate() and the fast measurement agree
     probes: list[dict[str, Any]] = field(default_factory=list)  # by moment: step, and `accuracy` and `bits` by target
     held_out: dict[str, float] = field(default_factory=dict)  # of your own test rows
+    way_back: list[float] = field(default_factory=list)  # shares of nodes known, one step back from the goal first
 
     @property
     def own_figures(self) -> dict[str, float]:
@@ -111,11 +113,14 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
     with accelerator.autocast():
         if own:
             right = generated = torch.zeros(0)
+            back: list[float] = []
             found = {"exact_match": own_accuracy(trained, own.test, own.layout, run.batch_size)}
         else:
             rows, found = held_out(run, run.eval_graphs), {}
             right = right_paths(run, trained, rows, job.options.eval_batch)
             generated = generated_right(run, trained, rows[: run.generated], job.options.eval_batch)
+            # An ablation lacks what says the node before a suffix, or what reads the suffix.
+            back = way_back(run, trained, rows[:GRAPHS], job.options.eval_batch) if run.model == "bst" else []
     outcome = RunOutcome(
         settings=run,
         origin=job.origin,
@@ -129,6 +134,7 @@ def train_run(run: Run, job: Job) -> RunOutcome | None:
         right=int(right.sum()),
         generated_alike=int((right[: len(generated)] == generated).sum()),
         held_out=found,
+        way_back=back,
     )
     separate_blocks(forward_encoder(trained).h)
     with job.saving() as folder:
