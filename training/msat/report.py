@@ -142,9 +142,8 @@ def intervals_table(measured: Iterable[Measurement]) -> Table:
         rows.setdefault(json.dumps(own, sort_keys=True), {})[entry.metric] = entry
     for cells in rows.values():
         first = cells["return_argmax"]
-        if first.n < 2 or first.setting["departures"]:
+        if first.n < 2 or _departs(first):
             continue
-
         own = first.setting
         beyond = {name: cells.get(f"{name}_argmax_beyond_baseline") for name in METRICS[:2]}
         shown.rows.append(
@@ -165,6 +164,11 @@ def intervals_table(measured: Iterable[Measurement]) -> Table:
             "which share training episodes and held-out episodes."
         )
     return shown
+
+
+def _departs(entry: Measurement) -> bool:
+    """Whether the model is not the preset's; how many episodes it plays does not make it another."""
+    return bool(entry.setting["departures"].keys() - {"eval_episodes"})
 
 
 def components_table(independent: Iterable[Measurement], autoregressive: Iterable[Measurement]) -> Table:
@@ -268,8 +272,9 @@ def results(cards: Path) -> dict[str, str]:
             entries, name = _entries(cards, preset, scenario), name_of(preset, scenario)
             autoregressive = _entries(cards, preset, scenario, "autoregressive")
             found[name] = returns_table([*entries, *autoregressive]).markdown()
-            if preset == "compare":
+            if SCENARIOS[scenario].builder and preset in ("cpu", "compare"):
                 found[f"{name}-intervals"] = intervals_table(entries).markdown()
+            if preset == "compare":
                 found[f"{name}-components"] = components_table(entries, autoregressive).markdown()
     return found
 
@@ -283,7 +288,7 @@ def summary(cards: Path) -> list[list[str]]:
             for entry in _entries(cards, "cpu", scenario)
             if place.builder
             and (entry.setting["model"], entry.setting["positions"]) == ("msat", "on")
-            and not entry.setting["departures"]
+            and not _departs(entry)
         }
         if cells:
             name = f"[M-SAT](docs/results/vizdoom.md), {place.title}"

@@ -76,6 +76,11 @@ def test_the_tables() -> None:
     assert intervals.rows[1][4:6] == ["0.33 [-0.38, 1.05]", "92 [56, 100]"]
 
 
+def test_more_episodes_make_no_other_model() -> None:
+    measured = report.measurements([outcome("msat", "on", seed, 3, eval_episodes=4) for seed in range(2)])
+    assert [row[1] for row in report.intervals_table(measured).rows] == ["msat"]
+
+
 def test_components_are_compared_seed_by_seed() -> None:
     sees = [outcome("msat", "on", seed, 4, component_prediction="autoregressive") for seed in range(3)]
     shown = report.components_table(report.measurements(OUTCOMES), report.measurements(sees))
