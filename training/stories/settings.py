@@ -37,6 +37,14 @@ _CPU: dict[str, Any] = {
     "mixed_precision": "no",
     "pairs_per_sequence": 512,  # of up to 33,000
 }
+_COPYING: dict[str, Any] = {  # learns facts in half of the steps
+    "vocabulary": 880,  # nearly every word is a token
+    "inner": 192,
+    "head_width": 192,
+    "initialization": "copying",
+    "muon_learning_rate": 5e-3,
+    "batch_size": 16,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,19 +83,20 @@ class Run(OwnData):
         },
         "cpu": _CPU,
         "cpu-long": _CPU
+        | _COPYING
         | {  # 40 minutes of one core, on shorter stories
             "length": "short",
             "max_tokens": 128,
             "prefix_tokens": 25,
             "suffix_tokens": 30,
-            "vocabulary": 880,  # nearly every word is a token
-            "inner": 192,
-            "head_width": 192,
-            "initialization": "copying",
-            "muon_learning_rate": 5e-3,
-            "batch_size": 16,
             "pairs_per_sequence": 128,  # of some 4,000
             "steps": _by_model(13_000, 12_000),
+        },
+        "night": _CPU
+        | _COPYING
+        | {  # eight hours of two cores for both models and three seeds, on whole stories
+            "pairs_per_sequence": 256,  # of up to 33,000
+            "steps": _by_model(32_000, 26_000),
         },
     }
 

@@ -41,7 +41,7 @@ def test_the_command_trains_both_models_by_default(tmp_path: Path) -> None:
 
 def test_the_table_of_the_docs_is_empty_without_a_card(tmp_path: Path) -> None:
     assert report.results(tmp_path) == {
-        f"belief-state-stories{end}": "" for end in ("-paper", "-gpu-10min", "", "-cpu-long")
+        f"belief-state-stories{end}": "" for end in ("-paper", "-gpu-10min", "", "-cpu-long", "-night")
     }
 
 
