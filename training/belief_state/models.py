@@ -57,8 +57,8 @@ def make_model(run: Run, vocabulary: Vocabulary | None = None) -> PreTrainedMode
     """
     vocabulary = vocabulary or Vocabulary.of(run)
     model = belief_state_model(run, vocabulary) if run.model in BELIEF_STATES else gpt2_model(run, vocabulary)
-    if run.initialization == "orthogonal":
-        begin_orthogonal(model, forward_encoder(model).wpe.weight)
+    if run.initialization != "gpt2":
+        begin_orthogonal(model, forward_encoder(model).wpe.weight, waves=run.initialization == "waves")
     return model
 
 
@@ -121,7 +121,7 @@ def without_objective(module: nn.Module) -> PreTrainedModel:
 
 def _blocks(run: Run, vocabulary: Vocabulary) -> dict[str, Any]:
     """GPT-2's blocks, with an MLP of the same width (an expansion factor of 1)."""
-    own = {"initializer_range": run.hidden**-0.5} if run.initialization == "orthogonal" else {}
+    own = {"initializer_range": run.hidden**-0.5} if run.initialization != "gpt2" else {}
     return {
         **{"vocab_size": vocabulary.size, "n_positions": vocabulary.positions},
         **{"n_embd": run.hidden, "n_inner": run.hidden, "n_head": run.heads, "activation_function": "relu"},

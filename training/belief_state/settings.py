@@ -180,8 +180,9 @@ class Run(OwnData):
         least=0,
     )
     initialization: str = option(
-        "gpt2: transformers' own; orthogonal: of unit gain, token and position rows orthogonal to each other",
-        known=("gpt2", "orthogonal"),
+        "gpt2: transformers' own; orthogonal: of unit gain, token and position rows orthogonal to each other; waves: "
+        "the same with positions that are waves, which turn by the same angles from each to the next",
+        known=("gpt2", "orthogonal", "waves"),
     )
     optimizer: str = option("muon: Muon for the blocks' matrices, AdamW for the rest", known=("adamw", "muon"))
     learning_rate: float = option("AdamW's learning rate", least=0)

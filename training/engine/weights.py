@@ -9,6 +9,8 @@ from transformers.models.gpt2.modeling_gpt2 import GPT2Block
 
 from hf_mech.models.belief_state.belief_state_objective import TextHead
 
+from .settings import SettingsError
+
 SHARPER = 1.5
 """The gain of the first queries and keys, for attention that begins with few tokens each."""
 EVENER = 0.45
@@ -39,7 +41,7 @@ def begin_sharp(model: PreTrainedModel) -> None:
 
 
 @torch.no_grad()
-def begin_orthogonal(model: PreTrainedModel, positions: Tensor) -> None:
+def begin_orthogonal(model: PreTrainedModel, positions: Tensor, waves: bool = False) -> None:
     """Begins sharp, with rows of tokens and positions that are orthogonal to each other, as many as fit.
 
     So a head can match one token or one position: weights that learn the chain of a path in fewer steps than GPT-2's.
@@ -47,15 +49,29 @@ def begin_orthogonal(model: PreTrainedModel, positions: Tensor) -> None:
     Args:
         model: see [`begin_sharp`].
         positions: the embedding of the positions, of the encoder that reads the prompt.
+        waves: positions are waves in the dimensions that the tokens leave. One turn of these leads from every position
+            to the one before it, so a head that has learned to look one back at some positions does so at all. They
+            are as many as there are, and nearly orthogonal.
+
+    Raises:
+        SettingsError: the tokens leave no two dimensions for waves.
     """
     begin_sharp(model)
     tokens = model.get_input_embeddings().weight
     size = tokens.shape[1]
+    if waves and size < len(tokens) + 2:
+        raise SettingsError(f"Positions as waves need a --hidden of at least {len(tokens) + 2}, got {size}.")
     rows = torch.linalg.qr(torch.randn(size, size, device=tokens.device))[0] * size**0.5
     count = min(len(tokens), size)
     tokens[:count] = rows[:count]
-    rest = rows[count : count + len(positions)]
-    positions[: len(rest)] = SHARPER * rest
+    rest = rows[count:]
+    if not waves:
+        positions[: len(rest)] = SHARPER * rest[: len(positions)]
+        return
+    half = len(rest) // 2
+    turns = torch.pi / half * (torch.arange(half, device=rows.device) + torch.rand(half, device=rows.device))
+    angles = torch.arange(len(positions), device=rows.device)[:, None] * turns
+    positions.copy_(SHARPER * half**-0.5 * torch.cat([angles.cos(), angles.sin()], 1) @ rest[: 2 * half])
 
 
 @torch.no_grad()

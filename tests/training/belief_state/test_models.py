@@ -17,6 +17,7 @@ from training.belief_state.models import (
     without_objective,
 )
 from training.belief_state.settings import BASELINES, BELIEF_STATES, OBJECTIVES
+from training.engine import SettingsError
 from training.engine.optimizers import MuonOfParts, Together
 from training.engine.weights import SHARPER
 
@@ -61,6 +62,23 @@ def test_more_rows_than_the_width_has() -> None:
     tokens, positions = made.get_input_embeddings().weight, forward_encoder(made).wpe.weight
     rows = torch.cat([tokens, positions / SHARPER])[: tokens.shape[1]]
     torch.testing.assert_close(rows @ rows.T / rows.shape[1], torch.eye(rows.shape[1]), atol=1e-5, rtol=0)
+
+
+def test_waves_turn_alike_everywhere_and_leave_the_tokens_alone() -> None:
+    """For more positions than dimensions are left: 138, in 40."""
+    torch.manual_seed(0)
+    made = make_model(run_of(graph="g-2-20", initialization="waves"))
+    tokens, positions = made.get_input_embeddings().weight, forward_encoder(made).wpe.weight / SHARPER
+    assert (tokens @ positions.T).abs().max() < 1e-3
+    likeness = positions @ positions.T / tokens.shape[1]
+    torch.testing.assert_close(likeness[1:, 1:], likeness[:-1, :-1], atol=1e-4, rtol=0)  # the distance alone counts
+    torch.testing.assert_close(likeness.diagonal(), torch.ones(len(positions)), atol=1e-4, rtol=0)
+    assert (likeness - torch.eye(len(positions))).abs().max() < 0.6
+
+
+def test_waves_need_room_beside_the_tokens() -> None:
+    with pytest.raises(SettingsError, match="a --hidden of at least 58, got 57"):
+        make_model(run_of(hidden=57, heads=1, initialization="waves"))
 
 
 @pytest.mark.parametrize("model", ["bst", "forward_only"])
