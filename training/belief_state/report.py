@@ -18,7 +18,7 @@ from hf_mech.probing.state_probes import PROBES_FILE
 
 from ..engine.card import Card, Checkpoint
 from ..engine.run import by_setting
-from ..engine.tables import Table, percent, steps_in_words
+from ..engine.tables import Table, departures_in_words, percent, steps_in_words
 from .figures import figures_of
 from .probes import known_bits
 from .run import RunOutcome
@@ -141,7 +141,7 @@ def accuracy_table(measured: Iterable[Measurement]) -> Table:
     for entry in measured:
         if entry.metric != METRIC:
             continue
-        own, departures = entry.setting, departures_of(entry)
+        own, departures = entry.setting, departures_in_words(entry.setting["departures"])
         chance, done = 100 / graph_named(own["graph"], own["num_nodes"]).degree, steps_in_words(own["steps_done"])
         cells = [own["graph"], own["model"], departures, percent(entry, spread=entry.n > 1), f"{chance:.0f}"]
         cells += [percent(entry.paper, spread=False), str(entry.n), done, f"{own['parameters']:,}"]
@@ -158,15 +158,11 @@ def way_back_table(measured: Iterable[Measurement]) -> Table:
         if entry.metric == METRIC:
             accuracy = percent(entry, spread=entry.n > 1)
         elif entry.metric == BACK and own["steps_back"] == 1:
-            shown.rows.append([own["graph"], own["model"], departures_of(entry), share, accuracy, str(entry.n)])
+            departures = departures_in_words(own["departures"])
+            shown.rows.append([own["graph"], own["model"], departures, share, accuracy, str(entry.n)])
         elif entry.metric == BACK:
             shown.rows[-1][3] += f" {share}"
     return shown
-
-
-def departures_of(entry: Measurement) -> str:
-    """How its setting departs from the preset."""
-    return ", ".join(f"{name} {value}" for name, value in entry.setting["departures"].items())
 
 
 def card(outcomes: Mapping[Path, RunOutcome]) -> Card:

@@ -5,7 +5,7 @@ tabulate pads the cells of Markdown: one longer figure would change every line o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rich.console import Console
@@ -80,6 +80,15 @@ def _written(figure: object, scale: float, spread: bool) -> str:
     if mean is None:
         return ""
     return f"{scale * mean:.1f}" + (f" ± {scale * (std or 0):.1f}" if spread else "")
+
+
+def departures_in_words(departures: Mapping[str, object]) -> str:
+    """How a setting departs from its preset.
+
+    >>> departures_in_words({"steps": 6000, "layers": 10})
+    'steps 6000, layers 10'
+    """
+    return ", ".join(f"{name} {value}" for name, value in departures.items())
 
 
 def steps_in_words(steps: Iterable[int]) -> str:

@@ -13,7 +13,7 @@ from hf_mech.models.msat.modeling_msat import MSATDecisionTransformer
 from ..engine import SettingsError
 from ..engine.card import Card, Checkpoint
 from ..engine.run import by_setting
-from ..engine.tables import Table, number, percent, steps_in_words
+from ..engine.tables import Table, departures_in_words, number, percent, steps_in_words
 from .figures import figures_of, in_words, pictures_of
 from .run import RunOutcome, means
 from .settings import MODELS, PEER, POSITIONS, SCENARIOS, Run
@@ -115,7 +115,7 @@ def returns_table(measured: Iterable[Measurement]) -> Table:
                 SCENARIOS[own["scenario"]].title,
                 own["model"],
                 own["positions"],
-                ", ".join(f"{name} {value}" for name, value in own["departures"].items()),
+                departures_in_words(own["departures"]),
                 _return(cells["return_argmax"]),
                 percent(cells["success_argmax"], spread=several),
                 number(cells["length_argmax"], spread=several),

@@ -16,7 +16,7 @@ from hf_mech.viz.palette import MUTED, OURS, style
 
 from ..engine.card import Card, Checkpoint
 from ..engine.run import by_setting
-from ..engine.tables import Table, percent, steps_in_words
+from ..engine.tables import Table, departures_in_words, percent, steps_in_words
 from .run import CONFIG, DATASET, RunOutcome
 from .settings import MODELS
 
@@ -110,7 +110,7 @@ def splits_table(measured: Iterable[Measurement]) -> Table:
     for (_, metric), cells in rows.items():
         entry = next(iter(cells.values()))
         name = entry.setting["model"] + (", at temperature 0" if metric == EXACT else "")
-        departures = ", ".join(f"{option} {value}" for option, value in entry.setting["departures"].items())
+        departures = departures_in_words(entry.setting["departures"])
         figures = [percent(cells.get(split), spread=entry.n > 1) for split in HEADS]
         steps = steps_in_words(entry.setting["steps_done"])
         shown.rows.append([name, departures, *figures, f"{entry.setting['parameters']:,}", steps, str(entry.n)])

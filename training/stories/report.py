@@ -17,7 +17,7 @@ from hf_mech.programs.templatic.figures import losses_figure
 from ..engine.card import Card, Checkpoint
 from ..engine.loop import POINTS
 from ..engine.run import by_setting
-from ..engine.tables import Table, number, percent
+from ..engine.tables import Table, departures_in_words, number, percent
 from .models import CLASSES
 from .run import RunOutcome
 from .settings import MODELS, Run
@@ -80,7 +80,7 @@ def measures_table(measured: Iterable[Measurement]) -> Table:
     shown = Table(["model", "departures", *(f">{head}" for head in heads)])
     for cells in rows.values():
         own = next(iter(cells.values()))
-        departures = ", ".join(f"{name} {value}" for name, value in own.setting["departures"].items())
+        departures = departures_in_words(own.setting["departures"])
         figures = [percent(cells.get(name), spread=own.n > 1) for name in SHARES]
         figures += [number(cells.get(name), spread=own.n > 1) for name in COUNTS]
         shown.rows.append([own.setting["model"], departures, *figures, f"{own.setting['parameters']:,}", str(own.n)])
