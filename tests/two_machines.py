@@ -43,7 +43,8 @@ def lose_when(cluster: Cluster, node: Any, begun: Callable[[], bool], done: Path
         while not begun():
             time.sleep(0.02)
         cluster.remove_node(node, allow_graceful=False)
-        print("lost with", len(list(done.glob(pattern))), "done", flush=True)
+        # One write of the whole line: Ray prints its own warnings of the loss from another thread.
+        print(f"\nlost with {len(list(done.glob(pattern)))} done\n", end="", flush=True)
 
     Thread(target=lose, daemon=True).start()
 
