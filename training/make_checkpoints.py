@@ -87,6 +87,8 @@ def main(arguments: list[str] | None = None) -> int:
             _stamp(output_dir, recipe).unlink(missing_ok=True)
     failed = _make_all(chosen, output_dir, cards_dir, options.jobs or usable_cores())
     print_markdown(_table(chosen, output_dir, cards_dir, failed).markdown())
+    for name, reason in failed.items():
+        print(f"{name}: {reason}", file=sys.stderr)
     return int(bool(failed))
 
 
@@ -187,7 +189,7 @@ def _table(chosen: Kitchen, output_dir: Path, cards_dir: Path, failed: dict[str,
     for name, (_, recipe) in chosen.items():
         file = cards_dir / name / CHECKPOINT_FILE
         content = loads(file.read_text("utf-8")) if file.is_file() else {}
-        state = failed.get(name) or ("done" if _done(recipe, output_dir, cards_dir) else "to do")
+        state = "failed" if name in failed else "done" if _done(recipe, output_dir, cards_dir) else "to do"
         table.rows.append([name, state, *_figures(content, recipe)])
     left = [_known_seconds(name) for name, (_, r) in chosen.items() if not _done(r, output_dir, cards_dir)]
     table.notes.append(f"{len(left)} to do, {sum(filter(None, left)) / 60:.0f} minutes of one core by the last times.")

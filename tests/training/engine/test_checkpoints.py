@@ -125,3 +125,15 @@ def test_the_command_of_one_process(
 def test_an_unknown_name_is_refused(toys: None, capsys: pytest.CaptureFixture[str]) -> None:
     assert make_checkpoints.main(["conter"]) == 2
     assert "There is no checkpoint conter; there are counter, too-good." in capsys.readouterr().err
+
+
+def test_why_a_checkpoint_failed_is_the_last_line(
+    toys: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A full disk, for one: where people look first, and whole, however narrow the table."""
+    reason = "runs cannot be written: No space left on device. Free space there"
+    monkeypatch.setattr(make_checkpoints, "_make_all", lambda *_: {"too-good": reason})
+    assert make_checkpoints.main(["--output_dir", str(tmp_path), "--cards_dir", str(tmp_path)]) == 1
+    printed = capfd.readouterr()
+    assert printed.err.splitlines()[-1] == f"too-good: {reason}"
+    assert [line.split()[1] for line in printed.out.splitlines() if line.split()[:1] == ["too-good"]] == ["failed"]
