@@ -1,4 +1,4 @@
-"""The check of a whole number that a user gives. Pydantic would raise an error of its own, not that of the room."""
+"""Checks of values that a user gives. Pydantic would raise an error of its own, not that of the room."""
 
 from __future__ import annotations
 
@@ -18,3 +18,9 @@ def check_whole(name: str, value: Any, least: int, error: type[ValueError], opti
         return
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise error(f"{name} must be a whole number, {least} or more{', or None' if optional else ''}, got {value!r}.")
+
+
+def check_bool(name: str, value: Any, error: type[ValueError]) -> None:
+    """Raises the error if the value is neither True nor False; "no" would count as true."""
+    if not isinstance(value, bool):
+        raise error(f"{name} must be True or False, got {value!r}.")

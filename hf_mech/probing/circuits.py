@@ -109,6 +109,9 @@ class Circuit:
 def circuit_of(model: DATForCausalLM) -> Circuit:
     """The circuit of a compiled program: who may read what whom has written.
 
+    Raises:
+        TypeError: the model is no compiled program.
+
     Example:
 
     ```python
@@ -119,6 +122,8 @@ def circuit_of(model: DATForCausalLM) -> Circuit:
 
     ```
     """
+    if not isinstance(model, DATForCausalLM):
+        raise TypeError(f"A circuit is known of a compiled program, a DATForCausalLM; got a {type(model).__name__}.")
     program = model.dat.program
     flow = _Flow(program)
     named = program.registers

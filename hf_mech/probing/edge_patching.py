@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor
@@ -27,7 +27,7 @@ from hf_mech.models.dat.dat_machine import Cells, History, Machine, Readable
 from hf_mech.models.dat.dat_program import Block, Heads, Layer, Match, Statement
 from hf_mech.models.dat.dat_states import read_mask, read_registers, split
 from hf_mech.models.dat.modeling_dat import DATForCausalLM
-from hf_mech.probing.circuits import EMBED, POSITIONS, ending, output, receiver, sender
+from hf_mech.probing.circuits import EMBED, POSITIONS, circuit_of, ending, output, receiver, sender
 
 Instead = Literal["another prompt", "another value", "nothing"]
 """What goes along a patched edge: the sender's message on another prompt of the batch, at the same place and time; in
@@ -58,8 +58,22 @@ def edge_effects(
 
     Returns:
         bool [edges, prompts].
+
+    Raises:
+        TypeError: the model is no compiled program.
+        ValueError: an edge between nodes that the program has not, another word for `instead`, or one prompt where
+            another one is asked for.
     """
     size = len(batch["input_ids"])
+    if instead not in get_args(Instead):
+        raise ValueError(f"instead must be one of {', '.join(map(repr, get_args(Instead)))}, got {instead!r}.")
+    if instead == "another prompt" and size < 2:
+        raise ValueError(f"instead={instead!r} needs a batch of two prompts or more, got {size}.")
+    if unknown := set(edges) - set(circuit_of(model).candidates):
+        raise ValueError(
+            f"{sorted(unknown)[0]} is no edge from a sender of the program to a receiver; circuit_of(model).candidates "
+            "has all of them."
+        )
     clean = _Patched(model, None)
     expected = clean.logits(batch, torch.arange(size))
     found, step = [], max(1, rows // size)

@@ -21,7 +21,8 @@ runs the rest, and nothing twice.
 
 Up to three kills in a row, at any moment of the work; then the same command runs to its end. *Whole files*: after the
 kill every file with its final name can be read, saved training states included. *Nothing left behind*: no process goes
-on ten seconds later. *Equal in the end*: finished works that are equal to the one in one go, weights bit for bit.
+on ten seconds later. *Equal in the end*: finished works that are equal to the one in one go, weights bit for bit; fewer
+than kills where a work took several, more where it was done before one came.
 
 {kills}
 
@@ -42,7 +43,9 @@ The real clients, and a Hub on this machine. A slow one waits a second before ev
 request that is drawn at random: once, or each time that it is repeated. huggingface_hub repeats some requests and gives
 up on others. *Arrived*: all of it, at the first call. If not, `hf-mech push` ends with one sentence that says what the
 repository holds; the other two end with the errors of their libraries. *Ended*: within five minutes. *Equal in the
-end*: after the same call without a fault. No repository ever had a commit with a part of the files.
+end*: after the same call without a fault. Each row has requests of its own draw, and of some the libraries can do
+without the answer, so a fault for ever is not always worse than one. No repository ever had a commit with a part of
+the files.
 
 {hub}
 

@@ -200,6 +200,20 @@ def test_the_set_has_checkpoint_data_and_edges(tmp_path: Path) -> None:
     assert "no cases" in wrong.output
 
 
+def test_what_cannot_be_patched_is_refused() -> None:
+    """Each would look like an edge without effect."""
+    model, tokenizer, circuit = compiled(program_text("induction"))
+    batch = tokenizer(["red green blue red", "a b a"], padding=True, return_tensors="pt")
+    with pytest.raises(ValueError, match="instead must be one of 'another prompt', 'another value', 'nothing', got"):
+        edge_effects(model, batch, circuit.pairs, "zero")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"'blocks\.9\.hook_k_input\[0\]'\) is no edge"):
+        edge_effects(model, batch, [*circuit.pairs, (EMBED, receiver(9, 0, "k"))])
+    with pytest.raises(ValueError, match="two prompts or more, got 1"):
+        edge_effects(model, {name: rows[:1] for name, rows in batch.items()}, circuit.pairs)
+    with pytest.raises(TypeError, match="a DATForCausalLM; got a Linear"):
+        circuit_of(torch.nn.Linear(1, 1))  # type: ignore[arg-type]
+
+
 def test_the_bridge_of_transformer_lens() -> None:
     pytest.importorskip("transformer_lens")
     from transformer_lens.factories.architecture_adapter_factory import ArchitectureAdapterFactory

@@ -138,10 +138,12 @@ def accuracy_table(measured: Iterable[Measurement]) -> Table:
     shown = Table(
         ["graph", "model", "departures", ">path accuracy", ">1/d", ">paper", ">seeds", ">steps", ">parameters"]
     )
-    for entry in measured:
-        if entry.metric != METRIC:
-            continue
-        own, departures = entry.setting, departures_in_words(entry.setting["departures"])
+    entries = [entry for entry in measured if entry.metric == METRIC]
+    several = len({entry.setting["preset"] for entry in entries}) > 1  # a table of several cards
+    for entry in entries:
+        own = entry.setting
+        preset = {"preset": own["preset"]} if several and own["preset"] != "cpu" else {}
+        departures = departures_in_words(preset | own["departures"])
         chance, done = 100 / graph_named(own["graph"], own["num_nodes"]).degree, steps_in_words(own["steps_done"])
         cells = [own["graph"], own["model"], departures, percent(entry, spread=entry.n > 1), f"{chance:.0f}"]
         cells += [percent(entry.paper, spread=False), str(entry.n), done, f"{own['parameters']:,}"]

@@ -177,7 +177,7 @@ def _parsed(parser: HfArgumentParser, arguments: Sequence[str]) -> Any:
     """What the parser makes of the arguments, behind the options in the file of `--config_file`; and what is left over.
 
     Raises:
-        SettingsError: the file is no YAML of options.
+        SettingsError: the file cannot be read, or is no YAML of options.
     """
     of_file = ArgumentParser(add_help=False, allow_abbrev=False)
     of_file.add_argument("--config_file", type=Path)
@@ -186,6 +186,8 @@ def _parsed(parser: HfArgumentParser, arguments: Sequence[str]) -> Any:
     if found.config_file is not None:
         try:
             content = yaml.safe_load(found.config_file.read_text("utf-8"))
+        except OSError as error:
+            raise SettingsError(f"--config_file {found.config_file} cannot be read: {error.strerror}.") from error
         except yaml.YAMLError as error:
             raise SettingsError(f"--config_file {found.config_file} is no YAML: {error}") from error
         if not isinstance(content, dict):

@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import MISSING, fields, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Generic, TypeVar
@@ -21,7 +21,7 @@ from hf_mech.hub.checkpoint import load_checkpoint, load_processing_class
 from .arguments import Options, Request
 from .card import Card, Checkpoint
 from .own_data import TEMPLATE, OwnData, own_card, own_table
-from .run import OUTCOME_FILE, Job, Outcome
+from .run import OUTCOME_FILE, Job, Outcome, files_named
 from .settings import Settings
 from .tables import Table
 
@@ -132,6 +132,14 @@ class Experiment(ABC, Generic[S, O]):
         """The outcome of a finished run."""
         content = json.loads((folder / OUTCOME_FILE).read_text("utf-8"))
         return self.outcome.from_dict(self.settings, content)  # type: ignore[return-value]
+
+    def finished_under(self, output_dir: Path) -> Iterator[tuple[Path, O]]:
+        """This experiment's finished runs under a folder, which others may share: their settings have other names."""
+        required = {entry.name for entry in fields(self.settings) if entry.default is MISSING}
+        known = {entry.name for entry in fields(self.settings)}
+        for file in files_named(output_dir, OUTCOME_FILE):
+            if required <= json.loads(file.read_text("utf-8"))["settings"].keys() <= known:
+                yield file.parent, self.load(file.parent)
 
     @property
     def folder(self) -> Path:

@@ -25,7 +25,7 @@ from .arguments import Options, Request, carried_options, commands_for, config_o
 from .cluster import check_executor, run_free_on_ray
 from .experiment import Experiment
 from .own_data import OwnData
-from .run import OUTCOME_FILE, Outcome, check_trackers, files_named, last_checkpoint, step_of
+from .run import OUTCOME_FILE, Outcome, check_trackers, last_checkpoint, step_of
 from .runner import is_main_process, launched_processes, run_all
 from .settings import Settings, SettingsError
 from .tables import Table, print_markdown
@@ -145,8 +145,7 @@ def finished_runs(
 ) -> list[dict[Path, Outcome[Any]]]:
     """The finished runs that share a card with runs asked for, card by card: by folder, in the order of the tables."""
     cards: dict[Hashable, dict[Path, Outcome[Any]]] = {experiment.card_key(settings): {} for settings in asked}
-    found = [(file.parent, experiment.load(file.parent)) for file in files_named(output_dir, OUTCOME_FILE)]
-    for folder, outcome in sorted(found, key=lambda pair: experiment.order(pair[1])):
+    for folder, outcome in sorted(experiment.finished_under(output_dir), key=lambda pair: experiment.order(pair[1])):
         key = experiment.card_key(outcome.settings)
         if key in cards and folder == output_dir / outcome.settings.name:  # not a copy of somebody's
             cards[key][folder] = outcome
@@ -191,7 +190,7 @@ def command_of(experiment: Experiment[Any, Any], finished: Sequence[Outcome[Any]
 
 def plan_of(experiment: Experiment[Any, Any], runs: Sequence[Settings], output_dir: Path) -> Table:
     """The runs that a command would do: where each stands, and how long similar ones took, each on one core."""
-    done = [experiment.load(file.parent) for file in files_named(output_dir, OUTCOME_FILE)]
+    done = [outcome for _, outcome in experiment.finished_under(output_dir)]
     table, known, unknown = Table([experiment.unit, "state", ">similar runs took"]), 0.0, 0
     for settings in runs:
         folder, seconds = output_dir / settings.name, None

@@ -10,7 +10,6 @@ from typing import Any
 from hf_mech.hub import Measurement, Results, measurement
 from hf_mech.models.msat.modeling_msat import MSATDecisionTransformer
 
-from ..engine import SettingsError
 from ..engine.card import Card, Checkpoint
 from ..engine.run import by_setting
 from ..engine.tables import Table, departures_in_words, number, percent, steps_in_words
@@ -160,8 +159,8 @@ def intervals_table(measured: Iterable[Measurement]) -> Table:
         )
     if shown.rows:
         shown.notes.append(
-            "By argmax. 95 % intervals of the mean by Student's t over the seeds. Differences are of runs of one seed, "
-            "which share training episodes and held-out episodes."
+            "By argmax. 95 % intervals of the mean by Student's t over the seeds, cut at 0 and 100 %. Differences are "
+            "of runs of one seed, which share training episodes and held-out episodes."
         )
     return shown
 
@@ -197,8 +196,8 @@ def components_table(independent: Iterable[Measurement], autoregressive: Iterabl
         )
     if shown.rows:
         shown.notes.append(
-            "Held-out episodes that are solved, with 95 % intervals by Student's t over the seeds; differences are of "
-            "runs of one seed."
+            "Held-out episodes that are solved, with 95 % intervals by Student's t over the seeds, cut at 0 and 100 %; "
+            "differences are of runs of one seed."
         )
     return shown
 
@@ -218,8 +217,6 @@ def card(outcomes: Mapping[Path, RunOutcome]) -> Card:
     own, measured = list(outcomes.values()), measurements(outcomes.values())
     folder = choose(outcomes)
     chosen = outcomes[folder].settings
-    if chosen.model == PEER:
-        raise SettingsError(f"A card is of M-SAT or a baseline of its paper: train --model baseline beside {PEER}.")
     model = MSATDecisionTransformer.from_pretrained(folder / "model", attn_implementation="eager").eval()
     return Card(
         name=name_of(chosen.preset, chosen.scenario, chosen.component_prediction),

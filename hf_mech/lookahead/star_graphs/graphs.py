@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hf_mech.data.random_numbers import Dice
-from hf_mech.data.whole_numbers import check_whole
+from hf_mech.data.whole_numbers import check_bool, check_whole
 from hf_mech.lookahead import LookaheadError
 
 SEPARATORS = ("|", "=", "/", "$")
@@ -37,7 +37,8 @@ class StarGraph:
             coin, so that a chain has to be followed in both directions.
 
     Raises:
-        LookaheadError: numbers below 1 (length: 2), more nodes than names, or more than `MOST_NODES` names.
+        LookaheadError: numbers below 1 (length: 2), more nodes than names, more than `MOST_NODES` names, or a
+            `directed` that is no bool.
 
     Example:
 
@@ -57,6 +58,7 @@ class StarGraph:
     def __post_init__(self) -> None:
         for name, least in (("degree", 1), ("length", 2), ("num_nodes", 1)):
             check_whole(name, getattr(self, name), least, LookaheadError)
+        check_bool("directed", self.directed, LookaheadError)
         if self.num_nodes > MOST_NODES:
             raise LookaheadError(f"num_nodes must be at most {MOST_NODES:,}, got {self.num_nodes}.")
         if self.nodes > self.num_nodes:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from hf_mech.data.random_numbers import Draws
 from hf_mech.data.shards import tables_of
-from hf_mech.data.whole_numbers import check_whole
+from hf_mech.data.whole_numbers import check_bool, check_whole
 from hf_mech.programs.errors import ProgramsError
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -211,7 +211,7 @@ class RuleSettings:
         exceptions: whether the words of `EXCEPTIONS` take properties away.
 
     Raises:
-        ProgramsError: a number out of its range.
+        ProgramsError: a number out of its range, or `exceptions` that is no bool.
     """
 
     seed: int = 0
@@ -222,6 +222,7 @@ class RuleSettings:
     def __post_init__(self) -> None:
         for name, least in (("seed", 0), ("num_train", 1), ("num_eval", 1)):
             check_whole(name, getattr(self, name), least, ProgramsError)
+        check_bool("exceptions", self.exceptions, ProgramsError)
 
     def rows(self, split: str) -> int:
         """The number of rows of a split."""

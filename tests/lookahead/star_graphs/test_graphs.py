@@ -56,3 +56,8 @@ def test_more_names_than_memory_holds_are_refused():
 
 def test_no_graph_is_a_row_of_none():
     assert StarGraph().draw(0, np.random.default_rng(0)).shape == (0, 33)
+
+
+def test_a_direction_is_true_or_false():
+    with pytest.raises(LookaheadError, match="directed must be True or False, got 'no'"):
+        StarGraph(directed="no")  # type: ignore[arg-type]

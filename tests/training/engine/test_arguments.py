@@ -133,6 +133,11 @@ def test_a_wrong_config_is_refused(content: str, message: str, tmp_path: Path, c
     assert message in refused(CASES["toy"], capsys, "--config_file", str(file))
 
 
+def test_a_config_that_is_not_there_is_named(tmp_path: Path, capsys: Any) -> None:
+    said = refused(CASES["toy"], capsys, "--config_file", str(tmp_path / "none.yaml"))
+    assert f"--config_file {tmp_path / 'none.yaml'} cannot be read: No such file" in said
+
+
 def test_the_command_line_comes_before_the_config(tmp_path: Path) -> None:
     file = tmp_path / "run.yaml"
     file.write_text("steps: 3\ndropout: 0.5\nseeds: 4\nmodulus: [5, 7]\n")

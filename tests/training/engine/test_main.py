@@ -35,6 +35,16 @@ def test_a_copy_of_a_run_counts_once(one: Path) -> None:
     assert list(found) == [one]
 
 
+def test_runs_of_another_experiment_are_left_alone(one: Path, tmp_path: Path) -> None:
+    """One folder for all runs is a natural choice of --output_dir."""
+    other = one.with_name("g-2-5-bst-cpu-seed0")
+    other.mkdir()
+    (other / "outcome.json").write_text(json.dumps({"settings": {"preset": "cpu", "seed": 0, "graph": "g-2-5"}}))
+    asked = [Count.of("cpu", {"steps": 5}, modulus=5, seed=0)]
+    assert [list(found) for found in finished_runs(EXPERIMENT, asked, one.parent)] == [[one]]
+    command(tmp_path, "--steps", "5", "--seeds", "1", "--dry_run")
+
+
 def test_runs_of_another_preset_have_a_card_of_their_own(one: Path) -> None:
     other = one.with_name("5-paper-steps=5-seed0")
     shutil.copytree(one, other)

@@ -86,6 +86,13 @@ def test_it_learns_the_door_and_its_folder_is_transformers_own(tmp_path: Path) -
     assert [score.total_return for score in scores] == [score["total_return"] for score in outcome.argmax]
 
 
+def test_the_peer_alone_is_refused_before_it_trains(tmp_path: Path) -> None:
+    """A card needs a model of the paper; one that is there already will do."""
+    said = refusal_of(EXPERIMENT, "--model", PEER, "--scenario", "doorway", "--output_dir", str(tmp_path / "runs"))
+    assert f"train --model baseline beside {PEER}" in said
+    assert not (tmp_path / "runs").exists()
+
+
 @pytest.mark.parametrize("arguments", [("--scenario", "rooms"), ("--scenario", "doorway", "--positions", "off")])
 def test_frames_and_no_positions_are_refused(arguments: tuple[str, ...]) -> None:
     message = refusal_of(EXPERIMENT, "--model", PEER, *arguments)
