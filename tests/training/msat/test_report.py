@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import statistics
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from training.engine import SettingsError
+from training.engine import main
 from training.msat import report
+from training.msat.experiment import EXPERIMENT
 from training.msat.figures import figures_of, in_words, interval
 from training.msat.run import RunOutcome
 from training.msat.settings import PEER, Run
@@ -114,5 +117,14 @@ def test_the_card_is_never_the_peers() -> None:
         for name, curve in ((PEER, 1.0), ("baseline", 0.5))
     }
     assert report.choose(runs) == Path("baseline")
-    with pytest.raises(SettingsError, match=f"train --model baseline beside {PEER}"):
-        report.card({Path(PEER): runs[Path(PEER)]})
+
+
+def test_a_peer_beside_a_finished_baseline_may_train(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["--model", PEER, "--scenario", "doorway", "--output_dir", str(tmp_path), "--dry_run"]
+    with pytest.raises(SystemExit):
+        main(EXPERIMENT, command)
+    (tmp_path / "run").mkdir()
+    content = asdict(outcome("baseline", "on", 0, 4, scenario="doorway"))
+    (tmp_path / "run" / "outcome.json").write_text(json.dumps(content))
+    main(EXPERIMENT, command)
+    assert f"doorway-{PEER}" in capsys.readouterr().out
