@@ -52,12 +52,14 @@ def in_words(
 
     >>> in_words([0.1, 0.2, 0.3], 100)
     '20.0 [-4.8, 44.8]'
+    >>> in_words([-0.001], digits=2)  # no minus before a zero
+    '0.00'
     """
-    said, ends = f"{scale * statistics.fmean(values):.{digits}f}", interval(values)
+    said, ends = f"{scale * statistics.fmean(values):z.{digits}f}", interval(values)
     if ends is None:
         return said
     possible = (scale * min(max(end, limits[0]), limits[1]) for end in ends)
-    return f"{said} [{', '.join(f'{end:.{digits}f}' for end in possible)}]"
+    return f"{said} [{', '.join(f'{end:z.{digits}f}' for end in possible)}]"
 
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -114,7 +114,7 @@ def returns_table(measured: Iterable[Measurement]) -> Table:
                 SCENARIOS[own["scenario"]].title,
                 own["model"],
                 own["positions"],
-                departures_in_words(own["departures"]),
+                departures_in_words(_departures(cells["return_argmax"])),
                 _return(cells["return_argmax"]),
                 percent(cells["success_argmax"], spread=several),
                 number(cells["length_argmax"], spread=several),
@@ -141,7 +141,7 @@ def intervals_table(measured: Iterable[Measurement]) -> Table:
         rows.setdefault(json.dumps(own, sort_keys=True), {})[entry.metric] = entry
     for cells in rows.values():
         first = cells["return_argmax"]
-        if first.n < 2 or _departs(first):
+        if first.n < 2 or _departures(first):
             continue
         own = first.setting
         beyond = {name: cells.get(f"{name}_argmax_beyond_baseline") for name in METRICS[:2]}
@@ -165,9 +165,9 @@ def intervals_table(measured: Iterable[Measurement]) -> Table:
     return shown
 
 
-def _departs(entry: Measurement) -> bool:
-    """Whether the model is not the preset's; how many episodes it plays does not make it another."""
-    return bool(entry.setting["departures"].keys() - {"eval_episodes"})
+def _departures(entry: Measurement) -> dict[str, object]:
+    """How the model departs from the preset's; how many episodes it plays has a column, and makes it no other model."""
+    return {name: value for name, value in entry.setting["departures"].items() if name != "eval_episodes"}
 
 
 def components_table(independent: Iterable[Measurement], autoregressive: Iterable[Measurement]) -> Table:
@@ -285,7 +285,7 @@ def summary(cards: Path) -> list[list[str]]:
             for entry in _entries(cards, "cpu", scenario)
             if place.builder
             and (entry.setting["model"], entry.setting["positions"]) == ("msat", "on")
-            and not _departs(entry)
+            and not _departures(entry)
         }
         if cells:
             name = f"[M-SAT](docs/results/vizdoom.md), {place.title}"
