@@ -135,8 +135,9 @@ class Experiment(ABC, Generic[S, O]):
 
     def finished_under(self, output_dir: Path) -> Iterator[tuple[Path, O]]:
         """This experiment's finished runs under a folder, which others may share: their settings have other names."""
-        required = {entry.name for entry in fields(self.settings) if entry.default is MISSING}
-        known = {entry.name for entry in fields(self.settings)}
+        entries = fields(self.settings)
+        required = {entry.name for entry in entries if entry.default is entry.default_factory is MISSING}
+        known = {entry.name for entry in entries}
         for file in files_named(output_dir, OUTCOME_FILE):
             if required <= json.loads(file.read_text("utf-8"))["settings"].keys() <= known:
                 yield file.parent, self.load(file.parent)
